@@ -1,4 +1,4 @@
-// How a graph, or a process, names a cache: a text before the options of a storage.
+// Names a cache in a graph, or in a process: a text before the options of a storage.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace tfrfast {
 
-// Which folder `access` names as a cache, and what is left of it for the client. It begins with
-// "cache:<limit>:<bytes of the folder's name>:<folder>" if it names one, and goes on with
-// "at:<bytes>:<place>" if there is a place.
+// Splits `access` into the cache and the options for the client. A cache is named by a prefix
+// "cache:<limit>:<bytes of the folder's name>:<folder>", followed by "at:<bytes>:<place>" if there
+// is a place.
 struct CacheAccess {
   std::string folder;  // empty without a cache
-  std::string place;   // where URLs lead, if they do not say it themselves: an endpoint, an account
+  std::string place;   // the place that URLs lead to, if URLs do not say: an endpoint, an account
   std::uint64_t limit_bytes = 0;
   std::string client;
 };

@@ -16,11 +16,11 @@
 namespace tfrfast {
 namespace {
 
-// How much longer a log may become than one line for each block takes.
+// The limit on a log's growth beyond one line per block.
 constexpr std::uint64_t kMaxLogGrowth = 16;
 constexpr std::uint64_t kMaxSpareLog = std::uint64_t{1} << 20;
 
-// Up to `count` bytes from `offset` on.
+// Reads up to `count` bytes from `offset` on.
 std::vector<std::uint8_t> read_bytes(int descriptor, std::uint64_t offset, std::size_t count) {
   std::vector<std::uint8_t> bytes(count);
   std::size_t done = 0;
@@ -39,7 +39,7 @@ std::optional<CacheHeader> read_header(int descriptor) {
   return CacheHeader::decode(read_bytes(descriptor, 0, CacheHeader::kMaxBytes));
 }
 
-// Calls take(line) for the lines from `at` on, up to `end`. Returns where the next one begins.
+// Calls take(line) for the lines from `at` to `end`. Returns the place of the next line.
 std::uint64_t read_lines(int descriptor, std::uint64_t at, std::uint64_t end,
                          const CacheFile::Take& take) {
   constexpr std::uint64_t kAtOnce = 256 << 10;
@@ -128,7 +128,7 @@ bool CacheFile::is_still(const FileDescriptor& file) const noexcept {
          static_cast<std::uint64_t>(status.st_size) >= log_begin_;
 }
 
-// False if there is no such file, or it is of something else, or damaged.
+// False if the file does not exist, belongs to another object, or is damaged.
 bool CacheFile::open_existing() {
   const int opened =
       open_below(folder().descriptor(), name_, folder().may_write() ? O_RDWR | O_APPEND : O_RDONLY);
@@ -147,9 +147,9 @@ bool CacheFile::open_existing() {
   return true;
 }
 
-// In the place of whatever has the name. False if there is no space.
+// Makes the file, in place of any file with its name. False if the disk has no space.
 bool CacheFile::make() {
-  // Its header, the first page of its log, which is appended to without the lock, and a part of its
+  // The header, the first page of the log, which is appended to without the lock, and a part of the
   // folder.
   constexpr std::uint64_t kNeeded = 3 * kCachePageBytes;
   const std::vector<std::uint8_t> first = header_.encode();
@@ -168,7 +168,7 @@ bool CacheFile::make() {
   int failed = made < 0 ? errno : 0;
   if (made >= 0) {
     const FileDescriptor closed(made);
-    // The header comes last: with it, the file is complete.
+    // The header is written last, and makes the file complete.
     if (::ftruncate(made, static_cast<off_t>(log_begin_)) != 0) failed = errno;
     if (failed == 0) failed = write_all(made, 0, first.data(), first.size());
     if (failed == 0) account.settle(kNeeded, std::max(disk_bytes_of(made), kNeeded));
@@ -195,12 +195,12 @@ CacheFile::Descriptor CacheFile::descriptor() const noexcept {
     const int failed = error.code().value();
     was_removed_ = failed == ENOENT || failed == ENOTDIR || failed == ELOOP;
   } catch (const std::exception&) {
-    // No memory.
+    // Memory is short.
   }
   return nullptr;
 }
 
-// Where descriptor() writes, it appends.
+// descriptor() appends, whatever the offset, so a second descriptor is needed.
 CacheFile::Descriptor CacheFile::descriptor_of_bytes() const noexcept {
   try {
     const int opened = open_below(folder().descriptor(), name_, O_WRONLY);
@@ -208,7 +208,7 @@ CacheFile::Descriptor CacheFile::descriptor_of_bytes() const noexcept {
     auto file = std::make_shared<const FileDescriptor>(opened);
     return is_still(*file) ? file : nullptr;
   } catch (const std::exception&) {
-    return nullptr;  // no memory
+    return nullptr;  // memory is short
   }
 }
 
@@ -221,7 +221,8 @@ int CacheFile::append(const FileDescriptor& file, std::span<const CacheLine> lin
       put = ::write(file.get(), bytes.data(), bytes.size());
     } while (put < 0 && errno == EINTR);
     if (put < 0) return errno;
-    // A piece of a line does no harm. The rest is not written, as others may have written since.
+    // A piece of a line does no harm. Do not write the rest, because other processes may have
+    // written since.
     return static_cast<std::size_t>(put) == bytes.size() ? 0 : ENOSPC;
   } catch (const std::exception&) {
     return ENOMEM;
@@ -236,7 +237,7 @@ void CacheFile::read_new_lines(const FileDescriptor& file, const Take& take) noe
   try {
     log_end_ = read_lines(file.get(), log_end_, end, take);
   } catch (const std::exception&) {
-    // No memory: they are read another time.
+    // Memory is short: the lines are read another time.
   }
 }
 

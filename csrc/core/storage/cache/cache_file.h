@@ -1,5 +1,5 @@
-// The file in which a cache keeps one version of an object: a page that says of what, the object's
-// bytes where they belong, and lines, which are only ever appended.
+// The file in which a cache keeps one version of an object: a page that names the object, the
+// object's bytes at their places, and a log of lines that is only appended to.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,11 @@
 
 namespace tfrfast {
 
-// Safe from many threads. The file is known by its device and inode: if its name is another's by
-// now, if it has none, or if it was cut short, it is never touched again, as holes would read as
-// zeros.
+// Safe from many threads. The file is known by its device and inode. If the file was renamed,
+// removed, replaced or cut short, it is never touched again, because holes would read as zeros.
 class CacheFile {
  public:
-  // The object's first byte in the file. What says of what it is has a page to itself.
+  // The place of the object's first byte in the file. The header has the page before it.
   static constexpr std::uint64_t kObjectBegin = kCachePageBytes;
   using Descriptor = std::shared_ptr<const FileDescriptor>;
 
@@ -29,24 +28,23 @@ class CacheFile {
   CacheFile(const CacheFile&) = delete;
   CacheFile& operator=(const CacheFile&) = delete;
 
-  // Makes the file, in the place of any that is of something else or damaged. False if it cannot be
-  // read, or there is no space.
+  // Opens or makes the file. Replaces a file of another object and a damaged file. False if the
+  // file cannot be read, or the disk has no space.
   bool open();
   CacheFolder& folder() const noexcept { return set_->folder(); }
 
-  // To read, and to append lines. Few of them serve all files, so hold it briefly. Null if the file
-  // is not there any more.
+  // For reading, and for appending lines. All files share a few descriptors, so hold the result
+  // briefly. Null if the file is gone.
   Descriptor descriptor() const noexcept;
-  // To write bytes of the object. Null if the file is not there any more.
+  // For writing the object's bytes. Null if the file is gone.
   Descriptor descriptor_of_bytes() const noexcept;
 
-  // Appends lines. 0, or an errno.
+  // Appends lines. Returns 0 or an errno.
   int append(const FileDescriptor& file, std::span<const CacheLine> lines) const noexcept;
-  // Calls take(line) for the lines that were appended since the last call. Call it with
-  // cache_mutex() held.
+  // Calls take(line) for each line appended since the last call. Call with cache_mutex() held.
   using Take = std::function<void(const CacheLine&)>;
   void read_new_lines(const FileDescriptor& file, const Take& take) noexcept;
-  // Whether there are so many lines that no more should be added, but for pages that are kept.
+  // Whether the log is so long that no more lines should be added, except lines for kept pages.
   bool has_many_lines() const noexcept;
 
  private:
@@ -58,19 +56,19 @@ class CacheFile {
   const CacheHeader header_;
   const std::string name_;
   const std::uint64_t log_begin_;
-  std::uint64_t log_end_;  // as far as it was read
+  std::uint64_t log_end_;  // end of the part read so far
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
   mutable std::atomic<bool> was_removed_{false};
 };
 
-// What a file of a cache is of, and how much of it was read. False if it is not one.
+// Describes a file of a cache: its object, and how much of it was read. False for any other file.
 bool describe_cached(int folder, const std::string& name, CacheEntry& entry) noexcept;
 
-// 0, or an errno.
+// Returns 0 or an errno.
 int write_all(int descriptor, std::uint64_t offset, const std::uint8_t* bytes,
               std::uint64_t count) noexcept;
-// What an open file takes of the disk.
+// The disk space of an open file.
 std::uint64_t disk_bytes_of(int descriptor) noexcept;
 
 }  // namespace tfrfast

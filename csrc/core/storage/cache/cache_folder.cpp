@@ -30,17 +30,17 @@ namespace tfrfast {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3244'4553'5543'5254;  // "TRCUSED2"
-// The folder itself, the one around it, and `used`.
+// The folder, its parent, and `used`.
 constexpr std::uint64_t kEmptyBytes = 16 << 10;
-// What is left free for what is known only afterwards, such as a filesystem's own notes of where
-// the pieces of a file are.
+// Space left free for costs that are known only afterwards, such as the filesystem's own notes of
+// where the pieces of a file are.
 constexpr std::uint64_t kMaxSpareBytes = 64 << 20;
 constexpr std::uint64_t kSpareParts = 256;
 constexpr std::uint64_t kMaxFreedBytes = std::uint64_t{1} << 30;
 
 constexpr std::int64_t kBetweenSearchesMs = 5'000;
 constexpr std::int64_t kBrokenMs = 60'000;
-// Locks are held for a moment. A process that was stopped meanwhile is not waited for.
+// Locks are held briefly. Do not wait longer for a process that was stopped while it held a lock.
 constexpr std::int64_t kMaxWaitMs = 500;
 
 constinit std::mutex the_mutex;
@@ -52,7 +52,7 @@ std::map<FolderKey, std::weak_ptr<CacheFolder>>& known_folders() {
   return *known;
 }
 
-// When a folder that does not work may be tried again.
+// The time when a folder that failed may be tried again.
 std::map<std::string, std::int64_t>& failed_until_ms() {
   static auto* const known = new std::map<std::string, std::int64_t>;
   return *known;
@@ -78,12 +78,13 @@ std::string hex(std::uint64_t number) {
   return text;
 }
 
-// Others, such as ".", are not ours to look into.
+// Any other name, such as ".", does not belong to a cache.
 bool is_ours(const std::string& name) {
   return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// Takes a lock that others hold for a moment. False if it takes them longer, or there is no lock.
+// Takes a lock that other processes hold briefly. False if they hold it longer, or locks do not
+// work.
 bool lock_soon(int descriptor, OpenLock how) noexcept {
   const std::int64_t until_ms = steady_ms() + kMaxWaitMs;
   while (try_lock_opened(descriptor, how) != 0) {
@@ -93,7 +94,7 @@ bool lock_soon(int descriptor, OpenLock how) noexcept {
   return true;
 }
 
-// The names in an open folder, which is closed. Empty if it is not one.
+// Lists and closes an open folder. Empty if `folder` is not a folder.
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;
   DIR* const listing = folder < 0 ? nullptr : ::fdopendir(folder);
@@ -110,7 +111,7 @@ std::uint64_t check_of(const CacheTotals& totals) noexcept {
   return crc32c(reinterpret_cast<const std::uint8_t*>(&totals), offsetof(CacheTotals, check));
 }
 
-// POSIX leaves the unit to the system. All have this one.
+// POSIX does not fix the unit of st_blocks. All systems use 512 bytes.
 std::uint64_t disk_bytes_of(const struct stat& status) noexcept {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
@@ -122,7 +123,7 @@ bool read_totals(int descriptor, CacheTotals& totals) noexcept {
   return totals.magic == kMagic && totals.check == check_of(totals);
 }
 
-// Whether a cache may work there at another time.
+// Whether a cache may work in the folder at another time.
 bool may_pass(const Error& error) {
   switch (error.system_error()) {
     case ENOSPC:
@@ -173,7 +174,8 @@ std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& folder,
   made->begin();
   const std::lock_guard lock(cache_mutex());
   std::weak_ptr<CacheFolder>& known = known_folders()[key];
-  if (std::shared_ptr<CacheFolder> found = known.lock()) return found;  // another thread's
+  // another thread made the folder's object first
+  if (std::shared_ptr<CacheFolder> found = known.lock()) return found;
   known = made;
   return made;
 }
@@ -221,7 +223,7 @@ void CacheFolder::begin() {
   if (account.is_open()) account.store();
 }
 
-// Whoever can write there chooses what is read. Checksums are no protection against that.
+// A user who can write to the folder decides what is read. Checksums do not protect against that.
 void CacheFolder::refuse_unless_private() const {
   const auto refuse = [this](const std::string& why) {
     throw Error(ErrorKind::io,
@@ -237,8 +239,8 @@ void CacheFolder::refuse_unless_private() const {
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     refuse("others may write to it. Take that away (`chmod go-w`)");
   }
-  // Whoever may write to a folder above can put another one in its place, unless only owners may
-  // rename what is there.
+  // A user who may write to a parent folder can put another folder in the cache's place, unless
+  // only owners may rename entries of the parent.
   struct stat below = status;
   for (std::string up = ".."; ::fstatat(root_->get(), up.c_str(), &status, 0) == 0; up += "/..") {
     if (status.st_dev == below.st_dev && status.st_ino == below.st_ino) return;  // the root
@@ -257,7 +259,7 @@ CacheTotals CacheFolder::totals() const noexcept {
   CacheTotals found;
   const int used = open_below(root_->get(), "used", O_RDONLY);
   bool is_right = false;
-  // Another process may be writing it.
+  // Another process may be writing the file.
   for (int i = 0; i < 3 && !is_right; ++i) is_right = read_totals(used, found);
   if (used >= 0) ::close(used);
   return is_right ? found : CacheTotals{};
@@ -279,7 +281,7 @@ std::uint64_t CacheFolder::space_for(std::uint64_t bytes) noexcept {
   };
   std::uint64_t space = left();
   if (space >= bytes) return bytes;
-  // One thread looks for more. Nobody waits for it.
+  // One thread searches for more space. No other thread waits for the search.
   const std::int64_t now_ms = steady_ms();
   std::int64_t next_ms = next_search_ms_;
   if (now_ms >= next_ms && next_search_ms_.compare_exchange_strong(next_ms, now_ms + kBrokenMs)) {
@@ -289,7 +291,7 @@ std::uint64_t CacheFolder::space_for(std::uint64_t bytes) noexcept {
       remove_unused(account, std::max(bytes, somewhat_more));
       has_found = usable_bytes() - std::min(usable_bytes(), account.totals_.used_bytes) >= bytes;
     }
-    // A search of many files is not repeated soon.
+    // A search through many files is not repeated soon.
     const std::int64_t pause_ms = kBetweenSearchesMs + 50 * (steady_ms() - now_ms);
     next_search_ms_ = has_found ? 0 : steady_ms() + pause_ms;
     space = left();
@@ -303,13 +305,13 @@ CacheFolder::Account::Account(CacheFolder& folder) noexcept : folder_(folder) {
   if (descriptor_ < 0) return;
   is_locked_ = lock_soon(descriptor_, OpenLock::alone);
   if (!is_locked_ || read_totals(descriptor_, totals_)) return;
-  // It is new, or damaged. Nobody writes meanwhile, so what there is can be counted.
+  // The file is new or damaged. No process writes meanwhile, so all files can be counted.
   totals_ = {kMagic, kEmptyBytes, folder.limit_bytes_, 0, 0, 0};
   folder.remove_unused(*this, 0);
 }
 
 CacheFolder::Account::~Account() {
-  // A child that was forked meanwhile has it open, too.
+  // A child forked meanwhile has the file open, too.
   if (is_locked_) unlock_opened(descriptor_);
   if (descriptor_ >= 0) ::close(descriptor_);
 }
@@ -334,7 +336,8 @@ void CacheFolder::Account::settle(std::uint64_t taken, std::uint64_t used) noexc
 }
 
 void CacheFolder::tell_of_failure(int system_error) noexcept {
-  // Another process is slow, the file was removed, or memory is short: other bytes may be kept.
+  // Another process is slow, the file was removed, or memory is short: later bytes may still be
+  // kept.
   if (system_error == 0 || system_error == EAGAIN || system_error == ESTALE ||
       system_error == ENOMEM) {
     return;
@@ -348,7 +351,7 @@ void CacheFolder::tell_of_failure(int system_error) noexcept {
                   (is_full ? "Free space on that disk, or give the cache a lower limit."
                            : "Name a folder that this user may write to."));
   } catch (const std::exception&) {
-    // No memory for a warning.
+    // Memory is too short for a warning.
   }
 }
 
@@ -373,7 +376,7 @@ std::vector<CacheFolder::FoundSet> CacheFolder::find_sets() const {
           ::fstatat(root_->get(), path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         continue;
       }
-      // The first page of its log may come at any time.
+      // The first page of the log may come at any time.
       const std::uint64_t disk_bytes = std::max(disk_bytes_of(status), 2 * kCachePageBytes);
       set.files.push_back({std::move(each), written_ns(status), disk_bytes});
       set.disk_bytes += set.files.back().disk_bytes;
@@ -393,7 +396,7 @@ std::uint64_t CacheFolder::remove_unused(Account& account, std::uint64_t wanted)
     const std::vector<FoundSet> sets = find_sets();
     std::uint64_t used = kEmptyBytes;
     for (const FoundSet& each : sets) used += each.disk_bytes;
-    // Processes with very many sets have this lock.
+    // Processes with very many sets hold this lock.
     const int all = open_below(root_->get(), ".", O_RDONLY | O_DIRECTORY);
     const bool may_remove = all >= 0 && try_lock_opened(all, OpenLock::alone) == 0;
     for (const FoundSet& each : sets) {
@@ -404,7 +407,7 @@ std::uint64_t CacheFolder::remove_unused(Account& account, std::uint64_t wanted)
     if (all >= 0) ::close(all);
     account.totals_.used_bytes = used - freed;
   } catch (const std::exception&) {
-    // No memory: what is left stays.
+    // Memory is short: the rest stays.
   }
   account.store();
   return freed;
@@ -463,7 +466,7 @@ std::vector<CacheEntry> CacheFolder::entries() const {
   return found;
 }
 
-// One lock for all sets, which those share that have none of their own.
+// One lock for all sets, shared by all sets of this process without a lock of their own.
 std::shared_ptr<const FileDescriptor> CacheFolder::hold_everything() {
   {
     const std::lock_guard lock(cache_mutex());
@@ -498,7 +501,7 @@ std::shared_ptr<const CacheSet> CacheSet::hold(std::shared_ptr<CacheFolder> fold
     of.sets_[std::move(name)] = made;
     return made;
   } catch (const std::exception&) {
-    return nullptr;  // no memory
+    return nullptr;  // memory is short
   }
 }
 
@@ -518,10 +521,10 @@ bool CacheSet::lock() {
     const int opened = open_below(root, name_, O_RDONLY | O_DIRECTORY);
     if (opened < 0) return false;
     auto held = std::make_shared<const FileDescriptor>(opened);
-    if (folder_->may_write()) ::futimens(opened, nullptr);  // when it was last used
+    if (folder_->may_write()) ::futimens(opened, nullptr);  // the time of the last use
     if (!is_counted_) return true;
     if (!lock_soon(opened, OpenLock::with_others)) break;
-    // Another process may have removed it in that moment.
+    // Another process may have removed the set before the lock was taken.
     struct stat locked, named;
     if (::fstat(opened, &locked) == 0 && ::fstatat(root, name_.c_str(), &named, 0) == 0 &&
         locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
@@ -529,7 +532,8 @@ bool CacheSet::lock() {
       return true;
     }
   }
-  // Another process has been removing something of it for a second. It was stopped, perhaps.
+  // Another process has been removing files of the set for a second. Perhaps the process was
+  // stopped.
   folder_->locks_fail_until_ms_ = steady_ms() + kBrokenMs;
   return false;
 }

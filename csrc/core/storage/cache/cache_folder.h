@@ -1,26 +1,28 @@
-// A cache: a folder on a disk of this machine that keeps bytes from elsewhere, for all processes
-// that name it, on local disks only.
+// A cache: a folder on a local disk that keeps bytes from elsewhere, for all processes that name
+// the folder.
 //
-//     <folder>/v2/used                how much the cache takes of the disk, and its last limit
-//     <folder>/v2/<set>/<object>      a sparse file: what it is of, then the object's bytes where
-//                                     they belong, then a log that is only appended to
+//     <folder>/v2/used                the disk space that the cache uses, and its last limit
+//     <folder>/v2/<set>/<object>      a sparse file: a header, the object's bytes at their places,
+//     and
+//                                     a log that is only appended to
 //
-// - Bytes are written first, and then the lines of the log that say they are there. Nothing is
-//   believed but bytes that match the checksum in a line, so neither kill -9, nor a power cut, nor
-//   a program that damages the files ever makes wrong bytes of them: they are fetched again.
-// - A process that fetches a page says so in a line. Others wait for it, but not for long, so no
-//   process ever waits for one that was stopped or killed.
-// - Whoever uses a data set has its folder locked together with others (flock). Whoever removes
-//   something of it locks it alone. The lock belongs to the open folder: a forked child has it,
-//   too, and whatever way a process ends, the system gives the lock back.
-// - Files are made, written and removed by one thread of all processes at a time, which has locked
-//   `used`, and has taken space for them. Only lines are appended without that lock: each file has
-//   space for a page of them, and a small part of the limit is left free for more. So the limit
-//   holds at every moment, but for the empty folders of data sets that found no space, which have
-//   to be there to be locked, and go when others give way.
-// - The folder is opened once. All its files are opened through that descriptor.
+// - Bytes are written first, then the lines of the log that record them. Only bytes that match the
+//   checksum in a line are believed. So neither kill -9, nor a power cut, nor a program that
+//   damages the files ever produces wrong bytes: damaged bytes are fetched again.
+// - A process that fetches a page announces so in a line. Other processes wait for the page, but
+// not
+//   for long, so no process waits for a process that was stopped or killed.
+// - A process that uses a data set locks the set's folder together with others (flock). A process
+//   that removes files of the set locks the folder alone. The lock belongs to the open folder: a
+//   forked child shares the lock, and the system releases the lock however a process ends.
+// - One thread of all processes at a time makes, writes and removes files. That thread has locked
+//   `used`, and has reserved space for the files. Only lines are appended without the lock: each
+//   file has space for a page of lines, and a small part of the limit is left free for more. So the
+//   limit holds at every moment, except for the empty folders of data sets for which no space was
+//   found. Such folders must exist to be locked, and are removed when other sets give way.
+// - The folder is opened once. All files are opened through that descriptor.
 //
-// What cannot be kept is not kept, and nothing here is an error of reading.
+// Bytes that cannot be kept are dropped. No failure of a cache is an error of reading.
 #pragma once
 
 #include <atomic>
@@ -36,23 +38,23 @@
 
 namespace tfrfast {
 
-// An object that a cache keeps something of.
+// An object in a cache.
 struct CacheEntry {
   std::string url;
   std::uint64_t object_bytes = 0;
   std::uint64_t kept_bytes = 0;  // on the disk
   std::int64_t last_used_s = 0;
   bool is_in_use = false;
-  std::uint64_t served_bytes = 0;   // that were read from here
-  std::uint64_t fetched_bytes = 0;  // that came from elsewhere
+  std::uint64_t served_bytes = 0;   // read from the cache
+  std::uint64_t fetched_bytes = 0;  // fetched from elsewhere
 };
 
 // The contents of `used`.
 struct CacheTotals {
   std::uint64_t magic = 0;
   std::uint64_t used_bytes = 0;
-  std::uint64_t limit_bytes = 0;  // that anyone has last opened it with
-  // What was read of objects that are no longer there.
+  std::uint64_t limit_bytes = 0;  // of the last opening by any process
+  // Traffic of objects that were removed.
   std::uint64_t served_bytes = 0;
   std::uint64_t fetched_bytes = 0;
   std::uint64_t check = 0;
@@ -60,14 +62,14 @@ struct CacheTotals {
 
 class CacheSet;
 
-// Safe from many threads. Shared by all in a process who name the same folder and limit.
+// Safe from many threads. All users in a process of the same folder and limit share an object.
 class CacheFolder {
  public:
-  // Makes the folder if it is not there. A folder that can only be read is used as it is. Throws
-  // Error io, and EACCES if others could put files there. With a limit of 0, nothing is kept.
+  // Makes the folder if necessary. A read-only folder is used without changes. Throws Error io, and
+  // EACCES if other users could put files there. With a limit of 0, nothing is kept.
   static std::shared_ptr<CacheFolder> open(const std::string& folder, std::uint64_t limit_bytes);
-  // The same for those who can do without: null, and a warning once a minute, if the disk is full
-  // or cannot be used now. Throws Error io only for a folder that is the wrong one.
+  // Like open(), for callers that can do without: returns null, with a warning once a minute, if
+  // the disk is full or cannot be used now. Throws Error io only for an unsuitable folder.
   static std::shared_ptr<CacheFolder> open_if_it_works(const std::string& folder,
                                                        std::uint64_t limit_bytes);
   CacheFolder(const CacheFolder&) = delete;
@@ -76,26 +78,26 @@ class CacheFolder {
   const std::string& path() const noexcept { return path_; }
   int descriptor() const noexcept { return root_->get(); }
   bool may_write() const noexcept { return why_read_only_ == 0; }
-  // All zeros where nothing is known.
+  // All zeros if unknown.
   CacheTotals totals() const noexcept;
 
-  // How many of `bytes` there is space for, now. If there is not enough, data sets that nobody uses
-  // give way, those used least recently first; this is tried every few seconds, by one thread.
+  // Returns how many of `bytes` have space now. If space is short, one thread removes unused data
+  // sets, least recently used first, at most every few seconds.
   std::uint64_t space_for(std::uint64_t bytes) noexcept;
 
-  // Has the totals to itself while it lives, in all processes. Nothing is written without it.
+  // Locks the totals in all processes while it lives. Required for every write.
   class Account {
    public:
-    // Waits for others, but not for long.
+    // Waits for other processes, but not for long.
     explicit Account(CacheFolder& folder) noexcept;
     ~Account();
     Account(const Account&) = delete;
     Account& operator=(const Account&) = delete;
     bool is_open() const noexcept { return is_locked_; }
 
-    // Takes up to so many bytes of the space that is left, before they are written.
+    // Reserves up to `bytes` bytes of the free space, before they are written.
     std::uint64_t take(std::uint64_t bytes) noexcept;
-    // Of `taken` bytes, the disk has come to use so many.
+    // Of `taken` reserved bytes, `used` bytes are now used on the disk.
     void settle(std::uint64_t taken, std::uint64_t used) noexcept;
 
    private:
@@ -107,13 +109,13 @@ class CacheFolder {
     CacheTotals totals_;
   };
 
-  // Writing failed, if this is an errno that lasts. Says so once, and is_broken() for a minute:
-  // nothing is kept meanwhile.
+  // Call after a failed write. For a lasting errno, warns once, and sets is_broken() for a minute:
+  // meanwhile nothing is kept.
   void tell_of_failure(int system_error) noexcept;
   bool is_broken() const noexcept;
 
   std::vector<CacheEntry> entries() const;
-  // Removes what nobody uses. Returns how many bytes that were.
+  // Removes all unused data sets. Returns the number of freed bytes.
   std::uint64_t clear() noexcept;
 
  private:
@@ -126,16 +128,16 @@ class CacheFolder {
   struct FoundSet {
     std::string name;
     std::int64_t last_used_ns = 0;
-    std::uint64_t disk_bytes = 0;  // of all
-    std::vector<FoundFile> files;  // those written least recently first
+    std::uint64_t disk_bytes = 0;  // of all files
+    std::vector<FoundFile> files;  // least recently written first
   };
   CacheFolder(std::string path, std::uint64_t limit_bytes)
       : path_(std::move(path)), limit_bytes_(limit_bytes) {}
   void begin();
   void refuse_unless_private() const;
-  // All data sets, those used least recently first.
+  // All data sets, least recently used first.
   std::vector<FoundSet> find_sets() const;
-  // Counts what there is, and removes what nobody uses until so many bytes are free.
+  // Counts all files, and removes unused data sets until `wanted` bytes are free.
   std::uint64_t remove_unused(Account& account, std::uint64_t wanted) noexcept;
   std::uint64_t remove_from(const FoundSet& set, std::uint64_t wanted, CacheTotals& totals) const;
   std::shared_ptr<const FileDescriptor> hold_everything();
@@ -154,15 +156,15 @@ class CacheFolder {
   std::atomic<std::size_t> sets_held_{0};
 };
 
-// A data set that this process reads, or will: the objects whose URLs differ in their last part
-// alone. While it lives, no process removes anything of the set, whether its objects are open or
-// not. Safe from many threads.
+// A data set that this process reads or will read: all objects whose URLs differ only in their last
+// part. While the object lives, no process removes files of the set, open or not. Safe from many
+// threads.
 class CacheSet {
  public:
-  // A process locks so many sets apart. If it uses more, it locks them all.
+  // The most sets that a process locks separately. With more sets, the process locks all sets.
   static constexpr std::size_t kMaxLocks = 128;
 
-  // `place` is where URLs lead, if they do not say it themselves. Null if the set cannot be locked.
+  // `place` is the place that URLs lead to, if URLs do not say. Null if the set cannot be locked.
   static std::shared_ptr<const CacheSet> hold(std::shared_ptr<CacheFolder> folder,
                                               const std::string& url,
                                               const std::string& place = "") noexcept;
@@ -171,7 +173,7 @@ class CacheSet {
   CacheSet& operator=(const CacheSet&) = delete;
 
   CacheFolder& folder() const noexcept { return *folder_; }
-  // Where an object's file is, in the cache's folder.
+  // The path of an object's file inside the cache's folder.
   std::string name_of(const std::string& url) const;
 
  private:
@@ -185,15 +187,15 @@ class CacheSet {
   bool is_counted_ = false;
 };
 
-// The set of `url` in the cache that `access` names. Null if it names none, or one that does not
-// work now. Throws Error io for a folder that is the wrong one.
+// The set of `url` in the cache that `access` names. Null if `access` names no cache, or the cache
+// does not work now. Throws Error io for an unsuitable folder.
 std::shared_ptr<const CacheSet> hold_cached(const std::string& url, const std::string& access);
 
-// Opens what is below a folder. -1 and errno. Never follows a link.
+// Opens a file below a folder. Returns -1 and sets errno on failure. Never follows a link.
 int open_below(int folder, const std::string& name, int flags, unsigned mode = 0) noexcept;
 
-// For everything in caches that threads share. fork() waits for it. Hold it briefly, and take no
-// other lock meanwhile.
+// Guards all cache data that threads share. fork() waits for the mutex. Hold it briefly, and take
+// no other lock meanwhile.
 std::mutex& cache_mutex() noexcept;
 
 }  // namespace tfrfast

@@ -16,7 +16,7 @@ struct FixedHeader {
   std::uint32_t url_bytes;
   std::uint32_t identity_bytes;
   std::uint32_t text_crc;
-  std::uint32_t check;  // of all before it
+  std::uint32_t check;  // of all earlier bytes
 };
 static_assert(sizeof(FixedHeader) == 32);
 
@@ -85,7 +85,7 @@ std::size_t decode_lines(std::span<const std::uint8_t> bytes, std::vector<CacheL
       out.push_back(line);
       at += sizeof line;
     } else {
-      ++at;  // a piece of a line, after which others have written whole ones
+      ++at;  // a piece of a line, after which other processes have written whole lines
     }
   }
   return at;
@@ -93,7 +93,7 @@ std::size_t decode_lines(std::span<const std::uint8_t> bytes, std::vector<CacheL
 
 std::uint32_t page_checksum(std::uint64_t page, const std::uint8_t* bytes,
                             std::size_t count) noexcept {
-  // Each page has a place of its own, so that pages that were exchanged are noticed.
+  // The checksum depends on the page's place, so exchanged pages are noticed.
   return std::rotl(crc32c(bytes, count), static_cast<int>(2 * (page % kCacheBlockPages)));
 }
 

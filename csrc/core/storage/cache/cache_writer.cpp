@@ -41,7 +41,7 @@ std::mutex& CacheWriter::mutex() noexcept {
 }
 
 CacheWriter& CacheWriter::instance() {
-  // Never destroyed: its thread may run until the process ends.
+  // Never destroyed: the writer's thread may run until the process ends.
   static CacheWriter* const made = [] {
     auto* const writer = new CacheWriter;
     const std::lock_guard lock(mutex());
@@ -65,9 +65,9 @@ void CacheWriter::add(std::shared_ptr<CachedObject> object, std::uint64_t offset
       return;
     }
   } catch (const std::exception&) {
-    // No memory, or no threads.
+    // Memory or threads are short.
   }
-  // Others need not wait for it.
+  // Other processes need not wait for these bytes.
   object->release(offset, count);
 }
 

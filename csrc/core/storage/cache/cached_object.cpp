@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::uint64_t kPage = kCachePageBytes;
 constexpr std::uint64_t kBegin = CacheFile::kObjectBegin;
-// A range shorter than this is fetched with the whole block around it, which is fetched once in any
-// case. Of longer ones, whole records are worth more than parts of many.
+// A range shorter than this is fetched with its whole block, which is fetched once in any case.
+// From a longer range, whole records are worth more than parts of many.
 constexpr std::uint64_t kShortRange = kCacheBlockBytes / 2;
-// How much is counted before a line says so.
+// The bytes to count before a line records the count.
 constexpr std::uint64_t kCountedAtOnce = std::uint64_t{64} << 20;
 
 std::atomic<std::uint64_t> bytes_read{0};
@@ -36,7 +36,7 @@ PageMask bit_of(std::uint64_t page) noexcept {
   return static_cast<PageMask>(1U << (page % kCacheBlockPages));
 }
 
-// The pages of a block between two pages of the object.
+// The pages of a block within [first, end) of the object.
 PageMask mask_between(std::uint64_t number, std::uint64_t first, std::uint64_t end) noexcept {
   const std::uint64_t begin = number * kCacheBlockPages;
   const std::uint64_t from = std::max(first, begin) - begin;
@@ -45,7 +45,7 @@ PageMask mask_between(std::uint64_t number, std::uint64_t first, std::uint64_t e
   return static_cast<PageMask>(((1U << (to - from)) - 1) << from);
 }
 
-// Calls action(block, its pages) for the blocks of the pages [first, end).
+// Calls action(block, pages of the block) for the blocks of the pages [first, end).
 template <class Action>
 void for_blocks(std::uint64_t first, std::uint64_t end, const Action& action) {
   for (std::uint64_t number = block_of(first); number * kCacheBlockPages < end; ++number) {
@@ -53,7 +53,7 @@ void for_blocks(std::uint64_t first, std::uint64_t end, const Action& action) {
   }
 }
 
-// Adds a range, to the last one if it follows that.
+// Appends a range, or extends the last range if the new range follows.
 void add_range(std::vector<FileRange>& ranges, std::uint64_t begin, std::uint64_t bytes) {
   if (!ranges.empty() && ranges.back().offset + ranges.back().bytes == begin) {
     ranges.back().bytes += bytes;
@@ -124,7 +124,8 @@ CachedObject::Block CachedObject::block(std::uint64_t number) const noexcept {
       blocks_[static_cast<std::size_t>(number)].load(std::memory_order_acquire));
 }
 
-// False if the block is not `expected`, which becomes what it is.
+// Sets a block to `desired`. If the block is not `expected`, stores the block there and returns
+// false.
 bool CachedObject::exchange(std::uint64_t number, Block& expected, Block desired) const noexcept {
   auto word = std::bit_cast<std::uint64_t>(expected);
   if (!blocks_[static_cast<std::size_t>(number)].compare_exchange_strong(
@@ -146,13 +147,14 @@ std::uint64_t CachedObject::bytes_of_pages(std::uint64_t first, std::uint64_t en
   return std::min(end * kPage, bytes_) - first * kPage;
 }
 
-// Its pages have to be compared again.
+// The block's pages must be verified again.
 void CachedObject::forget_known(std::uint64_t number) const noexcept {
   for (Block was = block(number); !exchange(number, was, {was.crc, was.present, 0});) {
   }
 }
 
-// Compares what is there of a block with its checksum. If it is wrong, it is no longer there.
+// Compares a block's present pages with the checksum. If the checksum is wrong, the pages no longer
+// count as present.
 void CachedObject::verify(std::uint64_t number) const noexcept {
   for (Block found = block(number); found.known != found.present;) {
     const std::uint64_t first = number * kCacheBlockPages;
@@ -197,7 +199,7 @@ std::size_t CachedObject::read(std::uint64_t offset, std::uint8_t* out,
   const auto found = static_cast<std::size_t>(page == end ? count : page * kPage - offset);
   const std::uint8_t* const from = mapping_ + offset;
   if (!run_guarded([=] { std::memcpy(out, from, found); })) {
-    // The file was cut short. What is left of it is compared again.
+    // The file was cut short. Verify the rest again.
     for (std::uint64_t number = block_of(first); number <= block_of(page - 1); ++number) {
       forget_known(number);
       verify(number);
@@ -213,7 +215,7 @@ const std::uint8_t* CachedObject::whole() const noexcept {
   return whole_blocks_.load(std::memory_order_acquire) == blocks_.size() ? mapping_ : nullptr;
 }
 
-// ---- what the log says ----
+// ---- the log ----
 
 void CachedObject::refresh(const FileDescriptor& file) const noexcept {
   file_.read_new_lines(file, [this](const CacheLine& line) { take_line(line); });
@@ -229,7 +231,7 @@ void CachedObject::take_line(const CacheLine& line) const {
       Block was = block(line.block);
       Block now;
       do {
-        // Pages that are written once more were wrong, or are the same.
+        // Pages written again were wrong, or are unchanged.
         const bool is_more = (was.present & line.pages) == 0;
         now = is_more ? Block{was.crc ^ line.first, PageMask(was.present | line.pages), was.known}
                       : Block{line.first, line.pages, 0};
@@ -247,7 +249,7 @@ void CachedObject::take_line(const CacheLine& line) const {
 
 // ---- claims ----
 
-// The pages that may be fetched: those that are wanted, their neighbours, and those between.
+// Returns the pages that may be fetched: the wanted pages, their neighbours, and the pages between.
 std::vector<FileRange> CachedObject::spans_around(std::span<const FileRange> wanted,
                                                   std::uint64_t gap_bytes) const {
   std::vector<FileRange> spans;
@@ -268,7 +270,7 @@ std::vector<FileRange> CachedObject::spans_around(std::span<const FileRange> wan
   return spans;
 }
 
-// Lines for runs of pages that nobody has or fetches, each with some that are wanted.
+// Makes lines for runs of absent pages that no process fetches. Each run has some wanted bytes.
 std::vector<CacheLine> CachedObject::lines_to_claim(std::span<const FileRange> spans,
                                                     std::span<const FileRange> wanted,
                                                     std::uint64_t space_pages) const {
@@ -299,7 +301,7 @@ std::vector<CacheLine> CachedObject::lines_to_claim(std::span<const FileRange> s
   return lines;
 }
 
-// The pages of a claim that are this process's: others may have been faster.
+// Adds the pages of a claim that are this process's. Another process may have been faster.
 void CachedObject::add_own(const CacheLine& claim, std::vector<FileRange>& claimed) const {
   const PageMask own = claim.pages & claims_.own(claim.block);
   for (std::uint64_t i = 0; i < kCacheBlockPages; ++i) {
@@ -308,7 +310,7 @@ void CachedObject::add_own(const CacheLine& claim, std::vector<FileRange>& claim
   }
 }
 
-// What is in none of the pages that are there or being fetched.
+// Adds the wanted bytes outside all pages that are present or being fetched.
 void CachedObject::add_passing(const FileRange& wanted, std::vector<FileRange>& passing) const {
   const std::uint64_t end = wanted.offset + wanted.bytes;
   for (std::uint64_t at = wanted.offset; at < end;) {
@@ -332,7 +334,7 @@ MissingPages CachedObject::claim(std::span<const FileRange> wanted,
       }
     }
     const auto file = absent == 0 ? nullptr : file_.descriptor();
-    // Without the lock, as others may have to give way.
+    // Without the lock, because other sets may have to give way.
     std::uint64_t space = file == nullptr ? 0 : file_.folder().space_for(absent * kPage) / kPage;
     int failed = 0;
     {
@@ -349,7 +351,7 @@ MissingPages CachedObject::claim(std::span<const FileRange> wanted,
     }
     file_.folder().tell_of_failure(failed);
   } catch (const std::exception&) {
-    // No memory. Whoever wants it asks again, past the cache.
+    // Memory is short. The reader will request the bytes past the cache.
   }
   return missing;
 }
@@ -372,7 +374,7 @@ void CachedObject::release(std::uint64_t offset, std::uint64_t count) noexcept {
     for (const CacheLine& each : lines) claims_.take_release(each);
     if (file != nullptr && file_.append(*file, lines) == 0) refresh(*file);
   } catch (const std::exception&) {
-    // No memory: others wait for it until its time is over.
+    // Memory is short: other processes wait until the claim expires.
   }
 }
 
@@ -419,7 +421,7 @@ void CachedObject::replace(std::uint64_t offset, const std::uint8_t* bytes,
   });
 }
 
-// 0, or an errno. Pages for which there is no space are left out.
+// Returns 0 or an errno. Leaves out pages without space.
 int CachedObject::write_pages(const FileDescriptor& file, std::uint64_t offset,
                               const std::uint8_t* bytes, std::uint64_t count,
                               bool only_missing) noexcept {
@@ -470,7 +472,7 @@ int CachedObject::write_pages(const FileDescriptor& file, std::uint64_t offset,
   }
 }
 
-// ---- for whoever reads the mapping, and for people ----
+// ---- readers of the mapping, and statistics ----
 
 void CachedObject::announce(std::span<const FileRange> ranges) const noexcept {
   for (const FileRange& each : ranges) {

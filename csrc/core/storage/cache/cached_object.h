@@ -1,5 +1,5 @@
-// What a cache keeps of one version of an object, or of anything else that has a name and never
-// changes. cache_folder.h says how it lies on the disk.
+// One version of an object in a cache. The object may be anything with a name that never changes.
+// cache_folder.h describes the files.
 #pragma once
 
 #include <atomic>
@@ -18,31 +18,31 @@
 
 namespace tfrfast {
 
-// How many bytes this process has read from caches, where they are not mapped.
+// The bytes that this process has read from caches, without mapped bytes.
 std::uint64_t cache_bytes_read() noexcept;
 
-// What has to be asked for. Pages in `claimed` are this process's to fetch, for everybody. What is
-// in `passing` is not kept: there is no space for it. What is in neither is there by now, or is
-// being fetched.
+// The bytes to request. This process fetches the pages in `claimed`, for all processes. Bytes in
+// `passing` are not kept, because the cache has no space. All other bytes are present or being
+// fetched.
 struct MissingPages {
   std::vector<FileRange> claimed;
   std::vector<FileRange> passing;
 };
 
-// Safe from many threads. Processes share the file, each with a CachedObject of its own. A page
-// that was written is written again only after it was found to be wrong.
+// Safe from many threads. Processes share the file, each with its own CachedObject. A page is
+// written again only if it was found to be wrong.
 //
-// Nothing here fails: what cannot be kept, or cannot be read, has to come from elsewhere. No lock
-// is held while bytes are read, and a forked child goes on with what it has.
+// No function fails: bytes that cannot be kept or read have to come from elsewhere. No lock is held
+// while bytes are read. A forked child continues with the parent's state.
 class CachedObject {
  public:
-  // Each takes a mapping, and a process may have only so many. On Linux they are 65,530, unless its
-  // administrator allows more; files of this machine take up to kMaxMappings.
+  // Each object takes a mapping, and a process may have only so many: 65,530 on Linux, unless the
+  // administrator allows more. Local files take up to kMaxMappings.
   static constexpr std::size_t kMaxOpen = 24 << 10;
 
-  // `identity` names the object and its version. Whatever the cache has under the same URL that is
-  // of another identity is removed. Null if there is no space for the file, or if kMaxOpen are
-  // open, of which there is a warning.
+  // `identity` names the object and its version. A file of another identity under the same URL is
+  // removed. Null if the disk has no space for the file, or if kMaxOpen objects are open, with a
+  // warning.
   static std::shared_ptr<CachedObject> open(std::shared_ptr<const CacheSet> set,
                                             const std::string& url, const std::string& identity,
                                             std::uint64_t bytes) noexcept;
@@ -50,38 +50,39 @@ class CachedObject {
   CachedObject(const CachedObject&) = delete;
   CachedObject& operator=(const CachedObject&) = delete;
 
-  // Copies as many of the bytes from `offset` on as are there and match their checksums.
+  // Copies bytes from `offset` on as far as they are present and match their checksums. Returns
+  // their number.
   std::size_t read(std::uint64_t offset, std::uint8_t* out, std::size_t count) const noexcept;
-  // The whole object as a mapping, once all of it is there and was compared; null before. It lives
-  // as long as this.
+  // The whole object as a mapping, once all of it is present and verified. Null before. The mapping
+  // lives as long as this object.
   const std::uint8_t* whole() const noexcept;
 
-  // What has to be asked for. Pages in `claimed` are this process's until keep() or release(), but
-  // for half a minute at most. `wanted` is sorted and does not overlap. Gaps of up to `gap_bytes`
-  // are fetched along.
+  // Returns the bytes to request. This process owns the pages in `claimed` until keep() or
+  // release(), for half a minute at most. `wanted` must be sorted and disjoint. Gaps of up to
+  // `gap_bytes` are fetched, too.
   MissingPages claim(std::span<const FileRange> wanted, std::uint64_t gap_bytes) noexcept;
-  // Stores the pages of the range that are not there yet. Takes as long as the disk does.
+  // Stores the absent pages of the range. As slow as the disk.
   void keep(std::uint64_t offset, const std::uint8_t* bytes, std::uint64_t count) noexcept;
   void release(std::uint64_t offset, std::uint64_t count) noexcept;
-  // Whether any page of the range is not there and is being fetched by a process that lives.
+  // Whether a live process is fetching an absent page of the range.
   bool is_awaited(std::uint64_t offset, std::uint64_t count) const noexcept;
 
-  // What is there of the range is wrong, although it matches its checksum: these bytes replace it.
-  // Where they cannot be written, this process no longer reads what is there. The range begins and
-  // ends where blocks do, or the object does.
+  // Replaces present bytes of the range, which are wrong although they match their checksum. If the
+  // new bytes cannot be written, this process no longer reads the old bytes. The range must begin
+  // and end at a block's boundary or at the object's end.
   void replace(std::uint64_t offset, const std::uint8_t* bytes, std::uint64_t count) noexcept;
 
-  // For whoever reads the mapping: advice, and whether a byte is in memory.
+  // For readers of the mapping: announces ranges, and tells whether a byte is in memory.
   void announce(std::span<const FileRange> ranges) const noexcept;
   bool is_in_memory(std::uint64_t offset) const noexcept;
 
-  // What was read of whole() elsewhere, and what has come from the network: for people to see.
+  // Counts bytes read from whole(), and bytes fetched from the network, for statistics.
   void count_served(std::uint64_t bytes) const noexcept { count(bytes, 0); }
   void count_fetched(std::uint64_t bytes) noexcept { count(0, bytes); }
 
  private:
-  // The state of a block in one word: a checksum, the pages that are there, and those of them that
-  // this process has compared.
+  // The state of a block in one word: a checksum, the present pages, and the present pages that
+  // this process has verified.
   struct Block {
     std::uint32_t crc = 0;
     PageMask present = 0;
@@ -99,12 +100,12 @@ class CachedObject {
   PageMask pages_of_block(std::uint64_t number) const noexcept;
   std::uint64_t bytes_of_pages(std::uint64_t first, std::uint64_t end) const noexcept;
 
-  // Reads the lines that were appended since. Call it with cache_mutex() held.
+  // Reads the lines appended since the last call. Call with cache_mutex() held.
   void refresh(const FileDescriptor& file) const noexcept;
   void take_line(const CacheLine& line) const;
   std::vector<FileRange> spans_around(std::span<const FileRange> wanted,
                                       std::uint64_t gap_bytes) const;
-  // Call these with cache_mutex() held.
+  // Call with cache_mutex() held.
   std::vector<CacheLine> lines_to_claim(std::span<const FileRange> spans,
                                         std::span<const FileRange> wanted,
                                         std::uint64_t space_pages) const;
@@ -124,7 +125,7 @@ class CachedObject {
   mutable std::vector<std::atomic<std::uint64_t>> blocks_;
   mutable std::atomic<std::uint64_t> whole_blocks_{0};
   mutable PageClaims claims_;  // guarded by cache_mutex()
-  // What is not in the log yet.
+  // Not yet in the log.
   mutable std::atomic<std::uint64_t> served_{0};
   mutable std::atomic<std::uint64_t> fetched_{0};
 };

@@ -26,8 +26,8 @@ std::uint32_t this_process() noexcept {
   return static_cast<std::uint32_t>(process_number());
 }
 
-// Tells objects apart that a process has open. The upper half is the same for all processes that
-// see each other's numbers.
+// Distinguishes the open objects of a process. The upper half is equal in all processes that see
+// each other's process numbers.
 std::uint32_t make_claimer() {
   static std::atomic<std::uint32_t> serial{0};
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
@@ -78,7 +78,7 @@ void PageClaims::take_kept(const CacheLine& line) noexcept {
   end(line, [](const Claim&) { return true; });
 }
 
-// Takes the line's pages away from the claims of its block for which which(claim) is true.
+// Removes the line's pages from the claims of its block for which which(claim) is true.
 template <class Which>
 void PageClaims::end(const CacheLine& line, const Which& which) noexcept {
   const auto [begin, stop] = claims_.equal_range(line.block);
@@ -91,7 +91,7 @@ void PageClaims::end(const CacheLine& line, const Which& which) noexcept {
 
 bool PageClaims::is_active(const Claim& claim) const noexcept {
   if (now_ticks() - claim.ticks > kMaxClaimTicks) return false;
-  if ((claim.claimer ^ claimer_) >> 16 != 0) return true;  // its number says nothing here
+  if ((claim.claimer ^ claimer_) >> 16 != 0) return true;  // the process number has no meaning here
   return ::kill(static_cast<pid_t>(claim.process), 0) == 0 || errno != ESRCH;
 }
 

@@ -1,4 +1,4 @@
-// Who is fetching which pages of an object, as the lines of its log say.
+// The processes that are fetching an object's pages, according to the object's log.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,23 @@
 
 namespace tfrfast {
 
-// Not safe from several threads: cache_mutex() guards it. A claim ends when its pages are kept or
-// released, when its process is gone, or after half a minute. Of two claims of a page, the one
-// whose line came first counts.
+// Guarded by cache_mutex(). A claim ends when its pages are kept or released, when its process is
+// gone, or after half a minute. Of two claims of a page, the claim with the earlier line counts.
 class PageClaims {
  public:
   PageClaims();
 
-  // Those of this object, in this process. A forked child is another process.
+  // Make lines of this object in this process. A forked child is another process.
   CacheLine claim_line(std::uint64_t block, PageMask pages) const noexcept;
   CacheLine release_line(std::uint64_t block, PageMask pages) const noexcept;
 
-  // Lines of the log, in its order.
+  // Take the lines of the log, in order.
   void take_claim(const CacheLine& line);
   void take_release(const CacheLine& line) noexcept;
   void take_kept(const CacheLine& line) noexcept;
 
   bool is_empty() const noexcept { return claims_.empty(); }
-  // Pages of a block that anybody is fetching, or this object.
+  // The pages of a block that any process is fetching, and the pages that this object is fetching.
   PageMask of_all(std::uint64_t block) const noexcept;
   PageMask own(std::uint64_t block) const noexcept;
 
@@ -42,7 +41,7 @@ class PageClaims {
   void end(const CacheLine& line, const Which& which) noexcept;
 
   const std::uint32_t claimer_;
-  std::multimap<std::uint64_t, Claim> claims_;  // by block, the first one first
+  std::multimap<std::uint64_t, Claim> claims_;  // by block, earliest claim first
 };
 
 }  // namespace tfrfast
