@@ -23,11 +23,11 @@
 namespace tfrfast {
 namespace {
 
-// From one call, the kernel reads ahead no more than this.
+// The kernel reads ahead at most this much per call.
 constexpr std::uint64_t kAdviceBytes = 128 << 10;
 
-// Calls advise(begin, bytes) for the range's pieces. The range may come from a damaged header, so
-// its length is bounded.
+// Calls advise(begin, bytes) for pieces of the range. The length is limited, because the range may
+// come from a damaged header.
 template <class Advise>
 void advise_in_pieces(std::uint64_t offset, std::uint64_t bytes, const Advise& advise) {
   const std::uint64_t end = offset + std::min(bytes, kLocalTraits.max_announced_bytes);
@@ -40,7 +40,7 @@ void advise_in_pieces(std::uint64_t offset, std::uint64_t bytes, const Advise& a
 
 namespace {
 
-// The only way to name such a file that needs no privileges.
+// The only unprivileged way to name such a file.
 std::string descriptor_path(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }
@@ -50,7 +50,7 @@ std::string descriptor_path(int descriptor) {
 int open_unnamed(const std::string& folder) noexcept {
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
   if (descriptor >= 0 && ::access(descriptor_path(descriptor).c_str(), F_OK) != 0) {
-    ::close(descriptor);  // without /proc it would never get a name
+    ::close(descriptor);  // without /proc the file could never get a name
     return -1;
   }
   return descriptor;
@@ -63,7 +63,7 @@ int give_name(int descriptor, const std::string& path) noexcept {
 
 bool reserve_space(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
   struct statfs filesystem;
-  // On tmpfs, reserving space would clear it first, for nothing.
+  // On tmpfs, reserving space would clear the space for nothing.
   return ::fstatfs(descriptor, &filesystem) == 0 && filesystem.f_type != TMPFS_MAGIC &&
          ::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                      static_cast<off_t>(bytes)) == 0;
@@ -75,7 +75,7 @@ void start_flushing(int descriptor, std::uint64_t offset, std::uint64_t bytes) n
 }
 
 std::uint64_t data_in_file(int descriptor, std::uint64_t offset) noexcept {
-  // Moving the descriptor's position does no harm: all reads say where they read.
+  // Moving the descriptor's position does no harm: every read names its offset.
   const off_t data = ::lseek(descriptor, static_cast<off_t>(offset), SEEK_DATA);
   if (data >= 0) return static_cast<std::uint64_t>(data);
   return errno == ENXIO ? std::numeric_limits<std::uint64_t>::max() : offset;

@@ -14,7 +14,7 @@
 namespace tfrfast {
 namespace {
 
-// The rest of the process needs descriptors, too.
+// Leave descriptors for the rest of the process.
 std::size_t max_shared_descriptors() {
   return std::min(std::max<std::size_t>(max_descriptors() / 4, 1), SharedDescriptors::kMax);
 }
@@ -29,12 +29,12 @@ std::size_t max_descriptors() noexcept {
 }
 
 FileDescriptor::FileDescriptor(const std::string& path) {
-  // What became a pipe since it was examined does not make anyone wait for its writer.
+  // O_NONBLOCK: a file replaced by a pipe must not make the reader wait for a writer.
   int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
   const auto may_try_again = [&flags] {
     if (errno == EINTR) return true;
     if (errno == EWOULDBLOCK && (flags & O_NONBLOCK) != 0) {
-      flags &= ~O_NONBLOCK;  // a file that its server has lent to somebody is worth waiting for
+      flags &= ~O_NONBLOCK;  // wait for a file that its server has lent to another client
       return true;
     }
     const int error = errno;
@@ -74,7 +74,7 @@ std::shared_ptr<const FileDescriptor> SharedDescriptors::acquire(const void* own
   }
   std::shared_ptr<const FileDescriptor> opened = open();
   const std::size_t max_count = max_shared_descriptors();
-  std::list<Entry> given_up;  // closed after the lock is gone
+  std::list<Entry> given_up;  // closed after the lock is released
   std::lock_guard lock(mutex_);
   if (const auto found = by_owner_.find(owner); found != by_owner_.end()) {
     return found->second->file;  // another thread was faster

@@ -1,4 +1,4 @@
-// File descriptors: one that closes itself, and a small pool that many files share.
+// File descriptors: a descriptor that closes itself, and a small pool for many files.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@
 
 namespace tfrfast {
 
-// How many descriptors this process may have.
+// The max number of descriptors of this process.
 std::size_t max_descriptors() noexcept;
 
 class FileDescriptor {
  public:
-  explicit FileDescriptor(const std::string& path);                      // to read; throws Error io
-  explicit FileDescriptor(int opened) noexcept : descriptor_(opened) {}  // closes it
+  explicit FileDescriptor(const std::string& path);  // for reading; throws Error io
+  // takes over the descriptor
+  explicit FileDescriptor(int opened) noexcept : descriptor_(opened) {}
   ~FileDescriptor();
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
@@ -27,10 +28,10 @@ class FileDescriptor {
   int descriptor_;
 };
 
-// The most recently used descriptors of this process: at most kMax, and at most a quarter of those
-// that the process may have. One that is in use stays open beyond that. Where the system has no
-// more, the least recently used are closed. Thread-safe. Owners are told apart by address and must
-// call forget() before they are destroyed.
+// The most recently used descriptors of this process: at most kMax, and at most a quarter of the
+// process's max. A descriptor in use stays open beyond the limits. If the system has no more
+// descriptors, the least recently used are closed. Thread-safe. Owners are identified by address,
+// and must call forget() before they are destroyed.
 class SharedDescriptors {
  public:
   static constexpr std::size_t kMax = 128;
@@ -38,10 +39,11 @@ class SharedDescriptors {
   static SharedDescriptors& instance();
 
   using Open = std::function<std::shared_ptr<const FileDescriptor>()>;
-  // The owner's descriptor, opened by `open` if it has none. It stays open while it is held.
+  // Returns the owner's descriptor, opened by `open` if necessary. The descriptor stays open while
+  // held.
   std::shared_ptr<const FileDescriptor> acquire(const void* owner, const Open& open);
   void forget(const void* owner) noexcept;
-  // Drops the least recently used one; false if there is none.
+  // Drops the least recently used descriptor. False if the pool is empty.
   bool give_up_one() noexcept;
 
  private:

@@ -21,7 +21,7 @@ namespace {
 
 enum class Attempt { locked, taken, impossible };
 
-// Tries until `attempt` returns something else than `taken`, but no longer than that.
+// Tries until `attempt` returns anything but `taken`, for at most `max_wait_ms`.
 template <class Try>
 Attempt within(int max_wait_ms, const Try& attempt) {
   for (int waited_ms = 0, pause_ms = 1;; pause_ms = std::min(2 * pause_ms, 50)) {
@@ -32,7 +32,7 @@ Attempt within(int max_wait_ms, const Try& attempt) {
   }
 }
 
-// Closes the descriptor unless it is locked.
+// Closes the descriptor unless it gets locked.
 Attempt lock_within(int descriptor, int max_wait_ms) noexcept {
   if (descriptor < 0) return Attempt::impossible;
   const Attempt result = within(max_wait_ms, [&] {
@@ -45,7 +45,7 @@ Attempt lock_within(int descriptor, int max_wait_ms) noexcept {
 
 constinit std::mutex held_mutex;
 
-// The folders that threads of this process hold, where the system's locks do not keep them apart.
+// The folders that threads of this process hold, if the system's locks do not keep out threads.
 // Never destroyed: threads may run until the very end.
 std::set<FolderIdentity>& held() {
   static auto* const held = new std::set<FolderIdentity>;
@@ -54,7 +54,7 @@ std::set<FolderIdentity>& held() {
 
 }  // namespace
 
-// A forked child has none of the threads that hold folders, and inherits no locks of POSIX.
+// A forked child has none of the threads that hold folders, and inherits no POSIX locks.
 void hold_none_in_child() noexcept {
   if (!kLocksKeepThreadsOut) held().clear();
 }
@@ -77,7 +77,7 @@ void let_go(const FolderIdentity& folder) noexcept {
   held().erase(folder);
 }
 
-// Empty if nothing has that name.
+// Empty if nothing has the name.
 std::optional<FolderIdentity> identity_of(const std::string& folder) noexcept {
   struct stat status;
   if (::stat(folder.c_str(), &status) != 0) return {};
@@ -87,7 +87,7 @@ std::optional<FolderIdentity> identity_of(const std::string& folder) noexcept {
 int open_lock_file(const std::string& path) noexcept {
   const int opened =
       ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-  // Another user's can be locked nevertheless.
+  // Another user's lock file can be locked nevertheless.
   return opened < 0 && errno == EACCES
              ? ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
              : opened;
@@ -98,10 +98,10 @@ int open_lock_file(const std::string& path) noexcept {
 FolderLock::FolderLock(const std::string& folder, int max_wait_ms) noexcept {
   try {
     if (!is_local(folder)) return;
-    // Whoever had it may have removed the folder, and another one may have the name since.
+    // The last holder may have removed the folder, and another folder may have the name now.
     while (take(folder, max_wait_ms) && identity_of(folder) != identity_) give_back();
   } catch (const std::exception&) {
-    // No memory for a path: not held.
+    // Memory is too short for a path: not held.
   }
   if (!is_held()) give_back();
 }
@@ -130,7 +130,7 @@ bool FolderLock::take(const std::string& folder, int max_wait_ms) {
 
 void FolderLock::give_back() noexcept {
   if (is_held()) {
-    // Not by closing alone: a forked child may have the descriptor, too.
+    // Closing is not enough: a forked child may have the descriptor, too.
     unlock(descriptor_);
     ::close(descriptor_);
     descriptor_ = -1;

@@ -1,4 +1,4 @@
-// One process at a time changes certain files of a folder.
+// Lets one process at a time change certain files of a folder.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace tfrfast {
 
-// Device and inode: the same for every path of a folder.
+// Device and inode, equal for every path of a folder.
 using FolderIdentity = std::pair<std::uint64_t, std::uint64_t>;
 
-// Held from its making to its end, if `is_held`. A process that dies gives it back. Locks the
-// folder itself or, on filesystems that cannot do that, the file `.lock` in it.
+// Holds the lock from construction to destruction, if is_held(). The lock of a dead process ends.
+// Locks the folder itself or, on filesystems without such locks, the file `.lock` in the folder.
 class FolderLock {
  public:
-  // Waits for others, but no longer than `max_wait_ms`. Not held after that, and where nothing can
-  // be locked. Never throws.
+  // Waits for other holders, at most `max_wait_ms`. Not held after that, and not if locking is
+  // impossible. Never throws.
   FolderLock(const std::string& folder, int max_wait_ms) noexcept;
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
@@ -28,7 +28,7 @@ class FolderLock {
   bool take(const std::string& folder, int max_wait_ms);
   void give_back() noexcept;
 
-  std::optional<FolderIdentity> identity_;  // of the folder that is held
+  std::optional<FolderIdentity> identity_;  // of the held folder
   int descriptor_ = -1;
 };
 

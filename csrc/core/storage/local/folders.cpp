@@ -97,7 +97,7 @@ void flush_folder(const std::string& folder) {
   if (descriptor < 0) throw_system_error(errno, "Opening folder", folder);
   const int failed = ::fsync(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
-  // Some network filesystems cannot flush a folder, now or later.
+  // Some network filesystems can never flush a folder.
   if (failed != 0 && failed != EINVAL && failed != ENOTSUP) {
     throw_system_error(failed, "Flushing folder", folder);
   }

@@ -1,5 +1,5 @@
-// Folders of this machine, and the names in them. Other storages have no folders: to make or flush
-// one of theirs does nothing.
+// Local folders, and the names in them. Other storages have no folders: making or flushing such a
+// folder does nothing.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace tfrfast {
 
-// The two halves of a path.
+// Split a path into its folder and its name.
 std::string folder_of(const std::string& path);  // "." for a bare name
 std::string name_of(const std::string& path);
 
-// The path from the root, as long as the process has no other folder; an empty one is the folder of
-// the process, with a slash. `path` itself if that folder is unknown.
+// Returns the path from the root, valid while the process stays in its folder. For an empty path,
+// the process's folder with a slash. Returns `path` if the folder is unknown.
 std::string absolute_path(const std::string& path);
 
-// The name that all links to a file share; `path` itself where there is nothing.
+// Follows all links. Returns `path` if nothing has the name.
 std::string resolve_path(const std::string& path);
 
 enum class NameKind : std::uint8_t { nothing, file, folder, link, other };
 
-// What a name stands for, as far as the system says; `nothing` where it does not.
+// The file behind a name, according to the system. `nothing` if the system does not tell.
 struct NameStatus {
   NameKind kind = NameKind::nothing;
   std::uint64_t bytes = 0;
@@ -33,29 +33,29 @@ struct NameStatus {
   std::int64_t used_s = 0;
   bool is_empty_file() const noexcept { return kind == NameKind::file && bytes == 0; }
 };
-NameStatus look_at(const std::string& path) noexcept;       // what a link points at
-NameStatus look_at_name(const std::string& path) noexcept;  // the link itself
+NameStatus look_at(const std::string& path) noexcept;       // of a link's target
+NameStatus look_at_name(const std::string& path) noexcept;  // of the link itself
 
-// Whether the path is one of an open file's.
+// Whether the path is a path of the open file.
 bool is_named(int descriptor, const std::string& path) noexcept;
 
-// The names in a folder, in no order. Throws Error io.
+// Lists the names in a folder, in no order. Throws Error io.
 std::vector<std::string> list_folder(const std::string& folder);
 
-// True if there was such a file and it is gone now.
+// True if the file existed and is removed.
 bool remove_file(const std::string& path) noexcept;
-// The same for a folder, if it is empty.
+// Removes an empty folder. True if it existed and is removed.
 bool remove_folder(const std::string& folder) noexcept;
 
 void flush_folder(const std::string& folder);  // to the disk; throws Error io
 
-// Makes `folder` and its parents, if they are not there. Throws Error io: ENOTDIR if something else
-// has the name.
+// Makes `folder` and its parents as necessary. Throws Error io: ENOTDIR if anything but a folder
+// has a name.
 void make_folders(const std::string& folder, unsigned mode = 0777);
 
-// Remembers which of a folder and its parents are missing. The destructor removes those that are
-// there by then and hold nothing: work that was refused or given up leaves none behind. It does
-// nothing in a forked child.
+// Remembers which of a folder and its parents are missing. The destructor removes those that exist
+// by then and are empty, so work that was refused or given up leaves no folders. Does nothing in a
+// forked child.
 class NewFolders {
  public:
   explicit NewFolders(const std::string& folder);
@@ -64,7 +64,7 @@ class NewFolders {
   NewFolders& operator=(const NewFolders&) = delete;
 
  private:
-  std::vector<std::string> missing_;  // the deepest one first
+  std::vector<std::string> missing_;  // the deepest first
   const HomeProcess home_;
 };
 

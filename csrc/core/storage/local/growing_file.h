@@ -1,4 +1,4 @@
-// A file that others see while it is written.
+// A file that is visible while it is written.
 #pragma once
 
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace tfrfast {
 
-// Any file of this machine that can be written in order, a pipe for example. One thread at a time.
+// Any local file that can be written in order, for example a pipe. One thread at a time.
 class GrowingFile {
  public:
   enum class Begin : bool { empty, at_end };
   GrowingFile(std::string path, Begin begin);  // throws Error io
-  ~GrowingFile();                              // closes
+  ~GrowingFile();                              // closes the file
   GrowingFile(const GrowingFile&) = delete;
   GrowingFile& operator=(const GrowingFile&) = delete;
 
   const std::string& path() const noexcept { return path_; }
   bool is_open() const noexcept { return descriptor_ >= 0; }
 
-  // Both throw Error io, with `advice`.
+  // Throw Error io, with `advice`.
   void append(ByteView bytes, const std::string& advice = "");
   void close(const std::string& advice = "");
 

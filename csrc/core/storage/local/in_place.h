@@ -1,4 +1,4 @@
-// Files of this machine that are examined, cut or changed in place rather than replaced.
+// Local files that are examined, cut or changed in place rather than replaced.
 #pragma once
 
 #include <cstddef>
@@ -7,22 +7,21 @@
 
 namespace tfrfast {
 
-// The first bytes of a regular file, if it has that many. A link does not count as one. The file's
-// time of last use stays what it was.
+// Reads the first bytes of a regular file. False if the file is shorter, or the path is a link.
+// Does not change the file's time of last use.
 bool peek(const std::string& path, void* bytes, std::size_t count) noexcept;
 
-// A regular file that is open to be read and written. One thread at a time.
+// A regular file, open for reading and writing. One thread at a time.
 class FileInPlace {
  public:
-  // Neither follows a link nor waits for anything. Throws Error io, and invalid if it is not a
-  // regular file.
+  // Follows no link and never waits. Throws Error io, and invalid for anything but a regular file.
   explicit FileInPlace(std::string path);
   ~FileInPlace();
   FileInPlace(const FileInPlace&) = delete;
   FileInPlace& operator=(const FileInPlace&) = delete;
 
-  std::uint64_t bytes() const;  // throws Error io, as do all others
-  // False if the file ends before.
+  std::uint64_t bytes() const;  // throws Error io, as do the functions below
+  // False if the file ends before the last byte.
   bool read(std::uint64_t at, void* bytes, std::size_t count) const;
   void write(std::uint64_t at, const void* bytes, std::size_t count);
   void cut(std::uint64_t bytes);

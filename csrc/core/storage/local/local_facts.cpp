@@ -20,7 +20,7 @@ namespace {
 
 std::atomic<int> assumed_to_last{-1};  // -1: nothing is assumed
 
-// Wraps around if somebody set a time centuries away.
+// Wraps around for times centuries away.
 std::int64_t nanoseconds(const timespec& time) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
                                    static_cast<std::uint64_t>(time.tv_nsec));
@@ -87,10 +87,10 @@ void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
     case 0x2fc12fc1:  // ZFS
     case 0xca451a4e:  // bcachefs
     case 0x3153464a:  // JFS
-    case 0x01021994:  // tmpfs: gone when it is mounted again
+    case 0x01021994:  // tmpfs: versions end with the mount, and so do the files
       found.versions_last = true;
       break;
-    default:  // overlayfs, for one
+    default:  // for example overlayfs
       break;
   }
 }
@@ -103,7 +103,7 @@ void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
 
 #endif
 
-// What tests assume, if they do.
+// Applies the assumption of a test, if any.
 Filesystem as_assumed(Filesystem found) {
   const int assumed = assumed_to_last.load(std::memory_order_relaxed);
   if (assumed >= 0) found.versions_last = assumed != 0;

@@ -1,5 +1,5 @@
-// What the system says about a file. Its version is device, inode and ctime: the time of the last
-// change of anything, which only the system sets.
+// The system's facts about a file. A file's version is device, inode and ctime. ctime is the time
+// of the last change of anything, which only the system sets.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace tfrfast {
 
-// On the machine's own filesystems a file keeps its version until it changes, and every change
-// gives it another ctime. On others (network and FUSE filesystems, overlays) a remount may change
-// the whole version.
+// On local filesystems a file keeps its version until it changes, and every change gives the file a
+// new ctime. On network and FUSE filesystems and overlays, a remount may change the whole version.
 //
-// These throw Error io (ENOENT, EACCES, EISDIR, ...), and invalid if it is not a regular file.
+// The functions below throw Error io (ENOENT, EACCES, EISDIR, ...), and invalid for anything but a
+// regular file.
 FileFacts examine_local_file(const std::string& path);
 void refuse_unless_regular(const std::string& path);
 
-// Examines many files. Those that lie in one folder are on its filesystem, if they are on its
-// device, so that is asked once.
+// Examines many files. Files of one folder and device share a filesystem, so the filesystem is
+// examined once per folder.
 class LocalExaminer {
  public:
   FileFacts examine(const std::string& path);  // throws like examine_local_file()
@@ -35,7 +35,7 @@ class LocalExaminer {
 
 struct LocalFacts {
   FileFacts facts;
-  bool is_on_network = false;  // faults of its mapping arrive late, or as a hang
+  bool is_on_network = false;  // faults of a mapping arrive late, or as a hang
 };
 LocalFacts examine_open_file(int descriptor, const std::string& path);
 
@@ -46,8 +46,8 @@ inline std::int64_t ctime_ns_of(const FileFacts& facts) noexcept {
   return static_cast<std::int64_t>(facts.version.words[2]);
 }
 
-// For tests, which have one filesystem and need both kinds: sets version_lasts of all files that
-// are examined from now on. Empty restores the truth.
+// For tests, which have one filesystem and need both kinds. Sets version_lasts of all files
+// examined from now on. Empty restores the truth.
 void assume_versions_last(std::optional<bool> last) noexcept;
 
 }  // namespace tfrfast

@@ -26,7 +26,7 @@ namespace {
 
 std::atomic<std::size_t> mappings{0};
 
-// Maps a whole file. Null if the system, or our own bound, allows no more mappings.
+// Maps a whole file. Null if the system or kMaxMappings allows no more mappings.
 void* map_file(int descriptor, std::uint64_t bytes) noexcept {
   if (mappings.fetch_add(1, std::memory_order_relaxed) < kMaxMappings) {
     void* const mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -58,7 +58,7 @@ class MappedFile final : public LocalFile {
     const std::uint8_t* const source = mapping();
     const bool readable = run_guarded([=] {
       for (const ReadRange& each : ranges) {
-        // An empty file has no mapping, and memcpy may not be given a null pointer.
+        // An empty file has no mapping, and memcpy must not get a null pointer.
         if (each.bytes > 0) std::memcpy(each.out, source + each.offset, each.bytes);
       }
     });
@@ -80,8 +80,8 @@ class MappedFile final : public LocalFile {
 
 class PreadFile final : public LocalFile {
  public:
-  // Puts the descriptor that the file was opened with into the pool. While it is there, it does not
-  // matter what happens to the file's name.
+  // Puts the descriptor from the opening into the pool. While the descriptor is there, changes of
+  // the file's name do not matter.
   PreadFile(const std::string& path, const std::string& absolute_path, const FileFacts& facts,
             const std::shared_ptr<const FileDescriptor>& opened)
       : LocalFile(path, absolute_path, facts) {
@@ -140,7 +140,7 @@ std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMod
                                                   const std::string& absolute) {
   install_fault_guard();
   const std::string& opened = absolute.empty() ? path : absolute;
-  refuse_unless_regular(opened);  // before opening: a pipe would wait for its writer
+  refuse_unless_regular(opened);  // before opening, because opening a pipe would wait for a writer
   const auto file = std::make_shared<const FileDescriptor>(opened);
   const std::string resolved = absolute.empty() ? absolute_path(path) : absolute;
   const LocalFacts found = examine_open_file(file->get(), path);

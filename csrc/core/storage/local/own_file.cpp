@@ -14,7 +14,8 @@
 namespace tfrfast {
 namespace {
 
-// Empty unless it is a link that belongs to neither this user nor root.
+// Describes the owner of a link. Empty unless `path` is a link that belongs to neither this user
+// nor root.
 std::string whose_link(const std::string& path) {
   const NameStatus status = look_at_name(path);
   if (status.kind != NameKind::link || is_trusted_user(status.owner)) return "";

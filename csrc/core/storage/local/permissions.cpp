@@ -10,10 +10,10 @@
 namespace tfrfast {
 namespace {
 
-// Without the bits that change what running a file means (set-user-ID and the like).
+// Excludes the bits that change the meaning of running a file (set-user-ID and the like).
 constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
 
-// Filesystems of other systems have no modes to change.
+// Foreign filesystems have no modes to change.
 bool has_no_modes(int error) {
   return error == EPERM || error == ENOTSUP || error == ENOSYS || error == EROFS;
 }

@@ -1,21 +1,21 @@
-// Who may do what with a file that replaces another one.
+// Sets the permissions of a file that replaces another file.
 #pragma once
 
 #include <string>
 
 namespace tfrfast {
 
-// Gives the open file the mode of the one at `replaced`, if there is one, and its owner and group
-// if this process may do that. Nobody gains a right: if the group cannot be kept, the file's group
-// may do only what everybody may. Throws Error io, naming `replaced`.
+// Gives the open file the mode of the file at `replaced`, if any, and that file's owner and group
+// if this process may. No user gains a right: if the group cannot be kept, the new group gets only
+// the rights of all users. Throws Error io, naming `replaced`.
 void take_permissions(int descriptor, const std::string& replaced);
 
-// Until take_permissions() is called, grants no more on the open file than the one at `replaced`
-// does. Its owner may read and write it. Never fails.
+// Until take_permissions(), limits the open file's permissions to those of the file at `replaced`.
+// The owner may read and write the open file. Never fails.
 void restrict_permissions(int descriptor, const std::string& replaced) noexcept;
 
-// Leaves it to the owner to write to the open file. Never fails: where that cannot be done, who may
-// write is looked at again when it is read.
+// Lets only the owner write to the open file. Never fails: if the permissions cannot be changed,
+// the reader checks who may write.
 void take_write_permission_from_others(int descriptor) noexcept;
 
 }  // namespace tfrfast

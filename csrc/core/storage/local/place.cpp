@@ -16,7 +16,7 @@
 namespace tfrfast {
 namespace {
 
-// In folders like /tmp, only the owner of a file may remove or replace it.
+// In folders like /tmp, only the owner of a file may remove or replace the file.
 bool may_not_be_replaced(const struct stat& file, const std::string& path) {
   struct stat folder;
   if (::stat(folder_of(path).c_str(), &folder) != 0 || (folder.st_mode & S_ISVTX) == 0) {

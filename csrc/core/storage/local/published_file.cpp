@@ -89,12 +89,12 @@ void PublishedFile::reserve(std::uint64_t end) noexcept {
   if (reserve_space(descriptor_, appended_bytes_, piece)) {
     reserved_bytes_ = appended_bytes_ + piece;
   } else {
-    max_reserved_bytes_ = 0;  // the filesystem cannot do it, or has little space left
+    max_reserved_bytes_ = 0;  // the filesystem cannot reserve space, or has little space left
   }
 }
 
 void PublishedFile::start_flushing() noexcept {
-  // A hint: what fails here fails again, and is reported, when the whole file is flushed.
+  // A hint: a failure repeats, and is reported, when the whole file is flushed.
   tfrfast::start_flushing(descriptor_, flushing_bytes_, appended_bytes_ - flushing_bytes_);
   flushing_bytes_ = appended_bytes_;
 }
@@ -180,7 +180,7 @@ void PublishedFile::take_name(Existing existing) {
   if (!has_name()) {
     if (give_name(descriptor_, path()) == 0) return;
     if (errno == ENOENT) {
-      // It had no name in its folder, which somebody may have taken for empty.
+      // Without a name, the file did not keep its folder from being removed as empty.
       make_folders(folder_of(path()));
       if (give_name(descriptor_, path()) == 0) return;
     }

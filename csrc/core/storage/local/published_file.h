@@ -1,4 +1,4 @@
-// A file of this machine that is published.
+// Publishes a local file.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace tfrfast {
 
-// A file in the folder of `path` that gets its name from commit(). Until then it has no name where
-// the filesystem allows that, so that a killed process leaves nothing. Elsewhere it has a temporary
-// name that begins with a dot, and files that killed processes left in the folder under such names
-// are removed.
+// A file in the folder of `path` that gets its name from commit(). Until then, the file has no name
+// if the filesystem allows, so a killed process leaves nothing. Otherwise, the file has a temporary
+// name that begins with a dot, and leftovers of killed processes under such names are removed from
+// the folder.
 //
-// A file belongs to its process. In a forked child every call that would change or publish it
-// throws Error closed, and the destructor leaves it alone.
+// A file belongs to its process. In a forked child, every call that would change or publish the
+// file throws Error closed, and the destructor does nothing.
 class PublishedFile final : public Publication {
  public:
   explicit PublishedFile(std::string path);  // throws Error io
@@ -28,14 +28,14 @@ class PublishedFile final : public Publication {
   using Publication::append;
   void append(std::span<const ByteView> pieces) override;
   void flush() override;
-  // Gives the file a temporary name, which it keeps until commit().
+  // Gives the file a temporary name until commit().
   void park() override;
   void commit(bool durable, Existing existing = Existing::replace) override;
 
   void keep_permissions() override;
   void keep_others_from_writing() override { others_may_write_ = false; }
   bool set_back(std::int64_t* modified_ns) override;
-  // Has no effect if the folder is on another filesystem.
+  // No effect if the folder is on another filesystem.
   void keep_temporary_in(std::string folder) override;
   void reserve_ahead(std::uint64_t max_bytes) noexcept override { max_reserved_bytes_ = max_bytes; }
   void flush_early() noexcept override { flushes_early_ = true; }
@@ -53,7 +53,7 @@ class PublishedFile final : public Publication {
   std::string temporary_folder_;
   std::string temporary_path_;  // empty while the file has no name
   int descriptor_ = -1;
-  const HomeProcess home_;  // which alone may remove the temporary file
+  const HomeProcess home_;  // the only process that may remove the temporary file
   bool committed_ = false;
   std::uint64_t appended_bytes_ = 0;
   std::uint64_t reserved_bytes_ = 0;
@@ -66,7 +66,7 @@ class PublishedFile final : public Publication {
 
 std::unique_ptr<Publication> publish_local_file(const std::string& path);
 
-// Gives a complete file another name on its filesystem, in one step, and the permissions of the
+// Renames a complete file within its filesystem, in one step, and gives it the permissions of the
 // file that it replaces. Throws Error io.
 void move_file(const std::string& from, const std::string& to, Existing existing);
 

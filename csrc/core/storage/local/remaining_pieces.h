@@ -1,4 +1,4 @@
-// What one call of preadv() or pwritev() leaves to be done: it may stop early, anywhere.
+// The work that a call of preadv() or pwritev() leaves: such a call may stop early, anywhere.
 #pragma once
 
 #include <sys/uio.h>
@@ -9,16 +9,16 @@
 
 namespace tfrfast {
 
-// The pieces of memory that are still to be read into, or written. Changes and refers to the array
-// it was made from. Its first piece is never empty.
+// The pieces of memory still to be read into, or written. Changes the given array, and refers to
+// it. The first piece is never empty.
 class RemainingPieces {
  public:
   RemainingPieces(iovec* pieces, int count) noexcept : first_(pieces), count_(count) { advance(0); }
 
   iovec* first() const noexcept { return first_; }
-  int count() const noexcept { return count_; }  // 0 when everything is done
+  int count() const noexcept { return count_; }  // 0 at the end
 
-  // The next `bytes`, which must not be more than remain, have been read or written.
+  // The next `bytes` bytes, at most the remaining bytes, have been read or written.
   void advance(std::size_t bytes) noexcept {
     for (; count_ > 0; ++first_, --count_) {
       const std::size_t done = std::min(bytes, first_->iov_len);

@@ -20,7 +20,7 @@ std::int64_t time_ns(clockid_t clock) noexcept {
   return std::int64_t{now.tv_sec} * kSecondNs + now.tv_nsec;
 }
 
-// When the clock for files last ticked, or a time before that.
+// The last tick of the clock for file times, or an earlier time.
 std::int64_t last_tick_ns() noexcept {
 #if defined(TFRFAST_LINUX) && defined(CLOCK_REALTIME_COARSE)
   return time_ns(CLOCK_REALTIME_COARSE);
@@ -33,7 +33,8 @@ std::int64_t last_tick_ns() noexcept {
 }  // namespace
 
 bool is_settled(const FileFacts& facts, std::int64_t now_ns, std::int64_t tick_ns) noexcept {
-  // Where ctime counts, a time in the future was set by hand, and the next change replaces it.
+  // If ctime counts, a modification time in the future was set by hand, and the next change
+  // replaces it.
   const bool is_future = facts.mtime_ns > now_ns;
   if (facts.mtime_ns > now_ns - kRecentNs && !(is_future && facts.version_lasts)) return false;
   if (!facts.version_lasts) return true;

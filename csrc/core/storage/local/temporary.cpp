@@ -29,11 +29,11 @@ std::string boot_id() {
   return id;
 }
 
-// Names the scope in which a process number is unique: one container, since one boot of one kernel.
-// Empty if that is not known.
+// Names the scope in which process numbers are unique: a container, during a boot of a kernel.
+// Empty if unknown.
 std::string this_machine() {
   static const auto* const boot = new std::string(boot_id());  // outlives every static
-  char container[64];  // read each time: a forked child may be in another one
+  char container[64];  // read each time, because a forked child may be in another container
   const ssize_t count = ::readlink("/proc/self/ns/pid", container, sizeof container);
   if (boot->empty() || count <= 0) return "";
   // As in "pid:[4026531836]".
@@ -46,7 +46,7 @@ std::string this_machine() {
 
 #else
 
-// Without /proc, the scope of a process number is not known.
+// Without /proc, the scope of process numbers is unknown.
 std::string this_machine() {
   return "";
 }
@@ -64,11 +64,11 @@ bool is_abandoned(std::string_view name, const std::string& prefix) {
   return ::kill(process, 0) != 0 && errno == ESRCH;
 }
 
-// Whether this process has not yet been told to look at `folder`.
+// Whether this is the process's first call for `folder`.
 bool is_new(const std::string& folder) {
   static std::mutex mutex;
   static auto* const seen = new std::set<std::string>;  // outlives every static
-  // It is not worth waiting for, and in a forked child the wait might never end.
+  // The answer is not worth a wait, and in a forked child the wait might never end.
   const std::unique_lock lock(mutex, std::try_to_lock);
   return lock.owns_lock() && seen->insert(folder).second;
 }

@@ -1,21 +1,21 @@
-// Names for files that are not complete yet, and the removal of those that killed processes left.
+// Names incomplete files, and removes the incomplete files of killed processes.
 #pragma once
 
 #include <string>
 
 namespace tfrfast {
 
-// A name in `folder` that no other process of any machine uses. It says which process it belongs
-// to, and in which container, since which boot of which machine.
+// A name in `folder` that no other process of any machine uses. Contains the process's number, its
+// container, and the boot of its machine.
 std::string temporary_name(const std::string& folder);
 
-// The scope in which a process number is unique: one container, since one boot of one kernel. Empty
-// if that is not known.
+// The scope in which process numbers are unique: a container, during a boot of a kernel. Empty if
+// unknown.
 std::string scope_of_processes();
 
-// Removes the files of such names in `folder` whose process is gone. Files of other machines,
-// containers or boots stay, and so do those whose process is not known. Each process does this once
-// for a folder. Never fails. Safe from many threads, and across fork().
+// Removes files with temporary names in `folder` whose process is gone. Keeps files of other
+// machines, containers and boots, and of unknown processes. Each process does so once per folder.
+// Never fails. Safe from many threads, and across fork().
 void remove_abandoned(const std::string& folder) noexcept;
 
 }  // namespace tfrfast
