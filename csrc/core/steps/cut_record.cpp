@@ -29,13 +29,13 @@ std::string_view text_of(WireBytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A feature along the axis, whose values are counted.
+// A feature along the axis, with its values counted.
 struct Found {
   std::string_view name;
   StepForm form = StepForm::bytes;
   WireBytes list;
   std::uint64_t count = 0;
-  std::uint64_t value_bytes = 0;  // of each; 0 if they have different ones
+  std::uint64_t value_bytes = 0;  // of each value; 0 if sizes differ
 };
 
 StepForm form_of(ListKind kind, ListForm form) {
@@ -45,7 +45,7 @@ StepForm form_of(ListKind kind, ListForm form) {
   return packed ? StepForm::packed_ints : StepForm::ints;
 }
 
-// Passes over one value. False if there is none.
+// Skips one value. False if no value follows.
 bool skip_value(WireReader& reader, StepForm form) noexcept {
   WireBytes bytes;
   std::uint32_t fixed;
@@ -64,7 +64,7 @@ bool skip_value(WireReader& reader, StepForm form) noexcept {
   }
 }
 
-// Counts the values, each of which is looked at.
+// Counts the values by reading each.
 void count_values(Found& found) {
   if (found.form == StepForm::packed_floats) {
     found.count = found.list.size() / 4;
@@ -111,7 +111,7 @@ class Cutting {
           }
           ListKind kind;
           if (!read_list_kind(feature, kind)) refuse("has no list in " + quoted(name));
-          if (kind == ListKind::none) return;  // does not replace an earlier one
+          if (kind == ListKind::none) return;  // does not replace an earlier list
           const FeatureList list = find_list(feature, kind);
           if (list.form == ListForm::malformed) refuse("has no intact list in " + quoted(name));
           found_.erase(name);
@@ -124,7 +124,7 @@ class Cutting {
     }
   }
 
-  // The values of one step, if the axis says so.
+  // Returns the number of values of a step, if the axis says so.
   std::uint32_t given(std::string_view name) const {
     const auto found = axis_.features.find(name);
     return found == axis_.features.end() ? StepAxis::kFindOut : found->second;
@@ -134,7 +134,7 @@ class Cutting {
     return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
   }
 
-  // The name before "/ragged_...", if its parts are in such lists.
+  // Returns the name before "/ragged_...", if the feature is a part of a ragged tensor.
   static std::optional<std::string_view> ragged_name(std::string_view name) {
     if (ends_with(name, kFlatValues)) return name.substr(0, name.size() - kFlatValues.size());
     const std::size_t digits = name.find_last_not_of("0123456789");
@@ -150,8 +150,8 @@ class Cutting {
     return found == found_.end() ? nullptr : &found->second;
   }
 
-  // How many of the axis's features there are values for. Those whose number of values in a step is
-  // known tell; else the shortest one has one value for each step.
+  // Counts the steps. Features with a known number of values per step decide. Otherwise the
+  // shortest feature has one value per step.
   std::uint64_t count_steps() const {
     const Found* decides = nullptr;
     std::uint64_t steps = 0;
@@ -215,10 +215,10 @@ class Cutting {
     return cut;
   }
 
-  // Takes what row lengths say from each level down to the one of the list.
+  // Applies the row lengths of every level, down to the level of the list.
   void cut_ragged(const Found& found, std::string_view ragged, std::uint32_t steps,
                   CutFeature& cut) const {
-    std::vector<std::uint64_t> counts(steps, 1);  // of the level above, for each step
+    std::vector<std::uint64_t> counts(steps, 1);  // for each step, the rows of the level above
     std::uint64_t total = steps;
     for (unsigned level = 0;; ++level) {
       const Found* const lengths = row_lengths(ragged, level);
@@ -229,7 +229,7 @@ class Cutting {
       }
       total = sum_rows(*lengths, counts);
     }
-    // Values may have a shape of their own.
+    // A value may have a shape of its own.
     if (total == 0 || found.count % total != 0) {
       refuse("has " + std::to_string(found.count) + " values in " + quoted(found.name) +
              " for rows of " + std::to_string(total));
@@ -241,7 +241,8 @@ class Cutting {
     }
   }
 
-  // Replaces each step's number of rows by the sum of their lengths. Returns the sum of all.
+  // Replaces each step's number of rows by the sum of the rows' lengths. Returns the sum over all
+  // steps.
   static std::uint64_t sum_rows(const Found& lengths, std::vector<std::uint64_t>& counts) {
     if (list_kind_of(lengths.form) != ListKind::ints) {
       refuse("has no integers in " + quoted(lengths.name));

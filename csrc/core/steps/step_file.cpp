@@ -36,7 +36,7 @@ void refuse_unless_believed(const StoredFile& file, const ShardSet& data) {
 
 std::shared_ptr<const StepFile> StepFile::open(const std::string& path, const ShardSet& data,
                                                std::uint64_t stamp) {
-  // No std::make_shared: only open() may make one.
+  // Not std::make_shared: the constructor is private.
   std::shared_ptr<StepFile> opened(new StepFile(open_own_file(path)));
   refuse_unless_believed(*opened->file_, data);
   opened->read_header(data, stamp);
@@ -109,7 +109,7 @@ void StepFile::read_header(const ShardSet& data, std::uint64_t stamp) {
 
 namespace {
 
-// Reads the description. Returns zeros and marks itself bad past its end.
+// Reads the description. Past the end, returns zeros and marks itself bad.
 class Description {
  public:
   explicit Description(const std::vector<std::uint8_t>& bytes) : rest_(bytes) {}

@@ -1,4 +1,4 @@
-// How the values of a feature lie in a record, so that those of one step are one run of bytes.
+// The encoding of a feature's values in a record, in which a step's values are one run of bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace tfrfast {
 
-// The numbers are those of step files.
+// Step files store these numbers.
 enum class StepForm : std::uint8_t {
-  bytes = 0,  // a tag, a length and that many bytes for each value
+  bytes = 0,  // a tag, a length and the bytes before the next value
   packed_floats = 1,
-  floats = 2,  // a tag before each
+  floats = 2,  // a tag before each value
   packed_ints = 3,
-  ints = 4,  // a tag before each
+  ints = 4,  // a tag before each value
 };
 inline constexpr StepForm kLastForm = StepForm::ints;
 
@@ -35,7 +35,7 @@ constexpr bool is_packed(StepForm form) noexcept {
   return form == StepForm::packed_floats || form == StepForm::packed_ints;
 }
 
-// One value of that form which is zero, or the empty string.
+// A value of the form that is zero, or the empty string.
 std::string zero_of(StepForm form);
 
 constexpr std::size_t varint_bytes(std::uint64_t value) noexcept {

@@ -14,7 +14,7 @@ namespace {
 constexpr EncodedKind kLayoutEncoding{"layout of steps", "tfSL"};
 constexpr EncodedKind kPartEncoding{"part of a step file", "tfSP"};
 
-// A checksum takes 4 bytes, and a step is read with all pieces that share its checksum.
+// A checksum takes 4 bytes. Reading a step reads all pieces that share the step's checksum.
 constexpr std::uint32_t kRunBytes = 1024;
 constexpr std::uint32_t kMaxRunSteps = 64;
 
@@ -164,7 +164,7 @@ void StepPartMaker::add(WireBytes record, const std::function<std::string()>& wh
   part_.steps.push_back(cut.steps);
   part_.rest_counts.push_back(0);
   for (FeaturePart& each : part_.features) each.bases.resize(part_.steps.size(), kNoPieces);
-  if (cut.steps == 0) return;  // nobody asks for what its steps share
+  if (cut.steps == 0) return;  // no step exists to use the other entries
   for (const WireBytes& entry : cut.rest) {
     part_.rest.push_back({static_cast<std::uint32_t>(entry.data() - record.data()),
                           static_cast<std::uint32_t>(entry.size()),
@@ -210,7 +210,7 @@ void StepPartMaker::add_feature(WireBytes record, const CutFeature& cut, std::ui
   if (part.values != cut.values) refuse_values(where(), cut.name, cut.values, part.values);
   part.bases.resize(part_.steps.size(), kNoPieces);
   part.bases.push_back(static_cast<std::uint32_t>(cut.pieces.data() - record.data()));
-  // Until they differ, one width stands for the sizes of all pieces.
+  // While all widths are equal, one width stands for the sizes of all pieces.
   const bool is_first = !part.has_sizes && part.crcs.empty();
   if (is_first) part.width = cut.width;
   if (!part.has_sizes && (cut.width == 0 || cut.width != part.width)) {

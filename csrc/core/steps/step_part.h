@@ -1,5 +1,5 @@
-// Where the steps of some consecutive records lie. Parts of a data set are made at the same time,
-// by threads or processes, and become one step file.
+// The places of the steps of some consecutive records. Threads or processes make the parts of a
+// data set at the same time, and the parts become one step file.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace tfrfast {
 
-// What was decided before any part was made.
+// The decisions made before the first part.
 struct StepLayout {
   StepAxis axis;
-  // Of features of byte strings that are short: how many pieces share a checksum.
+  // For features of short byte strings: the number of pieces that share a checksum.
   std::map<std::string, std::uint32_t, std::less<>> runs;
 
-  // With the runs that suit a record like this one. Throws what cut_record() throws.
+  // Chooses the runs for records like this sample. Throws like cut_record().
   static StepLayout of(const StepAxis& axis, WireBytes sample);
 
   std::string encode() const;
@@ -42,29 +42,29 @@ inline constexpr std::uint32_t kNoPieces = 0;  // no piece begins at byte 0 of a
 struct FeaturePart {
   std::string name;
   StepForm form = StepForm::bytes;
-  std::uint32_t values = 0;     // of one step; 0 if steps have different numbers of them
+  std::uint32_t values = 0;     // of one step; 0 if numbers differ
   std::uint32_t run_steps = 1;  // pieces that share a checksum, a power of two
-  std::uint32_t width = 0;      // of each piece; 0 if they have different ones
-  bool has_sizes = false;       // pieces have different ones, which `sizes` lists
+  std::uint32_t width = 0;      // of each piece; 0 if sizes differ
+  bool has_sizes = false;       // sizes differ, and `sizes` lists them
 
-  std::vector<std::uint32_t> bases;  // where its pieces begin in each record, or kNoPieces
-  std::vector<std::uint32_t> sizes;  // of each piece in the records that have any
-  std::vector<std::uint32_t> crcs;   // of each run in the records that have any
+  std::vector<std::uint32_t> bases;  // by record: begin of its pieces, or kNoPieces
+  std::vector<std::uint32_t> sizes;  // by piece, in the records with pieces
+  std::vector<std::uint32_t> crcs;   // by run, in the records with pieces
 };
 
 struct StepPart {
-  std::vector<std::uint32_t> steps;        // of each record
-  std::vector<std::uint32_t> rest_counts;  // of each record
+  std::vector<std::uint32_t> steps;        // by record
+  std::vector<std::uint32_t> rest_counts;  // by record
   std::vector<RestEntry> rest;             // of all records
   std::vector<FeaturePart> features;
-  bool left_out = false;  // damaged records, which have no steps
+  bool left_out = false;  // some records were damaged, and have no steps
 
   std::string encode() const;
   static StepPart decode(std::string_view encoded);  // throws Error invalid
 };
 
-// Throws Error feature, with `where` before it, if a feature has another number of values in a step
-// than it had before.
+// Throws Error feature, which begins with `where`: a feature's number of values per step differs
+// from earlier records.
 [[noreturn]] void refuse_values(const std::string& where, std::string_view name,
                                 std::uint32_t values, std::uint32_t before);
 
@@ -72,10 +72,10 @@ class StepPartMaker {
  public:
   explicit StepPartMaker(StepLayout layout) : layout_(std::move(layout)) {}
 
-  // A verified record. `where()` names it, for the Error feature that is thrown if it cannot be
-  // cut.
+  // Adds a verified record. `where()` names the record, for the Error feature of a record that
+  // cannot be cut.
   void add(WireBytes record, const std::function<std::string()>& where);
-  // A damaged record that is left out.
+  // Adds a damaged record, without steps.
   void add_damaged();
 
   StepPart finish() { return std::move(part_); }

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "tables are mapped as 
 
 class Body {
  public:
-  // Where the table begins, whose values are appended.
+  // Appends a table, and returns its begin.
   template <class T>
   std::uint64_t append(const std::vector<T>& values) {
     const std::uint64_t at = begin();

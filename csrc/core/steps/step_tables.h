@@ -1,4 +1,4 @@
-// A step file: where each step of each record lies. docs/step-file.md describes it byte by byte.
+// A step file: the place of each step in its record. docs/step-file.md describes every byte.
 #pragma once
 
 #include <cstddef>
@@ -25,23 +25,23 @@ struct StepFileHeader {
   std::uint64_t body_bytes;
   std::uint64_t zero;
   std::uint32_t also_zero;
-  std::uint32_t header_crc;  // of the bytes before it, and of those after it up to the body
+  std::uint32_t header_crc;  // of all bytes up to the body, except this field
 };
 static_assert(sizeof(StepFileHeader) == 96);
 
 inline constexpr std::uint32_t kStepFileVersion = 1;
 inline constexpr std::uint32_t kStepsLeftOut = 1;  // flag: damaged records have no steps
-// A block of the body has a checksum.
+// The size of a block. Each block of the body has a checksum.
 inline constexpr std::uint64_t kStepBlockBytes = 16 << 10;
 inline constexpr std::uint64_t kStepAlignment = 64;
 
-// A feature along the axis, and where its tables lie in the body.
+// A feature along the axis, and the places of its tables in the body.
 struct StepFeature {
   std::string name;
   StepForm form = StepForm::bytes;
-  std::uint32_t values = 0;     // of one step; 0 if steps have different numbers of them
+  std::uint32_t values = 0;     // of one step; 0 if numbers differ
   std::uint32_t run_steps = 1;  // pieces that share a checksum, a power of two
-  std::uint32_t width = 0;      // of each piece; 0 if they have different ones, which are packed
+  std::uint32_t width = 0;      // of each piece; 0 if sizes differ, in which case they are packed
   std::uint64_t crcs_at = 0;
   std::uint64_t crc_count = 0;
   std::uint64_t blocks_at = 0;
@@ -49,36 +49,36 @@ struct StepFeature {
   std::uint64_t residuals_bytes = 0;
 };
 
-// The place of a record's first run among the checksums of a feature, if `first_step` is the number
-// of its first step. Records of fewer runs leave places unused.
+// The place of a record's first run among a feature's checksums. `first_step` is the number of the
+// record's first step. Records with fewer runs leave places unused.
 constexpr std::uint64_t first_run_of(std::uint64_t record, std::uint64_t first_step,
                                      std::uint32_t run_steps) noexcept {
   return run_steps == 1 ? first_step : first_step / run_steps + record;
 }
 
-// Puts parts together, in the order of their records.
+// Joins parts in the order of their records.
 class StepTables {
  public:
   explicit StepTables(StepAxis axis) : axis_(std::move(axis)) {}
 
-  // Throws Error feature if the part's features have other numbers of values in a step.
+  // Throws Error feature if the part's features have other numbers of values per step.
   void append(const StepPart& part);
 
   std::uint64_t record_count() const noexcept { return first_steps_.size() - 1; }
   std::uint64_t step_count() const noexcept { return first_steps_.back(); }
 
-  // The bytes of the file. Call it once. Throws Error invalid if no record has any step.
+  // Returns the bytes of the file. Call once. Throws Error invalid if no record has a step.
   std::string finish(std::uint64_t fingerprint, std::uint64_t stamp) &&;
 
  private:
   struct Feature {
-    FeaturePart made;  // its tables are of all records; `sizes` is not used
+    FeaturePart made;  // tables of all records; `sizes` is not used
     OffsetPacker ends;
     std::uint64_t end = 0;  // the sum of all sizes
   };
   Feature& feature_of(const FeaturePart& part);
   void append_feature(const StepPart& part, const FeaturePart& from);
-  // Lists the sizes of all steps before step `end`, so far of one width.
+  // Lists the sizes of all steps of the first `records` records, which had one width so far.
   void list_sizes(Feature& feature, std::size_t records);
 
   const StepAxis axis_;
