@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 
 def _read_names() -> dict[str, str]:
-    """Each public name's module. A line of the stub is `from MODULE import NAME as NAME`."""
+    """Returns each public name's module. The stub's lines are `from MODULE import NAME as NAME`."""
     path = os.path.join(os.path.dirname(__file__), "__init__.pyi")
     lines = __loader__.get_data(path).decode().splitlines()  # type: ignore[name-defined]
     words = [line.split() for line in lines if line.startswith("from ")]
@@ -24,12 +24,12 @@ _MODULES = _read_names()
 # `import *` does not import TensorFlow.
 __all__ = sorted(name for name, module in _MODULES.items() if module != "tfrfast.tensorflow")
 _SUBMODULES = {module.split(".")[1] for module in _MODULES.values()}
-# Each is imported when it is first named, as in `tfr.torch.Loader`.
+# Adapters are imported at their first use, as in `tfr.torch.Loader`.
 _ADAPTERS = {"torch", "jax", "grain", "polars", "ray"}
 
-# Held while a name's module is imported. A fork waits for it, because a child would wait forever
-# for an import of a thread that it does not have. It does not wait longer than this: the import may
-# need a lock that the forking thread has taken before.
+# Held while a name's module is imported. A fork waits for the lock, because a child would wait
+# forever for the import of a thread that it does not have. The wait is bounded, because the import
+# may need a lock that the forking thread holds.
 _importing = _thread.RLock()
 _MAX_WAIT_S = 30
 
@@ -53,7 +53,7 @@ os.register_at_fork(
 
 
 def load_ipython_extension(_: object) -> None:
-    """`%load_ext tfrfast`: every dataset that the notebook iterates is accelerated from now on."""
+    """`%load_ext tfrfast`: from now on, accelerates every dataset that the notebook iterates."""
     from tfrfast.startup.waiting import accelerate_when_imported
 
     accelerate_when_imported()

@@ -13,10 +13,10 @@ __all__ = [
 
 
 class RecordError(Exception):
-    """A shard, or a record in it, is not what it should be.
+    """A shard or a record is not as expected.
 
     `path` is the shard, `record` the record's number, and `offset` the byte where the problem
-    begins. Each is None where it does not apply.
+    begins. An attribute that does not apply is None.
 
         try:
             record = reader[7]
@@ -50,7 +50,7 @@ class TruncatedRecordError(RecordError):
 
 
 class StaleIndexError(RecordError):
-    """The shard is not the one its index describes; index it again."""
+    """The shard is not the file that its index describes. Index the shard again."""
 
 
 class FeatureError(RecordError, ValueError):
@@ -58,12 +58,12 @@ class FeatureError(RecordError, ValueError):
 
 
 class SlowPathWarning(UserWarning):
-    """Something is much slower than it need be.
+    """A call is much slower than necessary.
 
-    A `TFRecordDataset` shuffles through a buffer, or parses single records, where it need not. Or
-    an exact shuffle asks a network for each of many small records.
+    A `TFRecordDataset` shuffles through a buffer, or parses single records, without need. Or an
+    exact shuffle makes a request for each of many small records.
 
-    Each of them is said once in a process; `tfr.explain` says more about a dataset.
+    Each warning is issued once in a process. `tfr.explain` says more about a dataset.
     """
 
 

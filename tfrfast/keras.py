@@ -21,7 +21,7 @@ _Base: Any = keras.utils.PyDataset if _HAS_PY_DATASET else keras.utils.Sequence
 
 
 class Epochs(Protocol):
-    """What Keras needs of a Loader."""
+    """The part of a Loader that Keras needs."""
 
     @property
     def epoch(self) -> int: ...
@@ -40,45 +40,45 @@ class Epochs(Protocol):
 
 
 class KerasEpochs(_Base):  # type: ignore[misc]
-    """The batches of a Loader, of which each pass of Keras takes a whole epoch.
+    """The batches of a Loader. Each pass of Keras takes a whole epoch.
 
-    Keras asks for batches by number: in any order, for some only to look at them, for others that
-    it then throws away, and from several threads. So the first number that it asks for stands for
-    the epoch's first batch, the next new one for the second batch, and so on. Who asks for a number
-    again gets the same batch again. Each pass over all numbers has each batch once, and the loader
-    reads ahead in its own order.
+    Keras requests batches by number: in any order, some only to examine them, some in vain, and
+    from several threads. So the first requested number stands for the epoch's first batch, the next
+    new number for the second batch, and so on. A repeated number gives the same batch again. Each
+    pass over all numbers has each batch once, and the loader reads ahead in its own order.
 
-    Before each pass Keras asks how many batches there are. If all of this epoch's were asked for by
-    then, the next epoch begins.
+    Before each pass Keras asks for the number of batches. If all batches of this epoch were
+    requested by then, the next epoch begins.
 
-    Over TensorFlow, Keras looks at batches 0 and 1 before its epochs begin. A column that has one
-    size in both must have it in all. So where sizes may differ, the batch 1 that it looks at is
-    wider than the one that it trains on.
+    Over TensorFlow, Keras examines batches 0 and 1 before its epochs begin. A column with the same
+    size in both must have this size in all batches. So if sizes may differ, the examined batch 1 is
+    wider than the batch 1 of the training.
     """
 
     def __init__(self, loader: Epochs, inputs: Sequence[str], label: str | None) -> None:
         super().__init__()
-        self._loader = copy.copy(loader)  # which shares the reader
+        self._loader = copy.copy(loader)  # the copy shares the reader
         self._inputs = tuple(inputs)
         self._label = label
         self._steps = len(loader)
         self._home = _native.HomeProcess()
         self._looks = _HAS_PY_DATASET and keras.backend.backend() == "tensorflow"
-        self._widths: dict[str, int] = {}  # of what Keras has been shown of batch 0
+        # Widths of the columns of batch 0 that Keras has examined.
+        self._widths: dict[str, int] = {}
         self._lock = threading.Lock()
-        #: The epoch that Keras is being given.
+        #: The epoch in delivery to Keras.
         self.epoch = loader.epoch
-        self._places: dict[int, int] = {}  # which of the epoch's batches a number stands for
-        self._next = (self.epoch, 0)  # the epoch and place of the batch that the iterator is at
+        self._places: dict[int, int] = {}  # the epoch's batch that a number stands for
+        self._next = (self.epoch, 0)  # the epoch and place of the iterator's next batch
         self._batches: Iterator[Any] | None = None
 
     def on_epoch_begin(self) -> None:
-        """Of Keras: from here on it trains on what it asks for."""
+        """Called by Keras, which from here on trains on the requested batches."""
         self._looks = False
 
     @property
     def num_batches(self) -> int:
-        """The batches of an epoch. A new pass may begin after this."""
+        """The number of batches of an epoch. A new pass may begin after this call."""
         with self._lock:
             if self._steps and len(self._places) == self._steps:
                 self.epoch += 1
@@ -111,7 +111,9 @@ class KerasEpochs(_Base):  # type: ignore[misc]
 
     @property
     def workers(self) -> int:
-        """Of Keras: always 1. With more, Keras 3 gives batches of one pass to the next one."""
+        """Read by Keras. Always 1: with more workers, Keras 3 gives batches of one pass to the next
+        pass.
+        """
         return 1
 
     @workers.setter
@@ -135,7 +137,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         self._next = self.epoch, place + 1
         if place + 1 == self._steps:
             next(self._batches, None)  # ends the epoch
-            self._batches = None  # the next epoch is not read before it is known to come
+            self._batches = None  # the next epoch is read only when Keras begins it
             self._next = self.epoch + 1, 0
         return batch
 
@@ -154,7 +156,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         return tuple(parts)
 
     def _taken(self, name: str, batch: Any, number: int) -> Any:
-        """A column in the form that Keras takes."""
+        """Returns a column in Keras's form."""
         value = _taken(name, batch[name])
         if not self._looks or number > 1 or not _has_any_width(self._loader, name):
             return value
@@ -194,13 +196,13 @@ def keras_epochs(loader: Epochs, features: str | Sequence[str], label: str | Non
 
 
 def _has_any_width(loader: Epochs, name: str) -> bool:
-    """Whether the second dimension of a column may differ between batches."""
+    """True if the second dimension of a column may differ between batches."""
     spec = (loader.features or {}).get(name)
     return isinstance(spec, FixedLenSequence) or (isinstance(spec, VarLen) and spec.sparse)
 
 
 def _widened(value: Any, by: int) -> Any:
-    """With so many more columns of padding."""
+    """Returns the array with so many more columns of padding."""
     import tensorflow as tf
 
     if isinstance(value, tf.SparseTensor):
@@ -213,7 +215,7 @@ def _widened(value: Any, by: int) -> Any:
 
 
 def _taken(name: str, column: Column) -> Any:
-    """A column in the form that Keras takes."""
+    """Returns a column in Keras's form."""
     if isinstance(column, np.ndarray):
         return column
     if keras.backend.backend() != "tensorflow":

@@ -1,4 +1,4 @@
-"""Records as a lazy frame of Polars. Imported only by those who use it."""
+"""Records as a lazy frame of Polars. Imported only on use."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def scan(
     threads: int | None = None,
     **reader_options: Any,
 ) -> pl.LazyFrame:
-    """The records as a lazy frame: only what the query needs is read and decoded.
+    """Returns the records as a lazy frame. Only columns and rows of the query are read and decoded.
 
         frame = tfrfast.polars.scan("data/train-*", features={"label": tfr.FixedLen((), "int64")})
         frame.group_by("label").len().collect()
 
-    Columns that the query does not use are not decoded. Where `head`, `limit`, `slice` or `tail`
-    come first, only their rows are read. Polars pushes `head` and `limit` down from later places,
-    too. A filter is applied to each batch as it comes.
+    Columns that the query does not use are not decoded. If `head`, `limit`, `slice` or `tail` come
+    first, only their rows are read. Polars pushes later `head` and `limit` down, too. A filter is
+    applied to each batch.
 
     The arguments are those of `tfr.scan`.
     """
@@ -52,9 +52,10 @@ def scan(
 
 
 class _ScanFrame(pl.LazyFrame):
-    """A lazy frame that slices its scan itself, since Polars tells a source only where to stop.
+    """A lazy frame that slices its scan itself, because Polars tells a source only the end of a
+    slice.
 
-    What Polars makes of it has the same class, but no scan.
+    Polars's results from this frame have the same class, but no scan.
     """
 
     _scan: Scan | None = None
@@ -78,7 +79,7 @@ class _ScanFrame(pl.LazyFrame):
 
     def slice(self, offset: int, length: int | None = None) -> pl.LazyFrame:
         scan = self._scan
-        # Nobody knows the numbers of rows of which some may be left out.
+        # Row numbers are unknown if rows may be left out.
         if scan is None or scan.reader.skips_damage or offset < -len(scan):
             return super().slice(offset, length)
         first = offset if offset >= 0 else len(scan) + offset
@@ -91,7 +92,7 @@ class _ScanFrame(pl.LazyFrame):
 
 
 def _frames(scan: Scan, columns: list[str] | None, n_rows: int | None) -> Iterator[pl.DataFrame]:
-    """The scan's batches, up to so many rows."""
+    """Yields the scan's batches, up to so many rows."""
     left = len(scan) if n_rows is None else n_rows
     may_lose_rows = scan.reader.skips_damage
     for batch in scan.part(columns, rows=None if may_lose_rows else slice(left)):

@@ -25,34 +25,34 @@ INDEX_USES = ("auto", "memory", "require")
 
 
 class Location(NamedTuple):
-    """Where a record lies: its shard's number, its frame's first byte, its payload's length."""
+    """The place of a record: its shard's number, its frame's first byte, its payload's length."""
 
     shard: int
     """The number of the shard in `Reader.shards`."""
     offset: int
     """The first byte of the record's frame, in the uncompressed shard."""
     length: int
-    """How many bytes the record has, without its frame."""
+    """The number of bytes of the record, without its frame."""
 
 
 class Skipped(NamedTuple):
-    """Bytes that were passed over, and how many records were lost in them (None: unknown)."""
+    """Skipped bytes, and the number of records lost in them (None: unknown)."""
 
     path: str
     """The shard."""
     begin: int
-    """The first byte that was passed over."""
+    """The first skipped byte."""
     end: int
-    """The first byte after them."""
+    """The first byte after the skipped bytes."""
     records: int | None
-    """How many records were lost, or None if that is unknown."""
+    """The number of lost records, or None if unknown."""
 
 
 _SHARDS_SHOWN = 10
 
 
 class Shard:
-    """One file of a Reader."""
+    """A file of a Reader."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self._native_frames: _native.ShardFrames = facts["frames"]
@@ -70,12 +70,12 @@ class Shard:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """Where each record's frame begins, in bytes of the uncompressed shard."""
+        """The first byte of each record's frame, in the uncompressed shard."""
         return self._frames[0]
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """How many bytes each record has."""
+        """The number of bytes of each record."""
         return self._frames[1]
 
     def __repr__(self) -> str:
@@ -83,46 +83,46 @@ class Shard:
 
 
 class Reader:
-    """Any record of any TFRecord shards by number, verified.
+    """Any record of TFRecord shards by number, verified.
 
         reader = tfr.Reader("data/train-*")
         record, batch = reader[12_345], reader[[9, 2, 7]]  # bytes, and a RecordBatch
 
-    Raises FileNotFoundError if nothing matches, and CorruptRecordError for damage. Of more than 64
-    shards, those that `build_index` has indexed are opened when they are first read. One that was
-    removed or changed by then raises StaleIndexError.
+    Raises FileNotFoundError if nothing matches, and CorruptRecordError for damage. With more than
+    64 shards, shards that `build_index` has indexed are opened at their first read. A shard that
+    was removed or changed by then raises StaleIndexError.
 
     Args:
-      paths: a path, a URL (s3://, gs://, az://, hf://, https://), a glob, or an iterable of them. A
-        path that exists is taken literally; what a glob finds is sorted so that shard 10 follows
-        shard 9.
-      compression: "auto" recognises what each shard is. None or "" (plain), "GZIP" and "ZLIB"
-        insist on it.
-      verify: "full" checks both CRCs of every record read, "header" only the length's. The length
-        is compared with the index in either mode.
+      paths: a path, a URL (s3://, gs://, az://, hf://, https://), a glob, or an iterable of these.
+        An existing path is taken literally; the matches of a glob are sorted so that shard 10
+        follows shard 9.
+      compression: "auto" recognises the compression of each shard. None or "" (plain), "GZIP" and
+        "ZLIB" require it.
+      verify: "full" checks both CRCs of every record, "header" only the CRC of its length. Both
+        modes compare the length with the index.
       on_corruption: "raise", or "skip" to leave damaged records out; see `skipped`.
-      io: "mmap" maps shards and "pread" reads them. "auto" maps those on local filesystems.
-      index: "auto" uses a valid index or builds one and keeps it in the cache folder; "memory"
-        builds one and keeps nothing; "require" makes a missing or stale one an error. Anything else
-        names the folder that keeps the indexes.
-      threads: how many threads index, or serve one read. By default there is one for each processor
-        that this process may use.
+      io: "mmap" maps shards and "pread" reads them. "auto" maps shards on local filesystems.
+      index: "auto" uses a valid index, or builds an index and keeps it in the cache folder;
+        "memory" builds the index and keeps nothing; "require" makes a missing or stale index an
+        error. Any other value names the folder of the indexes.
+      threads: the number of threads that index, or serve one read. By default the number of
+        processors that this process may use.
       progress: True or False shows or hides a bar on stderr while indexing. By default it appears
         on a terminal, after a second.
-      storage: how to reach URLs, where the environment does not say: region, endpoint, anonymous,
-        profile, account_name, credentials, timeout, connect_timeout, retries, retry_seconds.
-      cache: a `DiskCache` that keeps what comes from URLs on this machine.
+      storage: options of URLs, in place of the environment's: region, endpoint, anonymous, profile,
+        account_name, credentials, timeout, connect_timeout, retries, retry_seconds.
+      cache: a `DiskCache` that keeps bytes from URLs on this machine.
 
-    Many threads may use one reader. It is pickled as its arguments, and the copy opens the same
-    files.
+    Many threads may use one reader. A pickle holds the reader's arguments, and the copy opens the
+    same files.
     """
 
-    #: Whether its records are made from parts, so that none is a frame of a shard.
+    #: True if records are made from parts, so that no record is a frame of a shard.
     _makes_records = False
-    #: The readers whose records it has end to end, if it is of several.
+    #: The joined readers, whose records follow each other.
     _parts: list[Reader] | None = None
     _core: _native.Reader
-    #: The core's, bound once because it is called often.
+    #: The core's function, bound once because it is called often.
     _item: Callable[[Any], Any]
 
     def __init__(
@@ -174,9 +174,10 @@ class Reader:
 
     @classmethod
     def _join(cls, readers: Mapping[str, Reader]) -> Reader:
-        """A reader of their records end to end, which shares their files and indexes.
+        """Returns a reader of all readers' records end to end, which shares their files and
+        indexes.
 
-        Raises ValueError for those that were not opened alike.
+        Raises ValueError for readers with different options.
         """
         (first_name, first), *others = readers.items()
         options = first._options
@@ -215,22 +216,22 @@ class Reader:
         return self._core.__iter__()
 
     def read(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> _native.RecordBatch:
-        """The records asked for, in that order, as a RecordBatch."""
+        """Returns the requested records, in that order, as a RecordBatch."""
         return self._core.read(indices)
 
     def by(self, feature: str, *, folder: str | os.PathLike[str] | None = None) -> Keyed:
-        """The records by the key that this feature holds, as in `reader.by("image/id")[b"cat_17"]`.
+        """Returns the records by this feature's value, as in `reader.by("image/id")[b"cat_17"]`.
 
-        Takes the key file that `tfr.build_keys` has made, which is beside the indexes unless
-        `folder` says where. Raises FileNotFoundError if there is none, and StaleIndexError if it is
-        of other data.
+        Takes the key file of `tfr.build_keys`, beside the indexes or in `folder`. Raises
+        FileNotFoundError if the file does not exist, and StaleIndexError if it belongs to other
+        data.
         """
         path = key_path(self, feature, None if folder is None else os.fspath(folder))
         file = open_key_file(path, self, self._core, feature)
         return Keyed(self._core, path, file, self._records_within(16 << 20))
 
     def close(self) -> None:
-        """Lets go of all files. Using the reader afterwards is an error."""
+        """Closes all files. Using the reader afterwards is an error."""
         self._core.close()
         show_core_warnings()
 
@@ -240,7 +241,7 @@ class Reader:
 
     @property
     def fingerprint(self) -> int:
-        """A number made of shard names, sizes and record counts. Other data have another one."""
+        """A hash of shard names, sizes and record counts, which differs between data sets."""
         return self._core.fingerprint
 
     @cached_property
@@ -249,25 +250,25 @@ class Reader:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """How many bytes each record has."""
+        """The number of bytes of each record."""
         shards = self._frames().shards
         return np.concatenate([np.empty(0, np.int64), *(shard.lengths for shard in shards)])
 
     def _records_within(self, num_bytes: int) -> int:
-        """How many records take about so many bytes: from 1 to 65,536."""
+        """Returns the number of records, from 1 to 65,536, that take about so many bytes."""
         mean = sum(shard.num_bytes for shard in self.shards) // max(len(self), 1)
         return max(1, min(1 << 16, num_bytes // max(mean, 1)))
 
     @property
     def skips_damage(self) -> bool:
-        """Whether damaged records are left out."""
+        """True if damaged records are left out."""
         return bool(self._options["on_corruption"] == "skip")
 
     def describe(self) -> bytes:
-        """The shards, their sizes and record counts, and how they are read, as bytes.
+        """Returns the shards, their sizes and record counts, and the reader's options, as bytes.
 
-        The native code of any process opens the same data by it, and refuses shards that have
-        changed since.
+        From these bytes, the native code of any process opens the same data, and refuses changed
+        shards.
         """
         return self._described()
 
@@ -275,7 +276,7 @@ class Reader:
         return self._core.describe()
 
     def _frames(self) -> Reader:
-        """Itself, for what needs records that are frames of shards."""
+        """Returns itself, for code whose records must be frames of shards."""
         if self._makes_records:
             raise TypeError(
                 f"This needs whole records, and those of {self!r} are made from parts. Give the "
@@ -284,7 +285,7 @@ class Reader:
         return self
 
     def locate(self, i: int) -> Location:
-        """Where record `i` lies. Reads only the index."""
+        """Returns the place of record `i`. Reads only the index."""
         return Location(*self._core.locate(i))
 
     @cached_property
@@ -295,7 +296,7 @@ class Reader:
 
     @property
     def skipped(self) -> list[Skipped]:
-        """What `on_corruption="skip"` has passed over so far."""
+        """The damage that `on_corruption="skip"` has skipped so far."""
         return [Skipped(*each) for each in self._core.skipped()]
 
     def __enter__(self) -> Reader:

@@ -1,4 +1,4 @@
-"""Columns for the native encoder, made from whatever users give as a column."""
+"""Columns for the native encoder, made from the users' columns of any kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["EncoderColumn", "any_column", "arrow_column", "raw_column", "single_
 
 
 class EncoderColumn(NamedTuple):
-    """A feature of many rows, as the native encoder takes it."""
+    """A feature of many rows, for the native encoder."""
 
     name: str
     values: Array | None  # int64, float32, or uint8 for byte strings
@@ -31,7 +31,7 @@ class EncoderColumn(NamedTuple):
 
 
 def single_column(name: str, value: Any) -> EncoderColumn:
-    """A column of one row with the values of `value`, whatever its kind."""
+    """Returns a column of one row with the values of `value` of any kind."""
     if isinstance(value, (list, tuple)):
         values = sequence_values(name, value)
     elif isinstance(value, Bytes):
@@ -45,7 +45,7 @@ def single_column(name: str, value: Any) -> EncoderColumn:
 
 
 def any_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
-    """The column that `value` holds, and how many rows it has."""
+    """Returns the column in `value`, and its number of rows."""
     if isinstance(value, Ragged):
         return _ragged_column(name, value)
     if isinstance(value, Sparse):
@@ -78,7 +78,7 @@ def any_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
 
 
 def arrow_column(name: str, parts: Sequence[ArrowNode]) -> tuple[EncoderColumn, int]:
-    """A column of another program's, in parts. Rows that are null lack the feature."""
+    """Returns a column of another program, in parts. Null rows lack the feature."""
     present = np.concatenate([np.empty(0, np.bool_), *(part.present() for part in parts)])
     if not present.any():
         return EncoderColumn(name, None, present=present), len(present)
@@ -102,7 +102,7 @@ def raw_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
 
 
 def _ragged_column(name: str, value: Ragged) -> tuple[EncoderColumn, int]:
-    splits = np.array(value.row_splits, np.int64)  # a copy, which is checked and then used
+    splits = np.array(value.row_splits, np.int64)  # a copy, first checked and then used
     rows = len(splits) - 1
     inner, count = any_column(name, value.values)
     if len(splits) and not 0 <= int(splits[0]) <= int(splits[-1]) <= count:
@@ -162,7 +162,7 @@ def _list_column(name: str, items: Sequence[Any]) -> tuple[EncoderColumn, int]:
 
 
 def _nested_column(name: str, items: Sequence[Any]) -> EncoderColumn:
-    """Rows that are lists or arrays themselves."""
+    """Returns a column of rows that are lists or arrays themselves."""
     rows: list[Array | Bytes] = []
     for item in items:
         if item is None:

@@ -1,4 +1,4 @@
-"""Values of any kind as int64, float32 or byte strings, which are all that an Example holds."""
+"""Values of any kind as int64, float32 or byte strings, the only types of an Example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["flat_values", "is_nested", "join", "sequence_values", "unfit"]
 
 
 def sequence_values(name: str, items: Sequence[Any]) -> Array | Bytes:
-    """The values of a list, which may be nested."""
+    """Returns the values of a list, which may be nested."""
     if all(isinstance(item, (str, bytes)) for item in items) and len(items):
         return join(items)
     if any(isinstance(item, (str, bytes)) for item in items):
@@ -39,7 +39,7 @@ def sequence_values(name: str, items: Sequence[Any]) -> Array | Bytes:
 
 
 def flat_values(name: str, array: Array) -> Array | Bytes:
-    """All values of an array, in C order, as int64, float32 or Bytes."""
+    """Returns all values of an array, in C order, as int64, float32 or Bytes."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if not flat.flags.aligned:
         flat = flat.copy()

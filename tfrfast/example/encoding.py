@@ -1,8 +1,8 @@
 """Serializes values as tf.train.Examples, without TensorFlow.
 
 The bytes are canonical: features are sorted by the bytes of their names, and numbers are packed.
-They are those of `example.SerializeToString(deterministic=True)`, with one exception: protobuf for
-Python puts a name after the longer names that begin with it.
+They equal `example.SerializeToString(deterministic=True)`, with one exception: protobuf for Python
+puts a name after the longer names that begin with the name.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
 
 
-# pandas hands its index over under such a name, if it has none of its own.
+# pandas hands an unnamed index over under such a name.
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
-#: A table of another program's, such as a frame of Polars or a table of PyArrow.
+#: A table of another program, such as a frame of Polars or a table of PyArrow.
 ArrowTable: TypeAlias = _ArrowStream | _ArrowArray
 
 
@@ -47,7 +47,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
 
         record = tfr.encode_example({"label": 3, "image": jpeg_bytes})
 
-    A feature is an int, float, bytes or str (as UTF-8), a list of them, or an array of any shape,
+    A feature is an int, float, bytes or str (as UTF-8), a list of values, or an array of any shape,
     which is flattened. Integers and bools become an int64 list, floats a float32 list (rounded),
     and strings a bytes list. `None` leaves the feature out. An empty list has no type and no
     values, and every feature description reads it as a missing feature.
@@ -70,20 +70,20 @@ def encode_examples(
 
     A column is an array with a row for each record, `tfr.Ragged`, `tfr.Bytes`, `tfr.Sparse`, a
     RecordBatch (one byte string a row), or a list with an item for each row. An item is a number,
-    bytes, str, a list or an array of them, or None for a row without the feature. `columns` may
-    also be what `tfr.parse_example` returned; its padding stays marked as padding. Columns and
-    whole tables of Polars, PyArrow, DuckDB and others are taken, too. Where they are null, the
-    record lacks the feature. The index of pandas is no feature, unless it has a name.
+    bytes, str, a list or an array of values, or None for a row without the feature. `columns` may
+    also be the result of `tfr.parse_example`; its padding stays marked as padding. Columns and
+    whole tables of Polars, PyArrow, DuckDB and others are taken, too. A record lacks a feature that
+    is null. The index of pandas is a feature only if it has a name.
 
-    Values become the same types as in `encode_example`. `raw` names arrays of which each row
-    becomes one byte string, as it lies in memory; `tfr.FixedLen(shape, dtype, raw=True)` reads it
-    back.
+    Values become the same types as in `encode_example`. `raw` names arrays whose rows become one
+    byte string each, with the bytes in memory; `tfr.FixedLen(shape, dtype, raw=True)` reads the
+    rows back.
 
     Returns a RecordBatch. Raises FeatureError for values that no list can hold, and ValueError for
     columns that differ in their number of rows.
 
     Runs without the GIL. If another thread changes the arrays meanwhile, the result is a mixture of
-    old and new values, or an error, but never anything else.
+    old and new values, or an error.
     """
     if not isinstance(columns, Mapping):
         return _joined_records(list(encoded_table(columns, raw=raw, threads=threads)))
@@ -103,7 +103,7 @@ def encode_examples(
 def encoded_table(
     table: ArrowTable, *, raw: Collection[str] = (), threads: int | None = None
 ) -> Iterator[_native.RecordBatch]:
-    """The rows of another program's table as records, batch by batch."""
+    """Yields the rows of another program's table as records, batch by batch."""
     if not exports_arrow(table):
         raise TypeError(
             "Columns are a dict of them, or a table that speaks Arrow's PyCapsule interface, not "

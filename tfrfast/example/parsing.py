@@ -40,8 +40,8 @@ def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
     `serialized` is a list of bytes or a RecordBatch. `features` is a dict of specs, a list of
     names, or "infer" for all features. Without specs, `infer_features` finds them in these records.
 
-    Raises FeatureError if a record does not fit; it names the record and the feature. Parsing runs
-    without the GIL. It is fastest when the same dict of features is used again.
+    Raises FeatureError, which names the record and the feature, if a record does not fit. Parsing
+    runs without the GIL, and is fastest with the same dict of features in each call.
     """
     source = source_of(serialized)
     if type(features) is not dict and not isinstance(features, Mapping):
@@ -65,7 +65,7 @@ def parse_sequence_example(
     context_features: Features | None = None,
     sequence_features: Features | None = None,
 ) -> tuple[Batch, Batch, dict[str, npt.NDArray[np.int64]]]:
-    """Parses a batch of serialized SequenceExamples, as `tf.io.parse_sequence_example` does.
+    """Parses a batch of serialized SequenceExamples, like `tf.io.parse_sequence_example`.
 
     Returns the context columns, the sequence columns, and the number of steps in each row for each
     FixedLenSequence. A sequence feature is a FixedLenSequence (an array `(batch, longest, *shape)`)
@@ -101,8 +101,8 @@ def infer_features(
     `source` is a Reader, a list of records, or a path, glob or list of shards.
 
     A feature that every record has, with the same number of values, is FixedLen. A feature of a
-    single value that some records lack is FixedLen with zero or b"" as its default. Any other is
-    VarLen. Features that have no values in any record are left out. Raises FeatureError if a
+    single value that some records lack is FixedLen with zero or b"" as its default. Any other
+    feature is VarLen. Features without values in any record are left out. Raises FeatureError if a
     feature has different types in different records.
     """
     one = isinstance(source, (str, os.PathLike))

@@ -1,4 +1,4 @@
-"""Feature descriptions: their kinds, and how they are read, compiled, inferred and checked."""
+"""Feature descriptions: kinds, compilation, inference and checks."""
 
 from tfrfast.features.kinds import (
     AnyFeatures,

@@ -1,4 +1,4 @@
-"""Compiled features: what the native parser fills, and how the requested columns are made of it."""
+"""Compiled features: the slots of the native parser, and the columns that are made from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...]]
 
 
 class Slot(NamedTuple):
-    """One feature of the record, in the native parser's terms."""
+    """A feature of the record, in the native parser's terms."""
 
     layout: str
     type: str
@@ -35,11 +35,11 @@ class Slot(NamedTuple):
 class CompiledFeatures:
     """A feature description in the native parser's terms."""
 
-    #: What it was made from.
+    #: The specs that were compiled.
     specs: Features = field(default_factory=dict)
     slots: dict[str, Slot] = field(default_factory=dict)
     builders: dict[str, Callable[[dict[str, Column]], Column]] = field(default_factory=dict)
-    #: Whether the names were compared with those of some records.
+    #: True after the names were compared with the names in some records.
     names_checked: bool = False
 
     @cached_property
@@ -51,18 +51,18 @@ class CompiledFeatures:
         return ExampleParser(self.schema)
 
     def assemble(self, native: Sequence[NativeColumn]) -> dict[str, Column]:
-        """The requested columns, made from the parsed ones."""
+        """Returns the requested columns, made from the parsed slots."""
         parsed: dict[str, Column] = dict(zip(self.slots, map(column_of, native), strict=True))
         return {name: build(parsed) for name, build in self.builders.items()}
 
     def requires(self, key: str) -> bool:
-        """Whether a record without this feature is an error."""
+        """True if a record without this feature is an error."""
         slot = self.slots[key]
         has_default = slot.default_numbers is not None or slot.default_strings is not None
         return slot.layout == "fixed" and not has_default
 
     def want(self, key: str, slot: Slot) -> None:
-        """Asks for a feature of the record. Several columns may be made from it."""
+        """Adds a feature of the record. Several columns may be made from it."""
         known = self.slots.get(key)
         if known is not None and known != slot:
             variable = {known.layout, slot.layout} == {"ragged", "sparse"}

@@ -1,4 +1,4 @@
-"""Compiles specs: which slots the native parser fills, and how each column is made from them."""
+"""Compiles specs into slots of the native parser and recipes for columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_r
 
 
 def compile_features(features: Features) -> CompiledFeatures:
-    """Understands each spec. Raises ValueError or TypeError for a bad one."""
+    """Compiles each spec. Raises ValueError or TypeError for a bad spec."""
     compiled = CompiledFeatures(dict(features))
     for name, given in features.items():
         if not isinstance(name, str):
@@ -101,7 +101,7 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
 
 
 def partition_keys(name: str, spec: VarLen) -> list[str]:
-    """The features that divide a row. Raises ValueError for what is not a partition."""
+    """Returns the features that divide a row. Raises ValueError for a bad partition."""
     keys = []
     for how, argument in spec.partitions:
         if how in _PARTITIONS and isinstance(argument, str):

@@ -16,7 +16,7 @@ __all__ = ["Indivisible", "as_sparse", "divide", "place", "with_splits"]
 
 
 def _as_ragged(column: Column) -> Ragged:
-    """The rows of a column that was parsed as rows of any length."""
+    """Returns the rows of a column that was parsed as rows of any length."""
     if isinstance(column, Sparse):
         counts = np.bincount(column.indices[:, 0], minlength=int(column.dense_shape[0]))
         return Ragged(column.values, splits_of(counts))
@@ -25,7 +25,7 @@ def _as_ragged(column: Column) -> Ragged:
 
 
 def as_sparse(column: Column) -> Sparse:
-    """The values of ragged rows at (row, position in the row)."""
+    """Returns the values of ragged rows at (row, position in the row)."""
     if isinstance(column, Sparse):
         return column
     rows = _as_ragged(column)
@@ -46,7 +46,7 @@ def place(
     *,
     already_sorted: bool,
 ) -> Sparse:
-    """The values at the positions that other features hold."""
+    """Returns the values at the positions that other features hold."""
     rows = _as_ragged(value_column)
     indices = aligned_zeros((int(rows.row_splits[-1]), 1 + len(size)), np.dtype(np.int64))
     indices[:, 0] = np.repeat(np.arange(len(rows)), rows.row_lengths)
@@ -70,7 +70,7 @@ def place(
 
 
 class Indivisible(Exception):  # noqa: N818
-    """A row, and why it cannot be divided."""
+    """A row that cannot be divided, and the reason."""
 
     def __init__(self, row: int, why: str) -> None:
         super().__init__(row, why)
@@ -79,7 +79,9 @@ class Indivisible(Exception):  # noqa: N818
 
 
 def divide(column: Column, partitions: Sequence[Partition], parsed: Mapping[str, Column]) -> Ragged:
-    """Rows divided into rows of rows. The last partition is the innermost. May be Indivisible."""
+    """Divides rows into rows of rows. The last partition is the innermost. May return an
+    Indivisible.
+    """
     rows = _as_ragged(column)
     for how, argument in reversed(partitions):
         if how == "uniform_row_length":
@@ -149,7 +151,7 @@ def _lengths_of(row: int, how: str, numbers: Array, total: int) -> Array:
 
 
 def with_splits(rows: Ragged, dtype: str) -> Ragged:
-    """The same rows with row splits of another integer type, all the way down."""
+    """Returns the same rows with row splits of another integer type, on all levels."""
     if dtype == "int64":
         return rows
     values = rows.values

@@ -17,7 +17,9 @@ _NO_VALUES = {"int64": 0, "float32": 0.0, "bytes": b""}
 
 
 def describe(sample: Sample) -> dict[str, FixedLen | VarLen]:
-    """Specs for what the records hold. Raises FeatureError if a feature has different types."""
+    """Returns specs for the records' features. Raises FeatureError if a feature has different
+    types.
+    """
     features: dict[str, FixedLen | VarLen] = {}
     for name, kind, present, min_values, max_values in _survey(sample):
         if present == 0:
@@ -46,7 +48,7 @@ def _survey(sample: Sample) -> list[tuple[bytes, str, int, int, int]]:
 
 
 def settle(features: AnyFeatures, look: Look) -> Features:
-    """A dict of specs, in whichever form the features were given."""
+    """Returns a dict of specs for features in any form."""
     if isinstance(features, Mapping):
         return features
     if isinstance(features, str) and features != "infer":

@@ -1,4 +1,4 @@
-"""Specs of what to take from each record, one for each feature. tf.io's specs work as well."""
+"""Specs of the features to take from each record. tf.io's specs work as well."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class FixedLen:
 
     The column is an array `(batch, *shape)`, or `Bytes` of that shape for "bytes".
 
-    A record without the feature gets `default`, which is one value or a value of the whole shape.
-    Without a `default` it is a FeatureError. `dtype` is "int64", "float32", "bytes", a narrower
+    A record without the feature gets `default`: one value, or a value of the whole shape. Without a
+    `default`, such a record is a FeatureError. `dtype` is "int64", "float32", "bytes", a narrower
     integer type or "bool"; every value must fit it. With `raw=True`, a record holds one byte string
     of exactly the array's bytes, little-endian, and `dtype` may be any number type.
 
@@ -73,8 +73,9 @@ class VarLen:
     The column is `Ragged`; with `sparse=True` it is `Sparse`, as for tf.io.VarLenFeature.
 
     `key` is the feature's name in the record, if it differs from the name of the column.
-    `partitions` divide a row further, outermost first, as those of tf.io.RaggedFeature do. Each is
-    a pair such as `("row_lengths", "key of an int64 feature")` or `("uniform_row_length", 3)`.
+    `partitions` divide a row further, outermost first, like the partitions of tf.io.RaggedFeature.
+    Each is a pair such as `("row_lengths", "key of an int64 feature")` or `("uniform_row_length",
+    3)`.
 
     >>> records = [tfr.encode_example({"ids": [1, 2, 3]}), tfr.encode_example({"ids": [4]})]
     >>> tfr.parse_example(records, {"ids": tfr.VarLen("int64")})["ids"].tolist()
@@ -92,8 +93,8 @@ class VarLen:
 class SparseIndexed:
     """Values whose positions the record holds. The column is `Sparse` of shape `(batch, *size)`.
 
-    `value_key` names the feature with the values. `index_keys` name int64 features with their
-    positions, one for each dimension of `size`. Positions are sorted unless `already_sorted`.
+    `value_key` names the feature with the values. `index_keys` name int64 features with the
+    positions, a feature for each dimension of `size`. Positions are sorted unless `already_sorted`.
 
     >>> record = tfr.encode_example({"at": [7, 2], "value": [0.5, 1.0]})
     >>> spec = tfr.SparseIndexed("at", "value", "float32", size=10)

@@ -16,12 +16,12 @@ __all__ = ["check_names", "explained", "not_found"]
 
 _RECORDS_TO_CHECK = 32
 _NAMES_SHOWN = 10
-_NAMES_COMPARED = 20  # each with all others, which is slow where there are thousands
+_NAMES_COMPARED = 20  # each is compared with all others, which is slow for thousands
 
 
 def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> None:
     """Raises FeatureError for a required feature that no record has, and warns of other features
-    that may be misspelled. Examines one record, and more only if that one lacks a feature.
+    that may be misspelled. Examines one record, and more only if the first record lacks a feature.
     """
     sample = look(1)
     missing = compiled.slots.keys() - _names_in(sample.records)
@@ -30,7 +30,7 @@ def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> N
     sample = look(_RECORDS_TO_CHECK)
     seen = _names_in(sample.records)
     if not seen:
-        return  # not readable as Examples, which is an error where they are read
+        return  # not readable as Examples, which is an error at the read
     missing -= seen
     asked = compiled.slots.keys()
     if required := sorted(name for name in missing if compiled.requires(name)):
@@ -46,7 +46,7 @@ def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> N
 
 
 def explained(error: FeatureError, compiled: CompiledFeatures, record: bytes) -> FeatureError:
-    """The same error. If the record lacks a required feature, it adds the most similar names."""
+    """Returns the same error. If a required feature is missing, adds the most similar names."""
     names = _names_in([record])
     missing = [name for name in compiled.slots.keys() - names if compiled.requires(name)]
     if "is required but could not be found" not in str(error) or not missing:
@@ -80,7 +80,9 @@ def not_found(
 
 
 def _nearest(name: str, known: Collection[str], likeness: float) -> list[str]:
-    """Names that `name` may stand for: similar as a whole, or in the part after a slash or dot."""
+    """Returns names that `name` may stand for: similar as a whole, or in the part after a slash or
+    dot.
+    """
     import difflib
 
     wholes: dict[str, list[str]] = {}

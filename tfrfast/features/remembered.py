@@ -17,7 +17,7 @@ _remembering = threading.Lock()
 
 
 def compile_once(features: Features) -> CompiledFeatures:
-    """Compiles `features`, unless that very dict was compiled before with the very same specs."""
+    """Compiles `features`, unless the same dict was compiled before with the same specs."""
     key = id(features)
     known = _compiled.get(key)
     if known is not None:

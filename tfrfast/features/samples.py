@@ -1,4 +1,4 @@
-"""Some records of many, from which to learn what all may hold."""
+"""A sample of records, for inference."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class Sample(NamedTuple):
     numbers: Sequence[int]
 
 
-# Returns about as many records as it is asked for.
+# Returns about the requested number of records.
 Look = Callable[[int], Sample]

@@ -18,7 +18,7 @@ from tfrfast.features.specs import shape_of, type_name_of, understand
 
 __all__ = ["CompiledSequences", "compile_sequences"]
 
-# A sequence feature's steps, and where each row's steps start.
+# A sequence feature's steps, and the start of each row's steps.
 NativeSteps = tuple[NativeColumn, Array]
 
 
@@ -34,7 +34,7 @@ class CompiledSequences:
     def assemble(
         self, native: tuple[list[NativeColumn], list[NativeSteps]]
     ) -> tuple[dict[str, Column], dict[str, Column], dict[str, Array]]:
-        """Context columns, sequence columns, and the lengths of the padded ones."""
+        """Returns context columns, sequence columns, and the lengths of the padded columns."""
         context, sequences = native
         parsed: dict[str, Ragged] = {}
         lengths: dict[str, Array] = {}
@@ -48,13 +48,13 @@ class CompiledSequences:
         return self.context.assemble(context), columns, lengths
 
     def want(self, key: str, slot: Slot) -> None:
-        """Asks for a list of the record. Several columns may be made from it."""
+        """Adds a list of the record. Several columns may be made from it."""
         if self.slots.setdefault(key, slot) != slot:
             raise ValueError(f"Feature '{key}' is asked for in two ways that do not agree.")
 
 
 def compile_sequences(context: Features, sequences: Features) -> CompiledSequences:
-    """Understands each spec and makes the parser. Raises ValueError or TypeError for a bad one."""
+    """Compiles each spec and makes the parser. Raises ValueError or TypeError for a bad spec."""
     compiled = CompiledSequences(compile_features(context))
     for name, given in sequences.items():
         spec = understand(name, given)
@@ -79,7 +79,7 @@ def compile_sequences(context: Features, sequences: Features) -> CompiledSequenc
 
 
 def _dividing(name: str, key: str, spec: VarLen) -> Callable[[dict[str, Ragged]], Column]:
-    """Each step is divided by the same step of the features that the partitions name."""
+    """Divides each step by the same step of the features that the partitions name."""
 
     def divide(parsed: dict[str, Ragged]) -> Column:
         rows = parsed[key]
@@ -112,7 +112,7 @@ def _sparse(key: str) -> Callable[[dict[str, Ragged]], Column]:
 
 
 def _as_sparse(rows: Ragged) -> Sparse:
-    """The values at (row, step, position in the step)."""
+    """Returns the values at (row, step, position in the step)."""
     steps = rows.values
     assert isinstance(steps, Ragged)
     assert not isinstance(steps.values, Ragged)
@@ -129,7 +129,7 @@ def _as_sparse(rows: Ragged) -> Sparse:
 
 
 def _padding(key: str, shape: tuple[int, ...]) -> Callable[[dict[str, Ragged]], Column]:
-    """Every step has `shape`. Rows are filled up to the longest with zeros or b""."""
+    """Fills rows up to the longest row with zeros or b"". Every step has `shape`."""
 
     def pad(parsed: dict[str, Ragged]) -> Column:
         rows = parsed[key]

@@ -43,7 +43,7 @@ Serialized: TypeAlias = Iterable[bytes] | FlatRecords
 
 
 class _Joined(NamedTuple):
-    """Records end to end, with their numbers and whether each is real."""
+    """Records end to end, with their numbers and a mask of the real records."""
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
@@ -60,14 +60,14 @@ class _Joined(NamedTuple):
         return Sample(records, self.indices[:count].tolist())
 
     def record(self, number: int) -> bytes:
-        """The record that parsing calls by this number."""
+        """Returns the record that errors of parsing call by this number."""
         row = int(np.flatnonzero(self.indices == number)[0])
         start, end = self.offsets[row : row + 2].tolist()
         return self.data[start:end].tobytes()
 
 
 class _Separate(NamedTuple):
-    """Records that have no numbers yet: they are counted from 0, and all are real."""
+    """Records without numbers. They are counted from 0, and all are real."""
 
     records: list[bytes]
     source_starts: None = None

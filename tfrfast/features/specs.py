@@ -1,4 +1,4 @@
-"""Reads specs, ours or those of tf.io, with dtypes and shapes of NumPy, TensorFlow or by name."""
+"""Reads specs of tfrfast and of tf.io, with dtypes and shapes of NumPy, TensorFlow or by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ __all__ = ["shape_of", "type_name_of", "understand"]
 
 
 def understand(name: str, spec: Any) -> FixedLen | FixedLenSequence | VarLen | SparseIndexed:
-    """Our own spec for one of tf.io's. Its class is recognised by name, so nothing is imported."""
+    """Returns tfrfast's spec for a spec of tf.io. The class is recognised by name, so nothing is
+    imported.
+    """
     if isinstance(spec, (FixedLen, FixedLenSequence, VarLen, SparseIndexed)):
         return spec
     kind = type(spec).__name__
@@ -54,7 +56,7 @@ def _partition_of(name: str, partition: Any) -> Partition:
 
 
 def type_name_of(name: str, dtype: Any) -> str:
-    """The native parser's name for a dtype, which may be NumPy's, TensorFlow's or a name."""
+    """Returns the native parser's name for a dtype of NumPy or TensorFlow, or for a name."""
     if dtype is bytes or dtype == "bytes" or dtype == "string":
         return "bytes"
     named = getattr(dtype, "name", None)
@@ -78,7 +80,7 @@ def type_name_of(name: str, dtype: Any) -> str:
 
 
 def shape_of(name: str, shape: Any, if_first_is_unknown: str = "") -> tuple[int, ...]:
-    """The sizes of a shape. `if_first_is_unknown` says what to use for a shape such as [None]."""
+    """Returns the sizes of a shape. A shape such as [None] gives `if_first_is_unknown`."""
     if shape is None:
         raise ValueError(f"Feature {name!r}: the shape is missing. It is () for a single value.")
     unknown = f"Feature {name!r}: all dimensions of the shape have to be known, not {shape}."

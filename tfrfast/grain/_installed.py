@@ -1,4 +1,4 @@
-"""Says how to install Grain where it is missing, or JAX, with which it takes batches apart."""
+"""Says how to install Grain, or JAX for pytrees of batches, if either is missing."""
 
 try:
     import grain  # noqa: F401

@@ -21,19 +21,19 @@ _VERSION = 1
 
 
 class IterDataset(grain.IterDataset):
-    """The batches of a `tfrfast.Loader`, in its order, from where the loader stands now.
+    """The batches of a `tfrfast.Loader`, in its order, from the loader's current place.
 
         loader = tfr.Loader("data/train-*", 256, features=["image", "label"], seed=1)
         dataset = tfrfast.grain.IterDataset(loader, epochs=10).map(augment)
 
     Args:
-      loader: gives the plan, the features and the threads. It does not move.
-      epochs: how many to deliver, the one that the loader stands in counted; None never ends. Each
-        has its own order. `repeat` would deliver the same epochs again.
+      loader: the source of the plan, the features and the threads. The loader does not move.
+      epochs: the number of epochs to deliver, including the loader's current epoch; None never
+        ends. Each epoch has its own order. `repeat` would deliver the same epochs again.
 
     The loader's C++ threads read ahead, so reading needs no `mp_prefetch`. If Python's work in
-    `map` needs it, worker i of n decodes batches i, i + n, ... and what arrives is in the same
-    order.
+    `map` needs `mp_prefetch`, worker i of n decodes batches i, i + n, ... and batches arrive in the
+    same order.
 
     Ranks are the Loader's: give it `rank=jax.process_index()` and `world=jax.process_count()`.
     """
@@ -47,9 +47,9 @@ class IterDataset(grain.IterDataset):
         self._part: tuple[int, int] | None = None
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """Delivers batches `sl.start`, `sl.start + sl.step`, ... only, as worker processes do.
+        """Delivers only batches `sl.start`, `sl.start + sl.step`, ..., as worker processes need.
 
-        Batches are dealt in turn, whatever `sequential_slice` says.
+        Batches are dealt in turn for any `sequential_slice`.
         """
         part = sl.start or 0, sl.step or 1
         if sl.stop is not None or not 0 <= part[0] < part[1]:
@@ -69,11 +69,11 @@ class IterDataset(grain.IterDataset):
 
 
 class _Batches(grain.DatasetIterator):
-    """Batches of the rest of an epoch and of those after it: all of them, or one worker's."""
+    """Batches of the rest of an epoch and of later epochs: all batches, or one worker's."""
 
     def __init__(self, loader: Loader, epochs: int | None, part: tuple[int, int]) -> None:
         super().__init__()
-        self._loader = copy.copy(loader)  # each iterator stands somewhere else
+        self._loader = copy.copy(loader)  # each iterator has a place of its own
         self._part = part
         self._end = None if epochs is None else loader.epoch + epochs
         self._begin(loader.state_dict())
@@ -110,21 +110,21 @@ class _Batches(grain.DatasetIterator):
         batch = read_rows(self._loader.reader, self._loader.features, *plan.rows(epoch, step))
         if self._loader.transform is not None:
             batch = self._loader.transform(batch)
-        # The batch counts as delivered only now that it could be read.
+        # The batch counts as delivered only after a successful read.
         if epoch != self._epoch:
             self._epoch, self._position, self._plan = epoch, 0, plan
         self._step = step + self._part[1]
         return batch
 
     def _here(self) -> tuple[int, int, Plan]:
-        """The epoch and the step of the next batch, which may lie beyond this epoch's end."""
+        """Returns the epoch and step of the next batch, which may lie beyond this epoch's end."""
         epoch, step, plan = self._epoch, self._step, self._plan
         while step >= plan.steps:
             epoch, step, plan = epoch + 1, step - plan.steps, self._loader.plan
         return epoch, step, plan
 
     def get_state(self) -> dict[str, Any]:
-        """Where the user stands, as a Loader's state and which batches this iterator delivers."""
+        """Returns the user's place as a Loader's state, and this iterator's slice of batches."""
         state = self._loader.state_dict()
         if self._part != (0, 1):
             state |= {"epoch": self._epoch, "position": self._position}
@@ -142,13 +142,13 @@ class _Batches(grain.DatasetIterator):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes to where `get_state` was called.
+        """Moves to the place of `get_state`.
 
-        Every rank may take one rank's state. Ranks, batch size and threads may differ, unless the
-        state is a worker's: then all has to be as it was.
+        Every rank may take the state of any rank. Ranks, batch size and threads may differ. Only a
+        worker's state needs the same options.
         """
         mine = self.get_state()
-        # Grain asks an iterator of all batches where workers begin.
+        # Grain asks an iterator of all batches for the workers' first places.
         is_a_workers = state.get("workers", 1) != 1
         shares = ["worker", "workers", "world", "batch_size", "remainder"]
         check_state("IterDataset", state, mine, shares if is_a_workers else [])

@@ -1,4 +1,4 @@
-"""Records by number, as Grain's data sources give them."""
+"""Records by number, as a data source of Grain."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Source:
       source: a Reader, anything that Reader takes, or a Mixture, which is an order, too.
       order: item `i` is the record at position `i` of this order, not record `i`. Then do not
         shuffle the source again.
-      epochs: of the order, one after the other.
-      features: as in `tfrfast.Loader`. With None, record `i` is its bytes; else it is a dict of the
+      epochs: the number of epochs of the order, one after the other.
+      features: as in `tfrfast.Loader`. With None, record `i` is its bytes; otherwise a dict of the
         values of each feature.
-      reader_options: are passed on to Reader.
+      reader_options: options of Reader.
 
     With `on_corruption="skip"`, a damaged record is None, which a MapDataset leaves out. Any number
     of threads may read. A pickled source opens the same files. Its repr, which Grain's checkpoints
-    compare, is the same wherever the same files lie.
+    compare, does not depend on the folder of the files.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class Source:
 
     @property
     def reader(self) -> Reader:
-        """What reads the records."""
+        """The Reader of the records."""
         return self._records.reader
 
     @property
     def features(self) -> Features | None:
-        """What they are decoded into."""
+        """The features that are decoded."""
         return self._records.features
 
     def __len__(self) -> int:
@@ -71,13 +71,13 @@ class Source:
         return self._getitems([index.__index__()])[0]
 
     def _getitems(self, indices: Sequence[int]) -> Sequence[Any]:
-        """Records that Grain asks for together, which are read and decoded together."""
+        """Returns several records, which are read and decoded together."""
         numbers = self._record_numbers(integers("indices", indices))
         batch = self._records.read(numbers)
         rows = _rows(batch) if isinstance(batch, Batch) else batch.tolist()
         if len(rows) == len(numbers):
             return rows
-        # The reader has left damaged records out.
+        # The reader has left out damaged records.
         kept = iter(zip(batch.indices.tolist(), rows, strict=True))
         number, row = next(kept, (None, None))
         items: list[Any] = []

@@ -1,4 +1,4 @@
-"""Says how to install JAX where it is missing."""
+"""Says how to install JAX if it is missing."""
 
 try:
     import jax  # noqa: F401

@@ -26,10 +26,10 @@ class Loader:
             state = train_step(state, batch["image"], batch["label"])
 
     Args:
-      loader: gives the batches, from where it stands. It does not move.
-      sharding: how each column is spread over devices; the rows of this process become its part of
-        global arrays. With None, everything goes to the default device.
-      ahead: batches whose copies begin before they are asked for.
+      loader: the source of the batches, from its current place. The loader does not move.
+      sharding: the sharding of each column over devices. The rows of this process become its part
+        of global arrays. None puts all columns on the default device.
+      ahead: the number of batches that are copied ahead.
 
     Batches are pytrees, with `indices` and `valid` on the devices, too. Byte strings stay in host
     memory. Integers that do not fit in 32 bits are an OverflowError unless `jax_enable_x64` is on.
@@ -65,7 +65,7 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch that is being delivered, or that the next `for` will deliver."""
+        """The current epoch: in delivery, or delivered by the next `for`."""
         return int(self._state["epoch"])
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
@@ -74,11 +74,13 @@ class Loader:
         self._stand()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the user stands, whatever was copied ahead. It is a state of `tfrfast.Loader`."""
+        """Returns the user's place, without batches that were copied ahead, as a state of
+        `tfrfast.Loader`.
+        """
         return dict(self._state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes to where `state_dict` was taken; the next `for` finishes that epoch first."""
+        """Moves to the place of `state_dict`. The next `for` finishes that epoch first."""
         self._loader.load_state_dict(state)
         self._stand()
 
@@ -87,7 +89,7 @@ class Loader:
         self._running = None
 
     def stats(self) -> LoaderStats:
-        """Who waits for whom: whether the input is the bottleneck."""
+        """Counters that tell whether the input is the bottleneck."""
         return self._loader.stats()
 
     def __repr__(self) -> str:
@@ -95,16 +97,16 @@ class Loader:
 
 
 class _Epoch:
-    """One `for` loop's iterator."""
+    """The iterator of one `for` loop."""
 
     def __init__(self, owner: Loader) -> None:
         self._owner = owner
         self._columns: Iterator[Batch] | None = None
         self._ready: deque[tuple[dict[str, Any], Batch]] = deque()
-        self._taken: Batch | None = None  # but not on devices yet
+        self._taken: Batch | None = None  # not on devices yet
         self._failure: Exception | None = None
-        self._is_over = False  # nothing is left to read
-        self._is_done = False  # nor to deliver
+        self._is_over = False  # no batch is left to read
+        self._is_done = False  # no batch is left to deliver
 
     def __iter__(self) -> _Epoch:
         return self
@@ -134,7 +136,7 @@ class _Epoch:
         raise StopIteration
 
     def _begin_one(self, columns: Iterator[Batch]) -> None:
-        """Reads a batch and begins to copy it. An error waits until the batch is asked for."""
+        """Reads a batch and begins its copy. An error waits until the batch is requested."""
         owner = self._owner
         try:
             if self._taken is None:

@@ -13,7 +13,7 @@ __all__ = ["place"]
 
 
 def place(batch: Batch, sharding: Any) -> Batch:
-    """The batch with its numbers on devices. Copies may still be under way when it returns.
+    """Returns the batch with its numbers on devices. Copies may still be under way.
 
     Byte strings stay where they are. With a sharding, this process's rows become its part of global
     arrays.

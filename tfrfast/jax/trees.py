@@ -1,4 +1,4 @@
-"""Batches and columns as pytrees: what `jax.tree.map` and `jax.jit` take apart and put together."""
+"""Batches and columns as pytrees, for `jax.tree.map` and `jax.jit`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _register(kind: type, attributes: tuple[str, ...], fixed: tuple[str, ...] = 
         return children, tuple(getattr(column, name) for name in fixed)
 
     def column_of(values: Any, children: Iterable[Any]) -> Any:
-        # Without the class's checks: JAX also fills trees with what is not an array.
+        # Without the class's checks, because JAX also fills trees with objects that are not arrays.
         column: Any = object.__new__(kind)
         for name, value in zip((*attributes, *fixed), (*children, *values), strict=True):
             setattr(column, name, value)
@@ -42,7 +42,7 @@ def _register(kind: type, attributes: tuple[str, ...], fixed: tuple[str, ...] = 
 
 
 def register() -> None:
-    """Makes pytrees of them. JAX allows that once in a process."""
+    """Registers the classes as pytrees. JAX allows one registration in a process."""
     tree_util.register_pytree_with_keys(Batch, _batch_parts, _batch_of)
     _register(Ragged, ("values", "row_splits"))
     _register(Sparse, ("indices", "values", "dense_shape"))

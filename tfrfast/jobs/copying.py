@@ -36,7 +36,7 @@ class Copied(NamedTuple):
 
     paths: list[str]
     num_records: int
-    #: Records of all shards.
+    #: Bytes of all shards.
     num_bytes: int
     #: The skipped damage: of requested records, and of bytes in the source that hold an unknown
     #: number of records.

@@ -32,7 +32,7 @@ def size_of(shard: str) -> int:
 def grouped(
     shards: Sequence[str], sizes: Sequence[int], workers: int
 ) -> list[tuple[list[str], int]]:
-    """Yields runs of shards that take about as long, or one larger shard alone, and their bytes."""
+    """Returns runs of shards of about equal work, or one larger shard alone, and their bytes."""
     target = part_bytes(sum(sizes) + _OPENING * len(shards), workers)
     groups: list[tuple[list[str], int]] = []
     left = 0

@@ -51,7 +51,7 @@ class Exported(NamedTuple):
 
     paths: list[str]
     num_records: int
-    #: Rows of all files.
+    #: Bytes of all files.
     num_bytes: int
     #: The skipped damage.
     skipped: list[Skipped]

@@ -1,4 +1,4 @@
-"""Which records come when: a file for each order, how batches are cut, and the plan of both."""
+"""The orders, a file for each; the cutting of batches; and the plan of both."""
 
 from tfrfast.order.block_shuffle import BlockShuffle
 from tfrfast.order.by_tokens import ByTokens

@@ -18,23 +18,23 @@ __all__ = ["BlockShuffle", "shuffled"]
 class BlockShuffle(PlainOrder):
     """Shuffles blocks of neighbouring records, for disks and networks where seeks are slow.
 
-    Like Shuffle, it is a bijection computed position by position. It takes no memory, has a
-    new order every epoch, and gives each record exactly once at any world size. But only
-    `streams * window_blocks` blocks of `block_records` neighbours are in use at a time, and each is
-    read to its end before the next takes its place. If `world` divides `streams`, no block is read
-    by two workers, except where workers' shares meet in the last blocks of an epoch.
+    Like Shuffle, a bijection that is computed position by position. It takes no memory, has a new
+    order every epoch, and gives each record exactly once at any world size. But only `streams *
+    window_blocks` blocks of `block_records` neighbours are in use at a time. Each block is read to
+    its end before the next block takes its place. If `world` divides `streams`, no block is read by
+    two workers, except where workers' shares meet in the last blocks of an epoch.
 
     Blocks are dealt in a random order to `streams`, which take turns record by record. Each stream
     mixes its blocks `window_blocks` at a time. Every record of a window is equally likely at each
-    of its places.
+    place of the window.
 
-    - `block_records`: choose it so that a block is one good read: 1 MiB on a disk, 8 MiB or more
-      on an object store.
-    - `window_blocks`: more of them mix better and need more cache. A worker draws on
-      `streams / world * window_blocks` blocks at a time. From a URL, let them be at most 128 MiB:
-      so much is asked for at a time, and each block is one request then.
-    - `streams`: a multiple of every world size that will be used. If `world` does not divide it,
-      neighbouring workers share some streams and read their blocks twice.
+    - `block_records`: the records of a block, which should be one good read: 1 MiB on a disk, 8 MiB
+      or more on an object store.
+    - `window_blocks`: the blocks of a window. More blocks mix better and need more cache. A worker
+      draws on `streams / world * window_blocks` blocks at a time. From a URL, keep them below 128
+      MiB, the most that is requested at a time. Then each block is one request.
+    - `streams`: a multiple of every world size of the run. Otherwise neighbouring workers share
+      some streams and read their blocks twice.
     - `seed`, `indices`: as in Shuffle.
 
     >>> order = tfr.BlockShuffle(block_records=100, window_blocks=8, streams=4)
@@ -71,7 +71,7 @@ class BlockShuffle(PlainOrder):
 
 
 def shuffled(shuffle: object) -> PlainOrder:
-    """What `shuffle` means to someone who has a seed and indices already."""
+    """Returns the order for `shuffle`, with the seed and indices of the caller."""
     if isinstance(shuffle, bool | np.bool_):
         return Shuffle() if shuffle else InOrder()
     if not isinstance(shuffle, BlockShuffle):

@@ -1,4 +1,4 @@
-"""Batches of records of about the same length, with at most so many tokens each."""
+"""Batches of records of about the same length, with a limit of tokens."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["ByTokens"]
 
 
 class ByTokens:
-    """Batches of records of about the same length, and as many of them as fit. Immutable.
+    """Batches of records of about the same length, with as many records as fit. Immutable.
 
-    It takes the place of a number of rows. A batch's rows times its longest length are at most
-    `tokens`. Records are put into buckets by length, so an order that scatters them has to go with
-    it: a Shuffle, or a Mixture, of which every batch is then of one source. Each record comes once,
-    and batches are in random order. Ranks take whole batches: a position is a batch, also for
-    `start` and `remainder`, and for the weights and the length of a Mixture.
+    Replaces a number of rows. A batch's rows times its longest length are at most `tokens`. Records
+    are put into buckets by length, so the order must scatter records: a Shuffle, or a Mixture,
+    whose batches then come from one source each. Each record comes once, and batches are in random
+    order. Ranks take whole batches: a position is a batch, also for `start` and `remainder`, and
+    for the weights and the length of a Mixture.
 
     - `tokens`: from 1 to `2**31 - 1`.
-    - `lengths`: of all records, those of a Mixture end to end. A Loader takes by default how many
-      bytes each record has, which the index knows.
+    - `lengths`: the lengths of all records, for a Mixture of all sources end to end. The default of
+      a Loader is the bytes of each record, from the index.
 
     >>> batches = tfr.ByTokens(100, lengths=[10, 50, 10, 10, 49])
     >>> plan = tfr.Plan(tfr.Shuffle(), batches, num_records=5)
@@ -52,7 +52,7 @@ class ByTokens:
     def _batches(
         self, num_records: int, indices: Int64Array | None, first: int = 0
     ) -> _native.LengthBatches:
-        """Batches of the records from `first` on, whose numbers count from there."""
+        """Returns batches of the records from `first` on. Record numbers count from `first`."""
         assert self.lengths is not None
         records = np.arange(num_records) if indices is None else indices
         for number in (records.min(initial=0), records.max(initial=0)) if len(records) else ():
@@ -70,7 +70,7 @@ class ByTokens:
         return _native.LengthBatches(buckets, records[members], num_records)
 
     def _check(self, num_records: int) -> None:
-        """Raises unless there is a length for each of so many records."""
+        """Raises unless `lengths` has a length for each record."""
         if self.lengths is None:
             raise TypeError(
                 "ByTokens needs lengths, one for each record. For their bytes, give reader.lengths."
@@ -94,10 +94,11 @@ class ByTokens:
 
 
 def _in_buckets(lengths: Int64Array, tokens: int) -> tuple[list[tuple[int, int]], Int64Array]:
-    """For each bucket its records and the rows of its batches; and the places of all, by bucket.
+    """Returns the records and the batch rows of each bucket, and the places of all records by
+    bucket.
 
-    The first bucket has records of length 1. Each next one allows lengths that are a tenth larger,
-    rounded down, but at least one more. Within a bucket, records are as they were given.
+    The first bucket has records of length 1. The limit of each next bucket is a tenth larger,
+    rounded down, but at least one more. A bucket keeps the order of its records.
     """
     bounds = [1]
     while bounds[-1] < tokens:

@@ -1,4 +1,4 @@
-"""The records as they are given."""
+"""The records in the order of the files."""
 
 from __future__ import annotations
 

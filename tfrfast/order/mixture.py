@@ -29,7 +29,7 @@ _ARRANGEMENTS = ("permuted", "spread")
 
 
 class Weights(NamedTuple):
-    """Weights, and the place from which on they apply."""
+    """Weights, and the first place where they apply."""
 
     epoch: int
     position: int
@@ -44,32 +44,33 @@ class Mixture(Order):
         for batch in tfr.Loader(mixture, 256, features=["tokens"]):
             train_step(batch["tokens"], batch.sources)
 
-    It is an order and its records: a Loader and the adapters take it in place of a Reader.
-    Every period holds each source exactly as often as its weight says. The period is the sum of the
-    weights without their common divisor: 10 records for 7 and 3. What an epoch has beyond whole
-    periods is dealt by largest remainders. Each source has a permutation and epochs of its own.
+    A Mixture is an order and its records: a Loader and the adapters take a Mixture in place of a
+    Reader. Every period holds each source exactly in proportion to its weight. The period is the
+    sum of the weights without their common divisor: 10 records for 7 and 3. The rest of an epoch
+    after whole periods is dealt by largest remainders. Each source has a permutation and epochs of
+    its own.
 
     Args:
-      sources: for each name a pair of the data and their weight. The data are a Reader, anything
-        that Reader takes, or their number of records, which is enough for a Plan. Weights are ints,
-        Fractions or floats; a float is read as its shortest decimal, so that 0.7 is 7/10. The
-        period may be 2**20 records at most.
-      length: positions of an epoch. By default as many as all sources have records (or, with a
-        ByTokens, batches) and, with `exhausted="stop"`, as many as can be had.
-      exhausted: what happens when a source has no further record. "repeat" begins its next epoch:
-        each of its records has come once before any comes twice, over the whole run. "stop" ends
-        the epoch before. "error" raises ValueError here if `length` needs more records than there
-        are. With these two, sources begin again with each epoch.
+      sources: for each name a pair of data and weight. The data are a Reader, anything that Reader
+        takes, or a number of records, which suffices for a Plan. Weights are ints, Fractions or
+        floats; a float is read as its shortest decimal, so that 0.7 is 7/10. The period may be
+        2**20 records at most.
+      length: the positions of an epoch. By default the number of all sources' records (or, with a
+        ByTokens, batches); with `exhausted="stop"`, the number before the first source ends.
+      exhausted: the behaviour after a source's last record. "repeat" begins the source's next
+        epoch: over the whole run, each of its records comes once before any comes twice. "stop"
+        ends the epoch. "error" raises ValueError here if `length` needs more records than exist.
+        With "stop" and "error", sources begin again with each epoch.
       arrangement: "permuted" shuffles the sources in each period. "spread" spaces them as evenly as
-        can be: with two sources, no prefix is more than half a record away from the exact share.
+        possible: with two sources, no prefix is more than half a record away from the exact share.
       seed: as in Shuffle.
       shuffle: the order of each source's records: True, False or a BlockShuffle.
-      per_source: make every batch of one source. Batches then come in the exact proportion. With a
-        ByTokens they do so in any case.
-      indices: for some names, which record numbers of that source to use.
+      per_source: takes each batch from one source. Batches then come in the exact proportion. With
+        a ByTokens this is always so.
+      indices: the record numbers to use, for some names of sources.
 
-    Record numbers count the sources end to end, in the order given, and `batch.sources` says which
-    one each row is from. The sources' Readers must have been opened with the same options.
+    Record numbers count the sources end to end, in the given order, and `batch.sources` holds each
+    row's source. The sources' Readers must have the same options.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class Mixture(Order):
         self.seed = seed_number(seed)
         self.exhausted = exhausted
         self.arrangement = arrangement
-        shuffled(shuffle)  # raises here if it is wrong
+        shuffled(shuffle)  # raises here if `shuffle` is wrong
         self.shuffle = shuffle
         self.per_source = bool(per_source)
         weights = reduced({name: weight for name, (_, weight) in sources.items()})
@@ -130,7 +131,7 @@ class Mixture(Order):
         return {name: record_numbers(each) for name, each in indices.items()}
 
     def __setattr__(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)  # what has been made is remembered
+        object.__setattr__(self, name, value)  # remembers derived objects
 
     @property
     def is_scattered(self) -> bool:  # type: ignore[override]
@@ -138,12 +139,12 @@ class Mixture(Order):
 
     @property
     def num_records(self) -> int:  # type: ignore[override]
-        """Of all sources."""
+        """The number of records of all sources."""
         return sum(self._sizes)
 
     @property
     def reader(self) -> Reader:
-        """Reads the records of all sources by the numbers that batches have."""
+        """A reader of all sources' records, by the record numbers of batches."""
         if self._joined is None:
             missing = [
                 name for name, reader in zip(self.names, self._readers, strict=True) if not reader
@@ -157,21 +158,21 @@ class Mixture(Order):
 
     @property
     def weights(self) -> dict[str, int]:
-        """The weights that apply at last, without their common divisor."""
+        """The last weights, without their common divisor."""
         return dict(zip(self.names, self._segments[-1][2], strict=True))
 
     @property
     def segments(self) -> tuple[Weights, ...]:
-        """All weights, each with the place from which on they apply."""
+        """All weights, with the first place where they apply."""
         return tuple(
             Weights(epoch, position, dict(zip(self.names, weights, strict=True)))
             for epoch, position, weights in self._segments
         )
 
     def length(self, batch_size: SupportsIndex | ByTokens = 1) -> int:
-        """The positions of an epoch, which are batches with a `ByTokens`.
+        """Returns the positions of an epoch, which are batches with a `ByTokens`.
 
-        Another batch size matters with `per_source` only.
+        The batch size matters only with `per_source`.
         """
         unit = self._unit(batch_size)
         return self._length_for(unit, self._sources_of(unit))
@@ -179,11 +180,11 @@ class Mixture(Order):
     def with_weights(
         self, weights: Mapping[str, Weight], *, epoch: SupportsIndex, position: SupportsIndex
     ) -> Mixture:
-        """This mixture with other weights from a position of an epoch on.
+        """Returns this mixture with other weights from a position of an epoch on.
 
-        What comes before is as it was. From there on, each source goes on with the records that
-        have not come yet. Weights may be 0, and replace those that were to apply from the same
-        place. A state of a Loader says where it stands.
+        Earlier positions stay the same. From there on, each source continues with the records that
+        have not come yet. Weights may be 0, and replace other weights at the same place. A Loader's
+        state holds its place.
         """
         if set(weights) != set(self.names):
             raise ValueError(f"weights must be given for each of {_listed(self.names)}.")
@@ -193,15 +194,16 @@ class Mixture(Order):
         return self._checked([*earlier, (*at, whole)])
 
     def with_segments(self, segments: Any) -> Mixture:
-        """This mixture with the weights of a Loader's state: `state["weights"]`.
+        """Returns this mixture with the weights of a Loader's state: `state["weights"]`.
 
-        With these, `counts` tells how often each source has come up to any place of that run.
+        With these weights, `counts` counts each source's records up to any place of that run.
         """
         return self._checked([(int(e), int(p), [int(w) for w in ws]) for e, p, ws in segments])
 
     def _checked(self, segments: list[tuple[int, int, list[int]]]) -> Mixture:
         other = self._with_segments(segments)
-        # Raises here if an argument is wrong. If positions are batches, a plan was made of them.
+        # Raises here if an argument is wrong. If positions are batches, the plan was made of
+        # batches.
         if not self.per_source:
             other._order_of(1 if self._made is None else self._made[0])
         return other
@@ -219,11 +221,12 @@ class Mixture(Order):
         *,
         batch_size: SupportsIndex | ByTokens = 1,
     ) -> dict[str, int]:
-        """How many records of each source come before a place, from the beginning of the run on.
+        """Returns the number of records of each source before a place, from the beginning of the
+        run.
 
-        Constant time with `arrangement="spread"`. With "permuted", as much as a period takes if the
-        place is inside one. `batch_size` is needed with `per_source`, and with a `ByTokens`, whose
-        batches are then counted.
+        Takes constant time with `arrangement="spread"`, and the time of a period with "permuted" if
+        the place is inside a period. `batch_size` is needed with `per_source`, and with a
+        `ByTokens`, whose batches are then counted.
         """
         order = self._order_of(self._unit(batch_size))
         where = integer("position", position, 0, _native.MAX_RECORDS)
@@ -233,9 +236,10 @@ class Mixture(Order):
     def place_of(
         self, name: str, number: SupportsIndex, *, batch_size: SupportsIndex | ByTokens = 1
     ) -> tuple[int, int]:
-        """The epoch and the position of a source's record that `number` others of it precede.
+        """Returns the epoch and the position of a source's record after `number` records of the
+        source.
 
-        It is the inverse of `counts`.
+        The inverse of `counts`.
         """
         if name not in self.names:
             raise ValueError(f"{name!r} is no source: there are {_listed(self.names)}.")
@@ -247,7 +251,7 @@ class Mixture(Order):
         return self._order_of(self._unit(batching))
 
     def _sample(self, num_records: int, count: int) -> list[int]:
-        """Records of all sources, a few neighbours at the beginning of each."""
+        """Returns records of all sources, a few neighbours at the beginning of each."""
         numbers: list[int] = []
         begin = 0
         for name, size in zip(self.names, self._sizes, strict=True):
@@ -259,7 +263,7 @@ class Mixture(Order):
         return numbers
 
     def _unit(self, batching: SupportsIndex | ByTokens) -> int | ByTokens:
-        """What goes to one rank in one piece: some rows, or one of the batches."""
+        """Returns the unit that goes to one rank in one piece: some rows, or one of the batches."""
         if isinstance(batching, ByTokens):
             batching._check(self.num_records)
             return batching
@@ -310,7 +314,7 @@ class Mixture(Order):
                 repeats=self.exhausted == "repeat",
                 length=length,
                 unit_rows=1 if isinstance(unit, ByTokens) else unit,
-                # A change at the end of an epoch is one at the beginning of the next.
+                # A change at the end of an epoch applies at the beginning of the next epoch.
                 segments=[
                     (e + 1, 0, weights) if 0 < position == length else (e, position, weights)
                     for e, position, weights in self._segments
@@ -367,7 +371,7 @@ def _rebuilt(
 
 
 def _count(data: Any) -> int | None:
-    """The number of records, if the data are given as one."""
+    """Returns the number of records, if the data are given as a number."""
     if isinstance(data, (Reader, str, bytes)) or not hasattr(data, "__index__"):
         return None
     number = as_number("A number of records", data)

@@ -1,4 +1,4 @@
-"""What every order has in common."""
+"""The base of every order."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ _PLACES = 8  # in the data set, from which a sample is taken
 
 
 class Order(ABC):
-    """Which record stands at which position of an epoch: a function of the epoch. Immutable.
+    """The record at each position of an epoch, as a function of the epoch. Immutable.
 
     A Plan deals the positions to batches and ranks.
     """
 
     #: From 0 to 2**64 - 1.
     seed: int
-    #: How many records there are. None if the order fits any number of them.
+    #: The number of records. None if the order fits any number.
     num_records: int | None = None
-    #: Whether records that follow each other may lie anywhere in the data.
+    #: True if consecutive records of the order may lie anywhere in the data.
     is_scattered = True
 
     @abstractmethod
     def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
-        """The core's order of so many records. Its positions are batches if tokens decide.
+        """Returns the core's order of so many records. Its positions are batches if tokens decide.
 
-        Raises TypeError if this order has no batches of that kind.
+        Raises TypeError if this order does not go with ByTokens.
         """
 
     @abstractmethod
     def _sample(self, num_records: int, count: int) -> list[int]:
-        """About `count` of the records that come, from all over the data, in a few places only."""
+        """Returns about `count` of the order's records, from a few places all over the data."""
 
     def _arguments(self) -> dict[str, Any]:
-        """What its constructor takes to make it again."""
+        """Returns the constructor's arguments that make the order again."""
         return {name: value for name, value in vars(self).items() if name != "num_records"}
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -74,13 +74,13 @@ class Order(ABC):
 
 
 class PlainOrder(Order):
-    """An order of one data set's records, or of those that `indices` names."""
+    """An order of one data set's records, or of the records in `indices`."""
 
     indices: Int64Array | None
 
     @abstractmethod
     def _positions(self, count: int) -> _native.Order:
-        """The core's order of so many positions."""
+        """Returns the core's order of so many positions."""
 
     def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
         if isinstance(batching, ByTokens):
@@ -102,7 +102,7 @@ class PlainOrder(Order):
 
 
 def record_numbers(indices: IntegerArrayLike | None) -> Int64Array | None:
-    """A copy that nobody can change."""
+    """Returns a read-only copy."""
     if indices is None:
         return None
     numbers = np.array(integers("indices", indices, ValueError))
@@ -113,7 +113,7 @@ def record_numbers(indices: IntegerArrayLike | None) -> Int64Array | None:
 
 
 def spread(total: int, count: int) -> Int64Array:
-    """About `count` of the numbers below `total`: runs of neighbours, a few places apart."""
+    """Returns about `count` of the numbers below `total`, as runs of neighbours at a few places."""
     if total <= count:
         return np.arange(total)
     places = min(_PLACES, count)

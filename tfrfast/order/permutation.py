@@ -26,12 +26,12 @@ class Permutation:
     """A random order of `range(n)`: `perm[i]` is the record at position `i`.
 
     `Permutation(n, seed, epoch)` is a bijection of `[0, n)`, computed position by position by a
-    keyed Feistel network: it takes no memory, whatever `n` is, and `inverse` is as cheap. It is the
-    same on every machine and in every version with the same `Permutation.version`, and different
+    keyed Feistel network. It takes no memory for any `n`, and `inverse` is as cheap. The order is
+    the same on every machine and in every version with the same `Permutation.version`. Different
     seeds and epochs give unrelated orders.
 
     `perm[i]` gives an int, `perm[array]` and `perm[slice]` an int64 array of the same shape.
-    Negative positions count from the end; others outside the range raise `IndexError`.
+    Negative positions count from the end; positions outside the range raise `IndexError`.
 
     `n` may be from 0 to `2**62`, `seed` from `-2**63` to `2**64 - 1` (a negative seed is the same
     as `seed + 2**64`) and `epoch` from 0 to `2**64 - 1`.
@@ -89,10 +89,10 @@ class Permutation:
     @overload
     def inverse(self, record: IntegerArrayLike) -> Int64Array: ...
     def inverse(self, record: int | np.integer[Any] | IntegerArrayLike) -> int | Int64Array:
-        """The position at which `record` stands: `perm.inverse(perm[i]) == i`.
+        """Returns the position of `record`: `perm.inverse(perm[i]) == i`.
 
-        Takes and gives ints or arrays, and counts negative numbers from the end, as `perm[...]`
-        does.
+        Takes and returns ints or arrays, and counts negative numbers from the end, like
+        `perm[...]`.
         """
         number = as_number("a record", record)
         if number is not None:

@@ -1,4 +1,4 @@
-"""Pickles of orders, which only the version of the order that made them may open."""
+"""Pickles of orders, which only the same version of the order may open."""
 
 from __future__ import annotations
 

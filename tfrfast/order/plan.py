@@ -1,4 +1,4 @@
-"""Which records make up a batch: a pure function of the epoch and the step."""
+"""The records of a batch, as a pure function of the epoch and the step."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _DEFAULTS: dict[str, object] = {"rank": 0, "world": 1, "remainder": "keep", "sta
 class Plan:
     """The records of every batch, as a pure function of the epoch and the step.
 
-    An order says which record stands at which position of an epoch. A step takes the next
-    `world * batch_size` positions and deals them to the ranks, so that all ranks together take each
-    position exactly once.
+    An order puts a record at each position of an epoch. A step takes the next `world * batch_size`
+    positions and deals them to the ranks, so that all ranks together take each position exactly
+    once.
 
     - `order`: a `Shuffle`, `InOrder`, `BlockShuffle`, `Weighted` or `Mixture`.
     - `batching`: rows of a batch of this rank, or a `ByTokens`, which makes a position a batch.
-    - `num_records`: how many there are. A Weighted and a Mixture know it.
+    - `num_records`: the number of records. A Weighted and a Mixture know it.
     - `rank`, `world`: this worker's number, and the number of workers.
-    - `remainder`: what becomes of the positions after the last full step. `"keep"` splits them as
-      evenly as possible, low ranks first. A rank that gets none has one step fewer, which
-      collectives do not allow. `"drop"` leaves them out of this epoch; they are always fewer than
-      `world * batch_size`. `"pad"` splits them, too, and fills up every batch with records from the
-      beginning of the epoch, so that all ranks have the same number of full batches; `rows` tells
-      which rows are real. An epoch without records has no batches.
-    - `start`: how many positions of the epoch are already consumed, as `position_after` gives them.
-      The plan then covers the rest of the epoch, and its steps count from there. World and batch
-      size may differ from those of the run that stopped. With `"keep"` and `"pad"`, nothing is lost
-      or repeated. With `"drop"`, the last plan's world and batch size decide what is left out.
+    - `remainder`: the treatment of the positions after the last full step, always fewer than `world
+      * batch_size`. `"keep"` splits them as evenly as possible, low ranks first. A rank without a
+      position has one step fewer, which collectives do not allow. `"drop"` leaves them out of this
+      epoch. `"pad"` splits them, too, and fills up every batch with records from the beginning of
+      the epoch, so that all ranks have the same number of full batches; `rows` marks the real rows.
+      An epoch without records has no batches.
+    - `start`: the number of consumed positions of the epoch, from `position_after`. The plan then
+      covers the rest of the epoch, and its steps count from there. World and batch size may differ
+      from the stopped run's. With `"keep"` and `"pad"`, no record is lost or repeated. With
+      `"drop"`, the last plan's world and batch size decide which positions are left out.
 
     >>> plan = tfr.Plan(tfr.Shuffle(seed=1), 50, num_records=761, rank=3, world=4)
     >>> plan.steps, len(plan.indices(0, 3))
@@ -131,7 +131,7 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        """How many batches of an epoch this rank gets, from `start` on."""
+        """The number of this rank's batches of an epoch, from `start` on."""
         return self._steps
 
     @property
@@ -141,39 +141,39 @@ class Plan:
 
     @property
     def positions(self) -> int:
-        """The positions of a whole epoch."""
+        """The number of positions of a whole epoch."""
         return self._core.positions
 
     @property
     def order_text(self) -> str:
-        """A line of text that fixes which record stands at which position of every epoch.
+        """A line of text that fixes the record at each position of every epoch.
 
-        Plans with the same text may continue each other at `position_after`, whatever their rank,
-        world, batch size and remainder.
+        Plans with the same text may continue each other at `position_after`, with any rank, world,
+        batch size and remainder.
         """
         return self._core.order_description()
 
     def indices(self, epoch: SupportsIndex, step: SupportsIndex) -> Int64Array:
-        """The record numbers of a batch. Raises IndexError if the epoch has no such step."""
+        """Returns the record numbers of a batch. Raises IndexError if the step does not exist."""
         return self._core.indices(epoch_number(epoch), self._step(step))
 
     def rows(
         self, epoch: SupportsIndex, step: SupportsIndex
     ) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
-        """The record numbers of a batch, and for each row whether it is real.
+        """Returns the record numbers of a batch, and a mask of the real rows.
 
-        Rows that are not real exist only with `remainder="pad"`, after the real ones.
+        Rows of padding exist only with `remainder="pad"`, after the real rows.
         """
         return self._core.rows(epoch_number(epoch), self._step(step))
 
     def records_at(
         self, epoch: SupportsIndex, first: SupportsIndex, last: SupportsIndex
     ) -> Int64Array:
-        """The record numbers at positions `first` to `last` (not among them), for all ranks."""
+        """Returns the record numbers at positions `first` to `last` (excluded), for all ranks."""
         return self._of_positions(first, last).indices(epoch_number(epoch), 0)
 
     def _of_positions(self, first: SupportsIndex, last: SupportsIndex) -> _native.Plan:
-        """A plan of one step, which takes these positions."""
+        """Returns a plan of one step, which takes these positions."""
         if isinstance(self.batching, ByTokens):
             raise TypeError("The positions of a plan by tokens are batches: see rows().")
         end = integer("last", last, 0, self.positions)
@@ -183,11 +183,11 @@ class Plan:
         )
 
     def position_after(self, step: SupportsIndex) -> int:
-        """Positions of the epoch consumed once all ranks have taken the batches up to `step`.
+        """Returns the number of consumed positions after all ranks have taken batch `step`.
 
-        It is the `start` of a plan that continues with any world and batch size. Step -1 stands for
-        the moment before the first batch. With `remainder="keep"`, ranks may end with different
-        numbers of steps. None has more than rank 0, so its position is everyone's.
+        A plan with this `start` continues with any world and batch size. Step -1 stands for the
+        moment before the first batch. With `remainder="keep"`, ranks may end with different numbers
+        of steps. No rank has more than rank 0, so rank 0's position holds for all ranks.
         """
         number = operator.index(step)
         if -1 <= number < self.steps:
@@ -195,9 +195,9 @@ class Plan:
         raise IndexError(self._no_such_step(number))
 
     def rest_after(self, position: SupportsIndex) -> Plan:
-        """The plan of the rest of an epoch of which `position` positions are consumed.
+        """Returns the plan of the rest of an epoch after `position` consumed positions.
 
-        It is this plan with another `start`. Its steps count from there.
+        The plan equals this plan with another `start`. Its steps count from there.
         """
         if operator.index(position) == self.start:
             return self
@@ -205,18 +205,20 @@ class Plan:
         return self._with(start=start)
 
     def with_share(self, rank: int, world: int, remainder: Remainder) -> Plan:
-        """The plan of another rank, or of one among other ranks, from the epoch's beginning."""
+        """Returns the plan of another rank, or of a rank in another world, from the epoch's
+        beginning.
+        """
         return self._with(rank=rank, world=world, remainder=remainder, start=0)
 
     def _with(self, **share: Any) -> Plan:
-        """This plan with another share of the same order, which need not be made again."""
+        """Returns this plan with another share of the same order, which is not made again."""
         plan = Plan.__new__(Plan)
         everything = {"num_records": self.num_records, **self._share(), **share}
         plan._settle(self.order, self.batching, self._native_order, **everything)
         return plan
 
     def encode(self) -> bytes:
-        """This plan as bytes, which the native code of any process decodes."""
+        """Returns this plan as bytes, which the native code of any process decodes."""
         return self._core.encode()
 
     def _step(self, step: SupportsIndex) -> int:

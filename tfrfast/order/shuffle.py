@@ -15,7 +15,7 @@ __all__ = ["Shuffle"]
 class Shuffle(PlainOrder):
     """Any record at any place, each exactly once, in a new order every epoch.
 
-    It is a bijection computed position by position, and takes no memory.
+    A bijection that is computed position by position, and takes no memory.
 
     - `seed`: from `-2**63` to `2**64 - 1`. A negative seed is the same as `seed + 2**64`.
     - `indices`: only these record numbers. Repeats are allowed.

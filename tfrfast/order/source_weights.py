@@ -21,7 +21,8 @@ _MANY_SOURCES = 64
 
 
 def reduced(weights: Mapping[str, Any]) -> list[int]:
-    """The smallest whole numbers with the same ratios. Floats are read as their shortest decimal.
+    """Returns the smallest whole numbers with the same ratios. Floats are read as their shortest
+    decimal.
 
     Raises ValueError if their sum, the period, is larger than MAX_PERIOD.
     """
@@ -44,7 +45,7 @@ def _fraction(name: str, weight: Any) -> Fraction:
     if isinstance(weight, (float, np.floating)):
         if not math.isfinite(weight):
             raise ValueError(f"The weight of {name!r} is {weight}, but must be a finite number.")
-        exact = Fraction(str(weight))  # its shortest decimal: 0.7 is 7/10
+        exact = Fraction(str(weight))  # the shortest decimal: 0.7 is 7/10
     elif isinstance(weight, (Rational, np.integer)) and not isinstance(weight, bool):
         exact = Fraction(int(weight)) if isinstance(weight, np.integer) else Fraction(weight)
     else:
@@ -63,10 +64,11 @@ def _without_divisor(whole: list[int]) -> list[int]:
 
 
 def _nearest(whole: list[int]) -> list[int]:
-    """Those with a period of at most MAX_PERIOD whose shares differ least. No weight becomes 0.
+    """Returns the closest weights with a period of at most MAX_PERIOD. No weight becomes 0.
 
-    Of periods that are equally good up to the rounding of floats, it is the shortest: 3 and 7 for
-    0.1 + 0.2 and 0.7. With many sources, which would take seconds, only the longest is tried.
+    Takes the shortest of the periods that are equally good up to the rounding of floats: 3 and 7
+    for 0.1 + 0.2 and 0.7. With many sources, which would take seconds, tries only the longest
+    period.
     """
     total = sum(whole)
     if len(whole) > _MANY_SOURCES:
@@ -91,7 +93,7 @@ def _nearest(whole: list[int]) -> list[int]:
 
 
 def _in_longest_period(whole: list[int], total: int) -> list[int]:
-    """By largest remainders, but no weight becomes 0, however small it is."""
+    """Rounds by largest remainders, but no small weight becomes 0."""
     parts = [max(weight * MAX_PERIOD // total, weight > 0) for weight in whole]
     by_remainder = sorted(range(len(whole)), key=lambda i: -(whole[i] * MAX_PERIOD % total))
     for i in by_remainder[: max(MAX_PERIOD - sum(parts), 0)]:

@@ -20,13 +20,13 @@ _MAX_SUM = 2**62
 
 
 class Weighted(Order):
-    """Draws records by weight, each as often as its weight says, rounded down or up.
+    """Draws each record in proportion to its weight, rounded down or up.
 
-    With an expected count of 2.3, a record comes 2 or 3 times in each epoch. Which ones are rounded
-    up differs from epoch to epoch.
+    With an expected count of 2.3, a record comes 2 or 3 times in each epoch. Each epoch rounds up
+    other records.
 
-    - `weights`: one for each record, 0 or more.
-    - `length`: how many records an epoch draws; by default as many as there are.
+    - `weights`: a weight for each record, 0 or more.
+    - `length`: the number of draws of an epoch; by default the number of records.
     - `seed`: as in Shuffle.
     - `shuffle`: the order of an epoch's draws: `True`, `False` or a `BlockShuffle`.
 
@@ -51,7 +51,7 @@ class Weighted(Order):
         whole = _whole(weights)
         whole.flags.writeable = False
         draws = len(whole) if length is None else length
-        shuffled(shuffle)  # raises here if it is wrong
+        shuffled(shuffle)  # raises here if `shuffle` is wrong
         vars(self).update(
             num_records=len(whole),
             weights=whole,
@@ -79,7 +79,8 @@ class Weighted(Order):
 
 
 def _whole(weights: Any) -> Int64Array:
-    """Integers as they are. Floats times a power of two, so that their sum has 60 bits or more.
+    """Returns integers unchanged, and floats times a power of two, so that their sum has 60 bits or
+    more.
 
     The result is the same on every machine.
     """

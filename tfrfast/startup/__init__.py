@@ -1,1 +1,1 @@
-"""What a program is started with, so that its datasets are accelerated and it need not know."""
+"""Modules with which `tfrfast run` starts a program, to accelerate its datasets."""

@@ -1,8 +1,8 @@
 """Python imports this when it starts under `tfrfast run`, because its folder is on PYTHONPATH.
 
-Takes the folder off again, lets the environment's own `sitecustomize` have its turn, and waits for
-TensorFlow to be imported. So the program sees the paths, modules and variables that it would see
-without us, and so do the processes that it starts.
+Removes the folder from the path, runs the environment's own `sitecustomize`, and waits for the
+import of TensorFlow. So the program and its child processes see the same paths, modules and
+variables as without tfrfast.
 """
 
 import importlib
@@ -36,7 +36,7 @@ def _import_the_environments_own() -> None:
 _without_our_folder()
 try:
     _import_the_environments_own()
-finally:  # Python reports an error of the environment's own and starts the program
+finally:  # Python reports an error of the environment's own module and starts the program
     from tfrfast.startup.waiting import accelerate_when_imported
 
     accelerate_when_imported()

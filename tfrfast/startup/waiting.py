@@ -10,12 +10,12 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# All datasets are of a class of this module. TensorFlow is half imported when it has run.
+# The module of all datasets' base class. TensorFlow is half imported after this module has run.
 _MODULE = "tensorflow.python.data.ops.dataset_ops"
 
 
 def accelerate_when_imported() -> None:
-    """Every dataset that this process iterates is accelerated: from now on, or from the import of
+    """Accelerates every dataset that this process iterates, from now on or from the import of
     TensorFlow on.
     """
     if "tensorflow" in sys.modules:
@@ -27,12 +27,12 @@ def accelerate_when_imported() -> None:
 
 
 def stop_waiting() -> None:
-    """TensorFlow may be imported without being accelerated."""
+    """Lets TensorFlow be imported without acceleration."""
     sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Waiting)]
 
 
 class _Waiting(importlib.abc.MetaPathFinder):
-    """Finds one module as the others do, and adds a step to its execution."""
+    """Finds one module like the other finders, and adds a step to the module's execution."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -53,7 +53,7 @@ class _Waiting(importlib.abc.MetaPathFinder):
 
 
 def _prepare(module: Any) -> None:
-    """The first dataset that is made installs what needs the whole of TensorFlow."""
+    """Lets the first dataset install the parts that need the whole of TensorFlow."""
     dataset_class = module.DatasetV2
     plain = dataset_class.__init__
 

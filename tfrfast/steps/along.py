@@ -1,4 +1,4 @@
-"""Which features have values for each step of an episode."""
+"""The features with values for each step of an episode."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from tfrfast.base.arguments import integer
 
 __all__ = ["Along", "encoded_axis"]
 
-#: A prefix that ends in "/", a feature's name, several of both, or how many values each step has.
+#: A prefix that ends in "/", a feature's name, a list of both, or the number of values of a step by
+#: feature.
 Along = str | Iterable[str] | Mapping[str, int | None]
 
 _MOST_VALUES = (1 << 32) - 1
 
 
 def encoded_axis(along: Along) -> bytes:
-    """The axis as the core and step files have it."""
+    """Returns the axis in the form of the core and of step files."""
     names: dict[str, int | None]
     if isinstance(along, str):
         names = {along: None}

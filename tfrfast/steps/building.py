@@ -1,4 +1,4 @@
-"""Builds step files, which say where each step of each record lies."""
+"""Builds step files, which hold the place of each step of each record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tfrfast.writing.work_folder import WorkFolder
 
 __all__ = ["build_step_file", "build_steps", "step_path"]
 
-# A record that has steps is looked for among so many.
+# The number of records among which a record with steps is searched.
 _SAMPLES = 16
 _BYTES_AT_ONCE = 32 << 20
 
@@ -42,17 +42,18 @@ def build_steps(
     executor: Executor | None = None,
     **reader_options: Any,
 ) -> str:
-    """Makes the step file that `tfr.Steps` reads by, and returns its path.
+    """Makes the step file for `tfr.Steps`, and returns its path.
 
         tfr.build_steps("data/train-*", along="steps/")
 
-    `Steps` makes it itself if there is none. One pass reads and verifies all records. The file fits
-    these shards in this order only, and is made again when one of them changes.
+    `Steps` makes a missing step file itself. One pass reads and verifies all records. The file fits
+    these shards in this order only, and is made again after a change of a shard.
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
       along: as for Steps.
-      folder: where the file goes. By default it lies beside the indexes of the first shard.
+      folder: the folder of the file. By default the file lies beside the indexes of the first
+        shard.
       threads, progress: as for Reader.
       executor: reads, instead of threads of this process: `ProcessPoolExecutor()`, or any other
         `concurrent.futures.Executor`. Its processes must see the same files under the same names.
@@ -65,7 +66,7 @@ def build_steps(
 
 
 def step_path(reader: Reader, axis: bytes, folder: str | None = None) -> str:
-    """Where the step file of these shards lies: beside their indexes, or in the folder given."""
+    """Returns the path of these shards' step file: beside their indexes, or in the given folder."""
     paths = [shard.path for shard in reader.shards]
     if not paths:
         raise ValueError("There are no shards.")
@@ -110,7 +111,7 @@ def build_step_file(
 
 
 def in_memory(reader: Reader, axis: bytes) -> Iterator[str]:
-    """The path of a step file that nobody finds and that is gone with the iterator."""
+    """Yields the path of a temporary step file, which is removed with the iterator."""
     with tempfile.NamedTemporaryFile(suffix=".steps") as file:
         threads, progress = reader._options["threads"], reader._options["progress"]
         file.write(_step_bytes(reader, axis, threads, progress, None))
@@ -136,11 +137,11 @@ def _step_bytes(
 
 
 def _layout(reader: Reader, axis: bytes) -> bytes:
-    """What suits the first record that has steps."""
+    """Returns the layout of the first record that has steps."""
     for record in range(min(len(reader), _SAMPLES)):
         try:
             layout = _native.step_layout(axis, reader[record])
-        except (FeatureError, ValueError):  # the pass says so, and where
+        except (FeatureError, ValueError):  # the pass raises the error with its place
             break
         if layout is not None:
             return layout
@@ -157,7 +158,7 @@ def _planned(shards: ShardSizes, layout: bytes, workers: int) -> list[_CutRecord
 
 @dataclass
 class _CutRecords:
-    """Reads a range of records, and finds the steps in them."""
+    """Reads a range of records, and finds their steps."""
 
     rows: ChosenRecords
     amount: int

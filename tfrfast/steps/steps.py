@@ -25,23 +25,23 @@ __all__ = ["Episodes", "StepLocation", "Steps"]
 
 
 class StepLocation(NamedTuple):
-    """Where a step lies."""
+    """The place of a step."""
 
     shard: int
     """The number of the shard in `Steps.shards`."""
     record: int
-    """The number of its episode's record in `Steps.records`."""
+    """The number of the episode's record in `Steps.records`."""
     step: int
-    """Its number in the episode."""
+    """The step's number in the episode."""
 
 
 class Episodes(NamedTuple):
     """The episodes of some steps, one for each record."""
 
     first_steps: NDArray[np.int64]
-    """The number of the first step of each."""
+    """The number of the first step of each episode."""
     lengths: NDArray[np.int64]
-    """How many steps each has."""
+    """The number of steps of each episode."""
 
 
 class Steps(Reader):
@@ -50,25 +50,26 @@ class Steps(Reader):
         steps = tfr.Steps("data/train-*", along="steps/")
         example, batch = steps[12_345], steps[[9, 2, 7]]  # bytes, and a RecordBatch
 
-    A step is a `tf.train.Example`. Of each feature along the axis it has the values of that step,
-    and it has all other features whole. Only these parts of the record are read, and each is
-    compared with a checksum. Whatever takes a Reader takes Steps, except what needs whole records:
-    `records` is the Reader of those.
+    A step is a `tf.train.Example`. It holds the step's values of each feature along the axis, and
+    all other features whole. Only these parts of the record are read, and their checksums are
+    verified. Steps replace a Reader everywhere except where whole records are needed: `records` is
+    the Reader of the episodes.
 
-    A step file says where the steps lie. The first `Steps` of some shards makes it in one pass, and
-    it is kept where indexes lie: see `build_steps`. With `index="memory"` nothing is kept.
+    A step file holds the places of the steps. The first `Steps` of some shards makes the file in
+    one pass, and keeps it beside the indexes: see `build_steps`. With `index="memory"` nothing is
+    kept.
 
     Args:
       source: a Reader of the episodes, or anything that Reader takes; `reader_options` are passed
         on to it.
-      along: which features have values for each step: a prefix that ends in "/", a name, or several
-        of them. If no feature has just one value for each step, a dict of names says how many
-        values of each are one step's.
-      windows: a `Window` for each feature of which a step's Example holds several steps.
-      rename: new names of features along the axis, by those in the records. Windows and `absent`
-        have the new names.
-      absent: for each such feature that some episodes, or all, do not have: what their steps hold
-        instead, as for `encode_example`.
+      along: the features with values for each step: a prefix that ends in "/", a name, or a list of
+        both. If no feature has just one value for each step, a dict maps names to the number of
+        values of a step.
+      windows: a `Window` for each feature whose values of several steps go into a step's Example.
+      rename: new names of features along the axis, by their names in the records. `windows` and
+        `absent` use the new names.
+      absent: a substitute value, as for `encode_example`, for each such feature that some or all
+        episodes lack.
     """
 
     _makes_records = True
@@ -120,18 +121,18 @@ class Steps(Reader):
         return _native.open_steps(self.records._core, path, stamp, windows, self._rename, absent)
 
     def locate(self, i: int) -> StepLocation:  # type: ignore[override]
-        """Where step `i` lies. Reads only the step file."""
+        """Returns the place of step `i`. Reads only the step file."""
         record, step = _native.step_place(self._core, i)
         return StepLocation(self.records.locate(record).shard, record, step)
 
     @cached_property
     def episodes(self) -> Episodes:
-        """The first step and the length of each episode."""
+        """Returns the first step and the length of each episode."""
         first_steps = _native.first_steps(self._core)
         return Episodes(first_steps[:-1], np.diff(first_steps))
 
     def describe(self) -> str:  # type: ignore[override]
-        """What a step holds, and what the step file takes."""
+        """Returns the features of a step, and the size of the step file."""
         facts = _native.step_facts(self._core)
         bytes_a_step = facts["num_bytes"] / max(facts["num_steps"], 1)
         lines = [
@@ -162,7 +163,7 @@ class Steps(Reader):
         return max(1, min(1 << 16, num_bytes // max(mean, 1)))
 
     def close(self) -> None:
-        """Lets go of all files. Using the reader afterwards is an error."""
+        """Closes all files. Using the reader afterwards is an error."""
         super().close()
         self.records.close()
 
@@ -184,7 +185,7 @@ def _open(records: Reader, arguments: dict[str, Any]) -> Steps:
 
 
 def _entry_of(name: str, value: Any) -> bytes:
-    """What the entry of an Example's map holds that has this feature alone."""
+    """Returns the map entry of an Example with this feature alone."""
     content = encode_example({name: value})
     for _ in range(2):  # the map, then its entry: a tag of one byte, and a length
         at = 1

@@ -1,4 +1,4 @@
-"""Which steps around one its Example holds."""
+"""The steps around a step that its Example holds."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ _FARTHEST = 1 << 20
 
 @dataclass(frozen=True)
 class Window:
-    """Of a feature, the values of steps around a step, in the order of the episode.
+    """A feature's values of the steps around a step, in the order of the episode.
 
         windows = {"steps/action": tfr.Window(after=15), "steps/image": tfr.Window(before=1)}
 
-    A step's Example then holds 16 actions and two images, and the features
-    `steps/action/valid` and `steps/image/valid`: 1 for each real step and 0 for each that stands
-    for one beyond an end of the episode.
+    A step's Example then holds 16 actions and two images, and the features `steps/action/valid` and
+    `steps/image/valid`: 1 for each real step and 0 for each step beyond an end of the episode.
     """
 
     before: int = 0
-    """How many earlier steps."""
+    """The number of earlier steps."""
     after: int = 0
-    """How many later ones."""
+    """The number of later steps."""
     stride: int = 1
-    """How many steps each is from the next."""
+    """The distance of neighbouring steps of the window."""
     pad: Literal["repeat", "zeros"] | None = "repeat"
-    """What stands for steps beyond the ends: the first or last step, zeros (empty byte strings), or
-    with None nothing: steps that would need them are left out and not counted."""
+    """The substitute for steps beyond the ends: "repeat" takes the first or last step, "zeros"
+    takes zeros or empty byte strings. None leaves out steps whose window passes an end, and does
+    not count them.
+    """
 
     def __post_init__(self) -> None:
         for name, least in (("before", 0), ("after", 0), ("stride", 1)):

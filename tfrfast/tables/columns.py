@@ -1,4 +1,4 @@
-"""What a scan decodes, and the Arrow type of each column."""
+"""The columns of a scan, and the Arrow type of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfrfast.features.specs import shape_of, type_name_of, understand
 
 __all__ = ["ScanColumns", "scan_columns"]
 
-# What a column holds: a feature, counted as in the schema, or "record" or "shard".
+# The content of a column: a feature's number in the schema, or "record" or "shard".
 _Content = tuple[ArrowField, int | str]
 
 
@@ -27,7 +27,7 @@ _Content = tuple[ArrowField, int | str]
 class ScanColumns:
     """The columns of a scan, in order."""
 
-    #: What scan_columns() made them of, by which they are pickled.
+    #: The arguments of scan_columns(), for pickling.
     made_of: tuple[Any, ...]
     slots: dict[str, Slot] = field(default_factory=dict)
     contents: dict[str, _Content] = field(default_factory=dict)
@@ -39,11 +39,11 @@ class ScanColumns:
         return schema_of(self.slots)
 
     def struct(self) -> ArrowField:
-        """The type of a batch."""
+        """The Arrow type of a batch."""
         return ArrowField("", "+s", children=[each for each, _ in self.contents.values()])
 
     def only(self, names: Sequence[str]) -> ScanColumns:
-        """These columns, in this order."""
+        """Returns these columns, in this order."""
         features, _, extras, tensors, text = self.made_of
         kept = [name for name in text if name in names]
         some = ScanColumns((features, list(names), extras, tensors, kept))
@@ -70,7 +70,7 @@ def scan_columns(
     tensors: bool = False,
     text: Sequence[str] = (),
 ) -> ScanColumns:
-    """The columns `names`, each of which is a feature or one of `extras`."""
+    """Returns the columns `names`. Each is a feature or one of `extras`."""
     columns = ScanColumns((dict(features), list(names), dict(extras), tensors, list(text)))
     _check_text(features, names, text)
     for name in names:
@@ -163,7 +163,7 @@ def _fixed_field(name: str, spec: FixedLen, slot: Slot, tensors: bool, is_text: 
 def _nested(
     name: str, shape: Sequence[int], item: ArrowField, *, nullable: bool = False
 ) -> ArrowField:
-    """`item` in fixed lists, the first dimension being the outermost."""
+    """Returns `item` in fixed lists. The first dimension is the outermost."""
     for axis in range(len(shape) - 1, -1, -1):
         outermost = axis == 0
         item = ArrowField(

@@ -1,4 +1,4 @@
-"""What is promised of features once all records have been seen."""
+"""Specs of features that hold for all records of a scan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _ScanOfLists(Protocol):
 
 
 def settled_by_all(scan: _ScanOfLists) -> dict[str, FixedLen | VarLen]:
-    """The specs of `infer_features`, for all records of a scan whose columns are all lists."""
+    """Returns the specs of `infer_features` for all records of a scan with only list columns."""
     features: Mapping[str, VarLen] = scan.features
     shortest = dict.fromkeys(features, np.iinfo(np.int64).max)
     longest = dict.fromkeys(features, 0)

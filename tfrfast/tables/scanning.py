@@ -1,4 +1,4 @@
-"""Records as a table that Polars, DuckDB, pandas, PyArrow and others read by themselves."""
+"""Records as a table for Polars, DuckDB, pandas, PyArrow and other consumers of Arrow."""
 
 from __future__ import annotations
 
@@ -44,31 +44,33 @@ def scan(
     threads: int | None = None,
     **reader_options: Any,
 ) -> Scan:
-    """The records as a table, for anything that reads Arrow's C stream interface.
+    """Returns the records as a table, for every consumer of Arrow's C stream interface.
 
         examples = tfr.scan("data/train-*", features={"label": tfr.FixedLen((), "int64")})
         duckdb.sql("select label, count(*) from examples group by label")
         polars.DataFrame(examples), pyarrow.table(examples)
 
-    Raises what Reader raises, and FeatureError for features that the records do not have.
+    Raises the errors of Reader, and FeatureError for features that the records do not have.
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Or a
-        Mixture, of which the table is an epoch, in its proportions.
-      features: what to decode: a dict, as for `parse_example`; a list of names; or "infer", as by
-        default. A feature that has one value in each record of the sample becomes a plain column;
-        a later record with more values, or of another type, is a FeatureError that names it. Other
-        features become lists. What is inferred from all records keeps its shape.
-      columns: which columns, in this order. Only these are decoded.
+        Mixture: the table is then an epoch of the Mixture.
+      features: the features to decode: a dict, as for `parse_example`; a list of names; or "infer",
+        the default. A feature that has one value in each record of the sample becomes a plain
+        column; a later record with more values, or of another type, is a FeatureError that names
+        the record. Other features become lists. Shapes that are inferred from all records are kept.
+      columns: the columns, in this order. Only these are decoded.
       records: numbers, a slice or a mask of records, in that order. By default all.
-      order: the records of the order's epoch 0, instead of all. It takes 8 bytes a row.
+      order: reads the records of the order's epoch 0, instead of all. Takes 8 bytes a row.
       batch_size: rows of a batch. By default about 8 MiB, and at most 65,536 rows.
       record, shard: adds a column "record" with the record's number, "shard" with its file's path.
         A string gives the column another name.
-      text: the byte strings that are text in UTF-8, which is checked. They become strings.
-      sample: from how many records to infer features; None takes all, and reads them once more.
+      text: the features whose byte strings are UTF-8 text, which is checked. They become strings.
+      sample: the number of records to infer features from; None takes all records, and reads them
+        twice.
       tensors: arrays get Arrow's type for tensors of one shape, instead of lists in lists.
-      threads: workers that read and decode; by default one for each processor this process may use.
+      threads: workers that read and decode; by default the number of processors that this process
+        may use.
     """
     reader = open_reader(source, reader_options)
     size = reader._records_within(_BATCH_BYTES) if batch_size is None else batch_size
@@ -98,15 +100,15 @@ def scan(
 
 
 class Scan:
-    """A table that is read when someone asks for it, each time from the beginning. See `scan`.
+    """A table that is read on demand, each time from the beginning. See `scan`.
 
         labels = tfr.scan("data/train-*", features=["label"])
         for batch in labels:                 # or pyarrow.table(labels), all at once
             print(pyarrow.record_batch(batch).num_rows)
 
-    Consumers on several threads have streams of their own. A stream keeps what it needs: the Reader
-    may be closed before it has ended, but not before it begins. Iterating gives the batches one by
-    one, each for Arrow's consumers, too. A pickle of a Scan opens the same files.
+    Consumers on several threads have streams of their own. A stream keeps its files open: the
+    Reader may be closed during a stream, but not before its beginning. Iterating gives the batches
+    one by one, each for Arrow's consumers, too. A pickle of a Scan opens the same files.
     """
 
     def __init__(
@@ -120,14 +122,14 @@ class Scan:
         advice: str = "",
     ) -> None:
         self.reader = reader
-        #: The specs of what is decoded.
+        #: The specs of the decoded features.
         self.features = features
         self._numbers = numbers
         self._batch_size = batch_size
         self._plan = Plan(InOrder(indices=numbers), batch_size, num_records=len(reader))
         self._columns = columns
         self._threads = threads
-        self._advice = advice  # after the error of a record that does not fit
+        self._advice = advice  # advice after the error of a record that does not fit
 
     @property
     def columns(self) -> list[str]:
@@ -141,7 +143,7 @@ class Scan:
 
     @property
     def threads(self) -> int | None:
-        """Workers that read and decode, or None for one for each processor."""
+        """The number of workers that read and decode. None stands for the number of processors."""
         return self._threads
 
     def part(
@@ -151,7 +153,7 @@ class Scan:
         rows: slice | None = None,
         threads: int | None = None,
     ) -> Scan:
-        """The same scan with only these of its columns and rows, and as many `threads`."""
+        """Returns the same scan with only these columns and rows, and as many `threads`."""
         numbers = self._numbers
         if rows is not None:
             some = range(len(self))[rows]
@@ -168,18 +170,18 @@ class Scan:
         )
 
     def __len__(self) -> int:
-        """Rows, including damaged ones that the reader will leave out."""
+        """The number of rows, including damaged records that the reader will leave out."""
         return self._plan.positions
 
     def __arrow_c_schema__(self) -> Any:
-        """The type of the rows, as a capsule that Arrow's consumers understand."""
+        """Returns the type of the rows, as a capsule for Arrow's consumers."""
         return self._columns.struct().__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """A new stream of all batches, as a capsule that Arrow's consumers understand.
+        """Returns a new stream of all batches, as a capsule for Arrow's consumers.
 
-        `requested_schema` is not followed, as the interface allows. Nothing is read before the
-        first batch is asked for.
+        Ignores `requested_schema`, as the interface allows. Reads nothing before the first batch is
+        requested.
         """
         return self._native().stream()
 
@@ -242,7 +244,7 @@ def _settled(
     extras: Mapping[str, str],
     sample: int | None,
 ) -> tuple[Features, str]:
-    """A spec for each feature among the columns, and what to do about records that do not fit."""
+    """Returns a spec for each feature among the columns, and advice about unfit records."""
     wanted = None if columns is None else [name for name in columns if name not in extras]
     advice = ""
     if isinstance(features, Mapping):

@@ -21,9 +21,10 @@ _RECORD = "record"
 
 
 def records_where(reader: Reader, condition: str) -> Int64Array:
-    """Their numbers, in ascending order.
+    """Returns the numbers of the records for which the condition holds, in ascending order.
 
-    A first pass finds out what all records hold, and a second one decodes what the condition names.
+    A first pass infers the features of all records. A second pass decodes the features that the
+    condition names.
     """
     engine = next((each for each in ("duckdb", "polars") if importlib.util.find_spec(each)), None)
     if engine is None:
@@ -64,7 +65,7 @@ _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 
 
 def _named(condition: str, names: Sequence[str]) -> list[str]:
-    """Those of the names that the condition has, in double quotes or outside of quotes."""
+    """Returns the names in the condition, in double quotes or outside of quotes."""
     parts = _QUOTED.split(condition)
     quoted = {part[1:-1].replace('""', '"') for part in parts[1::2] if part.startswith('"')}
     plain = " ".join(parts[::2])
@@ -76,7 +77,7 @@ def _named(condition: str, names: Sequence[str]) -> list[str]:
 
 
 def _is_text(reader: Reader, name: str) -> bool:
-    """Whether all values are UTF-8."""
+    """True if all values are UTF-8."""
     spec = FixedLen((), "bytes", default=b"")
     try:
         for _ in scan(reader, features={name: spec}, text=[name]):
@@ -93,7 +94,7 @@ def _is_string(spec: Any) -> bool:
 def _by_duckdb(rows: Scan, condition: str) -> Int64Array:
     import duckdb
 
-    # A condition that somebody sent reads no files, writes none, and loads no extension.
+    # A foreign condition reads no files, writes no files, and loads no extension.
     closed = {"enable_external_access": "false", "lock_configuration": "true"}
     connection = duckdb.connect(":memory:", config=closed)
     try:
@@ -120,13 +121,13 @@ def _by_polars(rows: Scan, condition: str) -> Int64Array:
 
 
 def _refused(engine: str, condition: str, error: Exception) -> ValueError:
-    # Later lines show the query around the condition, which is not the user's.
+    # Later lines show the query around the condition, which the user has not written.
     reason = str(error).replace("\n)", ")").partition("\n")[0]
     return ValueError(f"{engine} refuses {condition!r}: {reason}")
 
 
 def _bracketed(condition: str) -> str:
-    """One expression. A second statement or a clause after it is a syntax error, and what follows
-    `--` ends with its line.
+    """Returns the condition as one expression. A second statement or clause is a syntax error, and
+    a comment after `--` ends with its line.
     """
     return f"({condition}\n)"

@@ -1,4 +1,4 @@
-"""What the features of a data set hold, from one pass over all records."""
+"""Statistics of a data set's features, from one pass over all records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_SAMPLED = 1 << 16
 
 
 class Histogram(NamedTuple):
-    """How many sampled values lie between each two neighbours of `edges`."""
+    """The number of sampled values between neighbouring `edges`."""
 
     edges: list[float]
     counts: list[int]
@@ -39,14 +39,14 @@ class FeatureStats(NamedTuple):
     type: str
     #: Records that have the feature, with or without values.
     records: int
-    #: Of how many records.
+    #: The number of all records.
     of_records: int
     values: int
-    #: Values of a record that has the feature.
+    #: The number of values in a record with the feature.
     min_values: int
     max_values: int
     mean_values: float
-    #: Of numbers; None for strings. NaN is counted apart.
+    #: Statistics of numbers; None for strings. NaN is counted apart.
     min: float | int | None
     max: float | int | None
     mean: float | None
@@ -56,11 +56,11 @@ class FeatureStats(NamedTuple):
     max_bytes: int | None
     mean_bytes: float | None
     distinct: int
-    #: Whether `distinct` and the counts of `frequent` are exact. Else counts are too low by at most
-    #: `uncounted`, and `distinct` is an estimate.
+    #: True if `distinct` and the counts of `frequent` are exact. Otherwise counts are too low by at
+    #: most `uncounted`, and `distinct` is an estimate.
     exact: bool
     uncounted: int
-    #: Values and how often they occur. Strings have their first 64 bytes.
+    #: Values and their counts. Strings are cut to 64 bytes.
     frequent: list[tuple[Any, int]]
     histogram: Histogram
 
@@ -68,7 +68,7 @@ class FeatureStats(NamedTuple):
 def statistics(
     reader: Reader, *, threads: int | None = None, progress: bool | None = None
 ) -> list[FeatureStats]:
-    """One entry for each feature that a sample of the records has, by name."""
+    """Returns an entry for each feature of a sample of the records, by name."""
     rows = scan(reader, threads=threads)
     lists = {name: VarLen(spec.dtype) for name, spec in rows.features.items()}
     rows = scan(reader, features=lists, threads=threads)
@@ -86,7 +86,7 @@ def statistics(
 
 
 class _Collector:
-    """What is known of one feature so far."""
+    """The statistics of one feature so far."""
 
     def __init__(self, name: str, kind: str, rows: int) -> None:
         self._name = name
@@ -116,7 +116,7 @@ class _Collector:
             self._summary.add_ints(values)
         else:
             self._summary.add_floats(values)
-        # The same share of every batch, and about so many in all.
+        # Samples the same share of every batch, about so many values in all.
         step = max(
             1, math.ceil(self._rows * max(1, len(values) / max(column.length, 1)) / _MAX_SAMPLED)
         )
@@ -182,7 +182,8 @@ def _histogram(sample: Any, of: str) -> Histogram:
     if whole and high - low < _BINS and max(-low, high) < 2**52:
         edges = np.arange(low, high + 2) - 0.5
     else:
-        # One far value would press all others into one bar. So the outer thousandths are left out.
+        # A single far value would press all other values into one bar. So the outer thousandths are
+        # left out.
         inner = np.quantile(finite, [0.001, 0.999])
         low, high = (float(each) for each in inner) if inner[0] < inner[1] else (low, high)
         half = max(0.5, float(np.spacing(abs(low))))

@@ -1,4 +1,4 @@
-"""A page with histograms, for a browser. It needs no other file, and runs no scripts."""
+"""A page with histograms, for a browser. The page needs no other file, and runs no scripts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ td.v { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
 def stats_page(
     title: str, stats: Sequence[FeatureStats], *, records: int, shards: int, num_bytes: int
 ) -> str:
-    """The page as HTML. It follows the browser's choice of light or dark."""
+    """Returns the page as HTML. The page follows the browser's choice of light or dark."""
     places = f"{shards:,} shards" if shards != 1 else "one shard"
     facts = f"{records:,} records in {places}, {format_bytes(num_bytes)}"
     cards = "\n".join(map(_card, stats)) or "<p>No features were found.</p>"

@@ -1,7 +1,7 @@
-"""`tfrfast cache`: the files that opening shards has left in the user's cache.
+"""`tfrfast cache`: the files that readers have left in the user's cache.
 
-These are an index for each data folder, and proofs of 64 bytes, each of which says that an index
-elsewhere fits. Bytes of objects are in a `DiskCache`, which `--disk` names.
+The cache has an index for each data folder, and proofs of 64 bytes. A proof says that an index in
+another place fits. Bytes of objects are in a `DiskCache`, which `--disk` names.
 """
 
 from __future__ import annotations
@@ -66,22 +66,22 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     parser.add_argument("--files", action="store_true", help="list every file")
 
 
-Cached = tuple[str, int, int]  # path, bytes, when it was last used, in ns
+Cached = tuple[str, int, int]  # path, bytes, time of the last use in ns
 
 
 class Kept(NamedTuple):
-    """An object of which a DiskCache keeps something."""
+    """An object with bytes in a DiskCache."""
 
     url: str
     object_bytes: int
     kept_bytes: int
-    """What is kept, and its bookkeeping."""
+    """Kept bytes, and their bookkeeping."""
     last_used: int
     in_use: bool
     served_bytes: int
-    """What was read from the cache, as far as processes have added it up."""
+    """Bytes that were read from the cache, as far as processes have reported them."""
     fetched_bytes: int
-    """What has come from the network."""
+    """Bytes that came from the network."""
 
 
 def count(files: int) -> str:
@@ -152,7 +152,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _by_folder(cached: list[Cached]) -> dict[str, list[Cached]]:
-    """The cache's folders, each of which is named after a data folder and a hash of its path."""
+    """Returns the cache's folders. A folder's name is the data folder's name and a hash of its
+    path.
+    """
     groups: dict[str, list[Cached]] = defaultdict(list)
     for each in cached:
         groups[os.path.basename(os.path.dirname(each[0]))].append(each)
@@ -265,7 +267,7 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
 
 
 def _hits(objects: list[Kept]) -> str:
-    """How much of what was read came from the cache, as a bar and a number."""
+    """Returns the part of reads that the cache has served, as a bar and a number."""
     width = 10
     served = sum(each.served_bytes for each in objects)
     read = served + sum(each.fetched_bytes for each in objects)

@@ -1,4 +1,4 @@
-"""`tfrfast demo`: shows what tfrfast does on this machine, in a minute or two."""
+"""`tfrfast demo`: shows tfrfast at work on this machine, in a minute or two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfrfast doctor`: what tfrfast finds here, and what is slow and why; for bug reports."""
+"""`tfrfast doctor`: describes machine and data, and causes of slowness; for bug reports."""
 
 from __future__ import annotations
 

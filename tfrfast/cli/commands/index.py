@@ -53,7 +53,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.steps and options.ray is not None:
         raise ValueError("Steps are found on this machine: run --steps without --ray.")
-    if options.export_text:  # before a long build, not after it
+    if options.export_text:  # fails before a long build, not after it
         check_text_places(expand_paths(options.paths), options.export_text)
     if options.import_text:
         import_text_indexes(options.paths, options.import_text, index_folder=options.folder)

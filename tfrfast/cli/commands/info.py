@@ -33,7 +33,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 def run(options: argparse.Namespace) -> int:
     with Reader(options.paths, on_corruption="skip", progress=options.progress) as reader:
         if not len(reader) and reader.skipped:
-            Reader(options.paths, index="memory").close()  # raises what is wrong, if it is no shard
+            # Raises an error if the file is not a shard.
+            Reader(options.paths, index="memory").close()
         lengths = [shard.lengths for shard in reader.shards]
         all_lengths = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
         histogram = size_histogram(all_lengths)
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def size_histogram(lengths: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """(from, below, records) by powers of two, without empty buckets at either end."""
+    """Returns (from, below, records) by powers of two, without empty buckets at either end."""
     if lengths.size == 0:
         return []
     # The bucket of n is its bit length, which is exact for every int64, unlike a float's logarithm.
@@ -71,7 +72,7 @@ def size_histogram(lengths: NDArray[np.int64]) -> list[tuple[int, int, int]]:
 
 
 def exact_sum(numbers: NDArray[np.int64]) -> int:
-    """The sum of numbers that are 0 or more, however large it is. An int64 would overflow."""
+    """Returns the exact sum of non-negative numbers, which could overflow an int64."""
     return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())
 
 
@@ -95,7 +96,7 @@ def _facts(reader: Reader, lengths: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _inflating(reader: Reader) -> dict[str, Any] | None:
-    """What compression costs. Reads some records that are far apart to find out."""
+    """Measures the cost of compression, with some records that are far apart."""
     first, numbers, stream_bytes, file_bytes = 0, [], 0, 0
     for shard in reader.shards:
         if shard.compression and shard.num_records:

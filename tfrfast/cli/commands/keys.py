@@ -1,4 +1,4 @@
-"""`tfrfast keys`: builds the key file by which `Reader.by` finds records."""
+"""`tfrfast keys`: builds the key file with which `Reader.by` finds records."""
 
 from __future__ import annotations
 

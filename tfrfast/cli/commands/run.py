@@ -1,4 +1,4 @@
-"""`tfrfast run`: runs a program whose datasets are accelerated, without a line of it changed."""
+"""`tfrfast run`: runs an unchanged program with accelerated datasets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our own arguments, and the program with its own."""
+    """Returns tfrfast's arguments, and the program with its arguments."""
     begin = next((i for i, each in enumerate(arguments[1:], 1) if each not in _OWN), None)
     return list(arguments[:begin]), [] if begin is None else list(arguments[begin:])
 
@@ -57,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
         ours = str(Path(tfrfast.startup.__file__).parent)
         before = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = f"{ours}{os.pathsep}{before}" if before else ours
-    # Python itself runs the program: its __main__, exit code, signals and tracebacks are its own.
+    # Python itself runs the program, so __main__, exit code, signals and tracebacks are the
+    # program's own.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     os.execve(sys.executable, [sys.executable, *flags, *program], environment)

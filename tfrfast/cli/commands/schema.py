@@ -1,4 +1,4 @@
-"""`tfrfast schema`: infers what the Examples of a data set hold."""
+"""`tfrfast schema`: infers the features of a data set's Examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfrfast stats`: what the features of Examples hold."""
+"""`tfrfast stats`: statistics of the features of Examples."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _as_json(stats: FeatureStats) -> dict[str, Any]:
 
 
 def _without_nan(value: Any) -> Any:
-    """The same with text for numbers that JSON does not have."""
+    """Returns the same with text for numbers that JSON does not have."""
     if isinstance(value, dict):
         return {key: _without_nan(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -1,1 +1,1 @@
-"""The parts of `tfrfast demo`, one module for each."""
+"""The parts of `tfrfast demo`, a module for each."""

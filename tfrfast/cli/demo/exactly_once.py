@@ -1,4 +1,4 @@
-"""Counts that each record comes exactly once, by what the records hold and not by the plan."""
+"""Counts that each record comes exactly once, from the records' contents and not from the plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Numbers = NDArray[np.int64]
 
 
 class Count(NamedTuple):
-    """How many records of an epoch came once, never, or more often."""
+    """The numbers of records of an epoch that came once, never, or more often."""
 
     records: int
     reader: str
@@ -48,12 +48,12 @@ def write_numbered(folder: Path, count: int) -> list[str]:
 
 
 def numbered_shards(folder: Path, count: int) -> list[str]:
-    """The shards that `write_numbered` wrote."""
+    """Returns the shards of `write_numbered`."""
     return sorted(str(path) for path in (folder / "numbered").glob(f"{count}-*"))
 
 
 def count_records(folder: Path, count: int) -> list[Count]:
-    """Counts shuffled epochs of the Loader on 1, 3 and 8 ranks, and of TFRecordDataset on one."""
+    """Counts shuffled epochs: of the Loader on 1, 3 and 8 ranks, of TFRecordDataset on one."""
     shards = write_numbered(folder, count)
     counts = []
     with Reader(shards) as reader:
@@ -66,14 +66,14 @@ def count_records(folder: Path, count: int) -> list[Count]:
 
 
 def shuffled_by_tfrfast(shards: list[str], seed: int) -> Any:
-    """Batches of the numbers, in the order of `tfr.TFRecordDataset(...).shuffle(8192)`."""
+    """Yields batches of the numbers, in the order of `tfr.TFRecordDataset(...).shuffle(8192)`."""
     from tfrfast.tensorflow import TFRecordDataset
 
     return _numbers(TFRecordDataset(shards).shuffle(WINDOW, seed=seed))
 
 
 def shuffled_by_tensorflow(shards: list[str], seed: int, interleaved: bool = False) -> Any:
-    """The same line with TensorFlow's dataset, file after file or a record of each in turn."""
+    """Yields the same with TensorFlow's dataset, file after file, or files in turn."""
     tf = import_tensorflow()
     if interleaved:
         names = tf.data.Dataset.from_tensor_slices(shards)

@@ -49,11 +49,11 @@ _SIZES = {"ctr": _Size(200_000, 4), "mnist": _Size(30_000, 4), "image": _Size(2_
 
 
 class DemoFailedError(AssertionError):
-    """Something that the demo promises did not hold on this machine."""
+    """A promise of the demo did not hold on this machine."""
 
 
 def run_demo(out: Path, say: Say, show_progress: bool | None, keep: bool = False) -> dict[str, Any]:
-    """Runs all steps, reports each as soon as it is done, and returns the facts.
+    """Runs all steps, reports the result of each, and returns the facts.
 
     Pictures go to `out`. Data go to a folder inside it, which is removed at the end unless `keep`.
     """

@@ -21,7 +21,7 @@ _SEED = 7
 
 
 class Training(NamedTuple):
-    """The results of the whole epoch and of the one that was stopped and resumed."""
+    """The results of the whole epoch, and of the epoch that was stopped and resumed."""
 
     steps: int
     accuracy: float
@@ -30,13 +30,15 @@ class Training(NamedTuple):
     state_bytes: int
     """The size of the loader's state as JSON."""
     same_records: bool
-    """Whether both runs saw the same records at every step."""
+    """True if both runs saw the same records at every step."""
     same_weights: bool
-    """Whether both models ended with the same weights, bit for bit."""
+    """True if both models ended with the same weights, bit for bit."""
 
 
 def train_and_resume(reader: Reader, folder: Path) -> Training:
-    """Trains once in one go; and again half way, to resume from saved files of model and loader."""
+    """Trains a whole epoch; then trains half an epoch, and resumes from saved files of model and
+    loader.
+    """
     tf = import_tensorflow()
     whole, loader = _model(tf), _loader(reader)
     in_one_go = _train(whole, loader)
@@ -82,7 +84,7 @@ def _model(tf: Any) -> Any:
 
 
 def _train(model: Any, loader: Loader, steps: int | None = None) -> list[Any]:
-    """Trains on the rest of the loader's epoch, or `steps` of it. Returns each step's records."""
+    """Trains on the loader's rest of an epoch, or `steps` batches. Returns each step's records."""
     seen = []
     for batch in loader:
         model.train_on_batch(batch["image"], batch["label"])
