@@ -221,10 +221,10 @@ class RecordBatch:
     ) -> None: ...
     @property
     def sources(self) -> _Int64Array:
-        """Which source of a Mixture each record is from (int64); 0 if there is only one."""
+        """The number of each record's source in a Mixture (int64); 0 without a Mixture."""
     @property
     def source_starts(self) -> _Int64Array:
-        """Where the record numbers of each source begin (int64)."""
+        """The first record number of each source (int64)."""
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, row: int) -> bytes: ...
@@ -245,7 +245,7 @@ class RecordBatch:
         """All payloads, one after the other (uint8)."""
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """Where each payload begins in `data`, and where the last one ends (int64, read-only)."""
+        """The start of each payload in `data`, and the end of the last payload (int64, read-only)."""
     @property
     def indices(self) -> NDArray[np.int64]:
         """The records' numbers (int64)."""
@@ -442,7 +442,7 @@ class JobEnd:
 
     def __init__(self) -> None: ...
     def obey(self) -> None:
-        """The calling thread obeys it from now on."""
+        """From now on, the calling thread obeys this JobEnd."""
 
     def come(self) -> None: ...
 

@@ -166,7 +166,8 @@ void register_record_batch(py::module_& module) {
           [](const Batch& batch) {
             return read_only(array_over(batch->offsets_to_show(), batch->size() + 1, batch));
           },
-          "Where each payload begins in `data`, and where the last one ends (int64, read-only).")
+          "The start of each payload in `data`, and the end of the last payload (int64, "
+          "read-only).")
       .def_property_readonly(
           "indices",
           [](const Batch& batch) { return array_over(batch->indices(), batch->size(), batch); },
@@ -176,10 +177,10 @@ void register_record_batch(py::module_& module) {
           [](const Batch& batch) { return array_over(batch->valid(), batch->size(), batch); },
           "False for rows that are padding (bool).")
       .def_property_readonly("sources", &sources_of,
-                             "Which source of a Mixture each record is from (int64); 0 if there is "
-                             "only one.")
+                             "The number of each record's source in a Mixture (int64); 0 without a "
+                             "Mixture.")
       .def_property_readonly("source_starts", &source_starts_of,
-                             "Where the record numbers of each source begin (int64).")
+                             "The first record number of each source (int64).")
       .def("__reduce__",
            [](const py::object& self) {
              return py::make_tuple(
