@@ -245,7 +245,7 @@ class RecordBatch:
         """All payloads, one after the other (uint8)."""
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """The start of each payload in `data`, and the end of the last payload (int64, read-only)."""
+        """Each payload's start in `data`, and the end of the last payload (int64, read-only)."""
     @property
     def indices(self) -> NDArray[np.int64]:
         """The records' numbers (int64)."""
