@@ -18,7 +18,14 @@ from tfrfast.base.warning import core_warnings, show_core_warnings
 from tfrfast.keys.key_file import key_path, open_key_file
 from tfrfast.keys.keyed import Keyed
 from tfrfast.storage.disk_cache import DiskCache, cache_text
-from tfrfast.storage.paths import Paths, encoded, expand_paths, written_file
+from tfrfast.storage.paths import (
+    Paths,
+    absolute,
+    absolute_path,
+    encoded,
+    expand_paths,
+    written_file,
+)
 from tfrfast.storage.remote.options import Storage, storage_of
 
 INDEX_USES = ("auto", "memory", "require")
@@ -273,6 +280,8 @@ class Reader:
         return self._described()
 
     def _described(self) -> bytes:
+        for part in self._parts or ():
+            part._described()  # or it says why not
         return self._core.describe()
 
     def _frames(self) -> Reader:
@@ -308,7 +317,10 @@ class Reader:
     def __reduce__(self) -> tuple[object, ...]:
         if self._makes_records:
             return _join_again, (self._parts,)
-        return _open, (self._paths, self._options)
+        options = self._options
+        if options["index"] not in INDEX_USES:
+            options = options | {"index": absolute_path(options["index"])}
+        return _open, (absolute(self._paths), options)
 
     def __repr__(self) -> str:
         if not hasattr(self, "_core"):  # a debugger shows it after __init__ failed

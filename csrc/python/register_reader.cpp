@@ -180,7 +180,7 @@ class ShardFrames {
 };
 
 py::bytes describe(const OpenReader& self) {
-  return py::bytes(SourceSpec::of(*self.frames()).encode());
+  return py::bytes(SourceSpec::of(*self.get()).encode());
 }
 
 py::dict describe_shard(const OpenReader& self, std::size_t number) {

@@ -17,6 +17,7 @@
 #include "core/steps/step_file.h"
 #include "core/steps/step_part.h"
 #include "core/steps/step_reader.h"
+#include "core/steps/step_spec.h"
 #include "core/steps/step_tables.h"
 #include "python/classes.h"
 #include "python/open_reader.h"
@@ -137,8 +138,7 @@ std::unique_ptr<OpenReader> open_steps(const OpenReader& open, const std::string
     options.windows[name] = {before, after, stride, pad_named(pad)};
   }
   const WithoutGil without_gil;
-  return std::make_unique<OpenReader>(std::make_shared<const StepReader>(
-      reader, StepFile::open(path, reader->shards(), stamp), std::move(options)));
+  return std::make_unique<OpenReader>(StepSpec{path, stamp, std::move(options)}.open(reader));
 }
 
 std::shared_ptr<const StepReader> steps_of(const OpenReader& open) {

@@ -132,14 +132,10 @@ LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
                                  std::span<const std::int64_t> records, const bool* valid) {
   static const std::atomic<bool> never{false};
   Announcements announced;
-  if (source->reader()->is_remote()) {
-    std::vector<Row> rows(records.size());
-    source->reader()->locate(records, rows.data());
-    announced = source->announce(rows);
-  }
+  if (source->records()->is_remote()) announced = source->announce(records);
   const std::vector<std::shared_ptr<const void>> what = {source, features};
   std::unique_ptr<BatchWork> work =
-      works_.take(what, [&] { return std::make_unique<BatchWork>(source->reader(), features); });
+      works_.take(what, [&] { return std::make_unique<BatchWork>(source->records(), features); });
   LoadedBatch batch = work->load(records, valid, never);
   works_.put_back(what, std::move(work));
   return batch;

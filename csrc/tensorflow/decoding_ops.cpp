@@ -64,7 +64,7 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
     }
     // Some record is damaged. Read again, for the good records.
     std::vector<Row> rows(records.size());
-    source->reader()->locate(records, rows.data());
+    source->frames().locate(records, rows.data());
     return kernel.decode(source, features, rows);
   };
   write_decoded(call, *features, call.integer(4) != 0, decoded());

@@ -61,12 +61,12 @@ std::string first_damage(const ShardSet& shards) {
   return "";
 }
 
-// Keeps the opened shards for graphs that read `spec`.
-OpenPlan* keep_open(SourceSpec spec, const std::shared_ptr<const ShardSet>& shards) {
+// Keeps the opened records, for graphs that read `spec`.
+OpenPlan* keep_open(SourceSpec spec, const std::shared_ptr<const RecordSource>& records) {
   auto plan = std::make_unique<OpenPlan>();
   plan->text = spec.encode();
-  plan->damage = spec.skip_damage ? "" : first_damage(*shards);
-  plan->source = adopt_source(plan->text, std::make_shared<const Source>(std::move(spec), shards));
+  plan->damage = spec.skip_damage ? "" : first_damage(records->shards());
+  plan->source = adopt_source(plan->text, std::make_shared<const Source>(std::move(spec), records));
   return plan.release();
 }
 
@@ -85,13 +85,14 @@ OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags, c
   for (std::size_t i = 0; i < paths.size(); ++i) {
     spec.shards.push_back({paths[i], shards->slot(i).file_bytes(), shards->slot(i).record_count()});
   }
-  return keep_open(std::move(spec), shards);
+  const ReadOptions how{spec.verify, spec.skip_damage};
+  return keep_open(std::move(spec), std::make_shared<const Reader>(shards, how));
 }
 
 OpenPlan* open_described(std::string_view description, const OpeningProgress& progress) {
   SourceSpec spec = SourceSpec::decode(description);
-  const auto shards = open_shards(spec, progress);
-  return keep_open(std::move(spec), shards);
+  const auto records = open_records(spec, progress);
+  return keep_open(std::move(spec), records);
 }
 
 template <class Count>

@@ -152,6 +152,29 @@ void Records::leave_out(std::size_t begin, std::size_t end) {
             left_out_.begin() + static_cast<std::ptrdiff_t>(end), true);
 }
 
+Records Records::of_made(const RecordSource& source, std::span<const std::int64_t> records) {
+  Records made;
+  made.rows_ = records.size();
+  const auto at_once = static_cast<std::size_t>(
+      std::max<std::uint64_t>(1, kPieceBytes / (source.mean_record_bytes() + 1)));
+  for (std::size_t first = 0; first < records.size(); first += at_once) {
+    const std::size_t end = std::min(records.size(), first + at_once);
+    const std::shared_ptr<const RecordBatch> batch =
+        source.read({records.subspan(first, end - first), nullptr, 1, nullptr, true});
+    std::vector<WireBytes> payloads(end - first);
+    std::size_t next = 0;
+    for (std::size_t row = first; row < end; ++row) {
+      if (next < batch->size() && batch->indices()[next] == records[row]) {
+        payloads[row - first] = (*batch)[next++];
+      } else {  // it is damaged, and left out
+        made.leave_out(row, row + 1);
+      }
+    }
+    made.pieces_.push_back({first, nullptr, batch, std::move(payloads)});
+  }
+  return made;
+}
+
 Records Records::of_error(std::string error) {
   Records records;
   records.add_trouble(0, std::move(error));

@@ -45,6 +45,8 @@ class Records {
   // Reads `rows`. Leaves out damaged rows, with an error unless the options say to skip damage.
   // Leaves out the rows that memory cannot hold together with earlier rows, with one error for all.
   static Records read(std::span<const Row> rows, const ReadOptions& options, Place place);
+  // Reads records of a source whose records are not frames. Throws Error.
+  static Records of_made(const RecordSource& source, std::span<const std::int64_t> records);
   static Records of_error(std::string error);
 
   // Adds an error between two rows, before row `row`.
@@ -70,16 +72,16 @@ class Records {
  private:
   struct Piece {
     std::size_t first_row = 0;
-    std::shared_ptr<const RecordBatch> batch;  // of copied rows; null for mapped rows
-    std::shared_ptr<const StoredFile> file;    // of mapped rows
-    std::vector<WireBytes> payloads;           // of mapped rows
+    std::shared_ptr<const RecordBatch> batch;  // of copied rows; null for other rows
+    std::shared_ptr<const void> owner;         // of the other rows' memory
+    std::vector<WireBytes> payloads;           // of the other rows
 
     std::size_t size() const { return batch != nullptr ? batch->size() : payloads.size(); }
     WireBytes operator[](std::size_t i) const {
       return batch != nullptr ? (*batch)[i] : payloads[i];
     }
     std::shared_ptr<const void> memory() const {
-      return batch != nullptr ? std::shared_ptr<const void>(batch) : file;
+      return batch != nullptr ? std::shared_ptr<const void>(batch) : owner;
     }
   };
   // A copied row that is not read yet, and its piece.

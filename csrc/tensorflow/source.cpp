@@ -7,6 +7,8 @@
 
 #include "core/base/parallel.h"
 #include "core/index/damage_in_words.h"
+#include "core/read/joined_source.h"
+#include "core/steps/step_spec.h"
 #include "core/storage/storage.h"
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/steps_ahead.h"
@@ -85,12 +87,27 @@ ShardSetOptions shard_options(const SourceSpec& spec) {
   return options;
 }
 
-std::shared_ptr<const ShardSet> open_shards(const SourceSpec& spec,
-                                            const OpeningProgress& progress) {
-  std::vector<std::string> paths;
-  paths.reserve(spec.shards.size());
-  for (const ShardSpec& shard : spec.shards) paths.push_back(shard.path);
-  return ShardSet::open(paths, shard_options(spec), progress);
+std::shared_ptr<const RecordSource> open_records(const SourceSpec& spec,
+                                                 const OpeningProgress& progress) {
+  std::vector<PartSpec> parts = spec.parts;
+  if (parts.empty()) parts.push_back({spec.shards.size(), {}});
+  std::vector<std::shared_ptr<const RecordSource>> opened;
+  auto shard = spec.shards.begin();
+  for (const PartSpec& part : parts) {
+    std::vector<std::string> paths;
+    paths.reserve(static_cast<std::size_t>(part.shard_count));
+    for (std::uint64_t i = 0; i < part.shard_count; ++i) paths.push_back((shard++)->path);
+    auto frames =
+        std::make_shared<const Reader>(ShardSet::open(paths, shard_options(spec), progress),
+                                       ReadOptions{spec.verify, spec.skip_damage});
+    if (part.steps.empty()) {
+      opened.push_back(std::move(frames));
+    } else {
+      opened.push_back(StepSpec::decode(part.steps).open(std::move(frames)));
+    }
+  }
+  if (opened.size() == 1) return opened.front();
+  return std::make_shared<const JoinedSource>(std::move(opened));
 }
 
 Files files_of(std::span<const std::int64_t> numbers) {
@@ -125,18 +142,18 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_remote_(is_any_remo
     }
     return;
   }
-  plan(open_shards(spec_));
+  plan(open_records(spec_));
 }
 
-Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards)
+Source::Source(SourceSpec spec, std::shared_ptr<const RecordSource> records)
     : spec_(std::move(spec)), is_remote_(is_any_remote(spec_)) {
-  plan(std::move(shards));
+  plan(std::move(records));
 }
 
-void Source::plan(std::shared_ptr<const ShardSet> shards) {
+void Source::plan(std::shared_ptr<const RecordSource> records) {
   print_warnings();
   for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
-    const ShardSlot& now = shards->slot(i);
+    const ShardSlot& now = records->shards().slot(i);
     const ShardSpec& then = spec_.shards[i];
     if (now.file_bytes() != then.file_bytes || now.record_count() != then.record_count) {
       refuse_changed(then, std::to_string(now.file_bytes()) + " bytes and " +
@@ -144,7 +161,7 @@ void Source::plan(std::shared_ptr<const ShardSet> shards) {
     }
     facts_.push_back(now.file_facts());
   }
-  reader_ = std::make_shared<const Reader>(std::move(shards), read_options());
+  records_ = std::move(records);
   places_ = std::make_shared<Places>();
 }
 
@@ -244,9 +261,27 @@ std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
 }
 
 Records Source::read(std::span<const std::int64_t> records) const {
+  if (records_->reader() == nullptr) return Records::of_made(*records_, records);
   std::vector<Row> rows(records.size());
-  reader_->locate(records, rows.data());
+  frames().locate(records, rows.data());
   return read(rows);
+}
+
+const Reader& Source::frames() const {
+  if (records_->reader() != nullptr) return *records_->reader();
+  throw Error(ErrorKind::invalid, "The records of this source are made from parts of shards.");
+}
+
+Announcements Source::announce(std::span<const std::int64_t> records) const {
+  if (records_->reader() != nullptr) {
+    std::vector<Row> rows(records.size());
+    frames().locate(records, rows.data());
+    return announce(rows);
+  }
+  ReadAhead now(records_->mean_record_bytes(), true);
+  Announcements announced = records_->announce(records, now).files;
+  for (const auto& each : announced) each->hurry();
+  return announced;
 }
 
 Records Source::read(std::span<const Row> rows) const {
@@ -255,9 +290,9 @@ Records Source::read(std::span<const Row> rows) const {
 }
 
 Announcements Source::announce(std::span<const Row> rows) const noexcept {
-  if (reader_ != nullptr && !reader_->is_remote()) return reader_->announce(rows);
+  if (records_ != nullptr && !records_->is_remote()) return records_->reader()->announce(rows);
   const bool is_remote =
-      reader_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_remote);
+      records_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_remote);
   if (!is_remote) return {};
   Announcements announced = announce_rows(rows, Reads::the_same).files;
   for (const auto& each : announced) each->hurry();

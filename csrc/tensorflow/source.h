@@ -34,8 +34,9 @@ inline constexpr std::uint64_t kMaxBlocks = 1 << 15;
 // The options for opening shards, with the user's compression even if the files look otherwise.
 // Damage is reported when its turn comes.
 ShardSetOptions shard_options(const SourceSpec& spec);
-std::shared_ptr<const ShardSet> open_shards(const SourceSpec& spec,
-                                            const OpeningProgress& progress = nullptr);
+// The records of a planned source. Throws Error.
+std::shared_ptr<const RecordSource> open_records(const SourceSpec& spec,
+                                                 const OpeningProgress& progress = nullptr);
 
 // Whether TensorFlow treats the damage as the end of the shard: a tail shorter than a header.
 bool is_clean_end(const Damage& damage) noexcept;
@@ -73,8 +74,8 @@ class Source {
   // from the spec. Any other source is read in file order, and opens a shard when reading reaches
   // it.
   explicit Source(SourceSpec spec);
-  // A planned source over open shards.
-  Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards);
+  // A planned source over open records.
+  Source(SourceSpec spec, std::shared_ptr<const RecordSource> records);
 
   // Whether any shard is remote. All bytes of a remote shard are of the opened version, so
   // occasional looks are unnecessary.
@@ -97,11 +98,14 @@ class Source {
   // that other callers have announced come first. Hold the result while reading.
   Announcements announce(std::span<const Row> rows) const noexcept;
 
-  Records read(std::span<const std::int64_t> records) const;  // planned sources only
+  // The next functions are for planned sources only.
+  Records read(std::span<const std::int64_t> records) const;
+  Announcements announce(std::span<const std::int64_t> records) const;
   // The places of the source's iterations.
   Places& places() const noexcept { return *places_; }
-  const std::shared_ptr<const Reader>& reader() const noexcept { return reader_; }
-  const ShardSet& shard_set() const noexcept { return reader_->shards(); }
+  const std::shared_ptr<const RecordSource>& records() const noexcept { return records_; }
+  const Reader& frames() const;  // throws Error invalid if its records are no frames
+  const ShardSet& shard_set() const noexcept { return records_->shards(); }
 
   // The functions below are for sources without a plan. Records are numbered within their shard.
   //
@@ -150,7 +154,7 @@ class Source {
   struct Use;
   // Each index folder is read once, for all shards.
   const std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
-  void plan(std::shared_ptr<const ShardSet> shards);
+  void plan(std::shared_ptr<const RecordSource> records);
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
   void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
   std::uint64_t announce_wanted(std::size_t shard, const ShardIndex& index,
@@ -170,8 +174,8 @@ class Source {
   std::unique_ptr<IndexedShard[]> lazy_files_;
   mutable std::mutex use_mutex_;  // guards use_
   mutable std::weak_ptr<const Use> use_;
-  std::shared_ptr<const Reader> reader_;  // of a planned source
-  std::shared_ptr<Places> places_;        // of a planned source
+  std::shared_ptr<const RecordSource> records_;  // of a planned source
+  std::shared_ptr<Places> places_;               // of a planned source
 };
 
 }  // namespace tfrfast::tensorflow

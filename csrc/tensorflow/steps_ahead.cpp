@@ -25,10 +25,10 @@ StepsAhead::StepsAhead(Course course, std::int64_t first)
     : course_(std::move(course)),
       begin_(first),
       lowest_(first),
-      read_ahead_(course_.source->reader()->mean_record_bytes(), true) {
+      read_ahead_(course_.source->records()->mean_record_bytes(), true) {
   const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(course_.steps - first, 1));
   distance_ = remote_ahead(
-      course_.source->reader()->mean_record_bytes(), left,
+      course_.source->records()->mean_record_bytes(), left,
       [this, first](std::uint64_t batch) {
         return course_.records(first + static_cast<std::int64_t>(batch));
       },
@@ -58,7 +58,7 @@ void StepsAhead::announce(std::int64_t begin, std::int64_t end) {
     records.insert(records.end(), more.begin(), more.end());
   }
   announced_.add(static_cast<std::uint64_t>(end),
-                 course_.source->reader()->announce(records, read_ahead_).files);
+                 course_.source->records()->announce(records, read_ahead_).files);
 }
 
 // Moves the begin: another call of this iteration was faster than the first.
@@ -128,8 +128,7 @@ std::shared_ptr<StepsAhead> Places::take(const Course& course, std::int64_t step
 
 bool PlaceHolder::come_to(const std::shared_ptr<const Source>& source, std::int64_t step,
                           const std::function<Course()>& course) {
-  const Reader& reader = *source->reader();
-  if (!reader.is_remote()) return false;
+  if (!source->records()->is_remote()) return false;
   std::vector<Held> left;  // withdraws without the lock
   std::vector<std::shared_ptr<StepsAhead>> places;
   {

@@ -66,6 +66,7 @@ TEST_CASE("source spec: every field tells specs apart") {
   CHECK(changed([](SourceSpec& spec) { spec.index_folder = ""; }));
   CHECK(changed([](SourceSpec& spec) { spec.shards[0].path = "/data/other"; }));
   CHECK(changed([](SourceSpec& spec) { spec.shards[0].record_count = 4; }));
+  CHECK(changed([](SourceSpec& spec) { spec.parts = {{2, {}}}; }));
 }
 
 TEST_CASE("source spec: every compression has a number, and other numbers mean to find out") {
@@ -111,6 +112,23 @@ TEST_CASE("source spec: choices that do not exist, and too many shards, are refu
     check_refused(encoded_numbers(numbers));
   }
   check_refused(encoded_numbers({0, 0, 0, 0, 0, 0, 0, 0, std::uint64_t{1} << 60}));
+}
+
+TEST_CASE("source spec: parts have all of the shards between them") {
+  const auto encoded_parts = [](std::vector<PartSpec> parts) {
+    SourceSpec spec = some_spec();
+    spec.access = "";
+    spec.parts = std::move(parts);
+    return spec.encode();
+  };
+  const std::string encoded = encoded_parts({{1, "how"}, {1, {}}});
+  const SourceSpec spec = SourceSpec::decode(encoded);
+  CHECK(spec.encode() == encoded);
+  REQUIRE(spec.parts.size() == 2);
+  CHECK(spec.parts[0].steps == "how");
+  for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{2}, ~std::uint64_t{0}}) {
+    check_refused(encoded_parts({{1, "how"}, {count, {}}}));
+  }
 }
 
 TEST_CASE("source spec: a reader's data, and how it reads them") {

@@ -4,9 +4,11 @@
 #include <memory>
 #include <string>
 
+#include "core/read/source_spec.h"
 #include "core/steps/step_file.h"
 #include "core/steps/step_part.h"
 #include "core/steps/step_reader.h"
+#include "core/steps/step_spec.h"
 #include "core/steps/step_tables.h"
 #include "shard_fixture.h"
 
@@ -86,6 +88,23 @@ TEST_CASE_FIXTURE(Fixture, "steps: what a step file says of places outside a rec
   CHECK(error_of([&, steps = open(bad)] { steps->read_one(4); }).kind() == ErrorKind::corrupt);
   bad.rest[1] = {0, 2, 0};
   CHECK(error_of([&, steps = open(bad)] { steps->read_one(4); }).kind() == ErrorKind::corrupt);
+}
+
+TEST_CASE_FIXTURE(Fixture, "steps: whoever has a description opens the same steps") {
+  StepOptions options;
+  options.names["s/n"] = "s/m";
+  options.windows["s/m"] = {1, 2, 1, StepWindow::Pad::zeros};
+  options.absent["s/x"] = "nothing";
+  const auto steps = open(part(), options);
+  const SourceSpec spec = SourceSpec::decode(SourceSpec::of(*steps).encode());
+  REQUIRE(spec.parts.size() == 1);
+  const StepSpec described = StepSpec::decode(spec.parts[0].steps);
+  CHECK(described.encode() == spec.parts[0].steps);
+  const auto again = described.open(open_reader({shard.path()}));
+  CHECK(again->fingerprint() == steps->fingerprint());
+  CHECK(strings_of(*again->read_one(3)) == strings_of(*steps->read_one(3)));
+  const StepSpec none{"", 0, {}};
+  CHECK(error_of([&] { StepSpec::decode(none.encode() + '\0'); }).kind() == ErrorKind::invalid);
 }
 
 TEST_CASE_FIXTURE(Fixture, "steps: parts that do not fit are refused") {

@@ -1,6 +1,6 @@
-// Any bytes as a plan, a feature schema, a sequence and a source: refused with an Error that says
-// something, or understood. What was understood is encoded to the same bytes, and gives records
-// that exist.
+// Any bytes as a plan, a feature schema, a sequence, a source and steps: refused with an Error that
+// says something, or understood. What was understood is encoded to the same bytes, and gives
+// records that exist.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,6 +11,7 @@
 #include "core/order/plan.h"
 #include "core/order/sequence.h"
 #include "core/read/source_spec.h"
+#include "core/steps/step_spec.h"
 #include "may_throw.h"
 
 using namespace tfrfast;
@@ -56,6 +57,10 @@ void check_source(std::string_view bytes) {
   require(SourceSpec::decode(bytes).encode() == bytes);
 }
 
+void check_steps(std::string_view bytes) {
+  require(StepSpec::decode(bytes).encode() == bytes);
+}
+
 // Adds the head that such bytes must have, which few inputs would have by chance.
 std::string with_head(const EncodedKind& kind, std::string_view body) {
   Encoder encoder(kind);
@@ -75,5 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   may_throw([&] { check_features(with_head(FeatureSchema::kEncoding, body)); });
   may_throw([&] { check_source(body); });
   may_throw([&] { check_source(with_head(SourceSpec::kEncoding, body)); });
+  may_throw([&] { check_steps(body); });
+  may_throw([&] { check_steps(with_head(StepSpec::kEncoding, body)); });
   return 0;
 }

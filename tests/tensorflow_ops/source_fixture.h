@@ -51,7 +51,9 @@ inline std::shared_ptr<const Source> planned_source(
     const ShardIndex& index = *(*opened)[i].index;
     options.shards.push_back({paths[i], index.facts().file_bytes, index.record_count()});
   }
-  return std::make_shared<const Source>(std::move(options), opened);
+  const ReadOptions how{options.verify, options.skip_damage};
+  return std::make_shared<const Source>(std::move(options),
+                                        std::make_shared<const Reader>(opened, how));
 }
 
 inline std::vector<std::string> payloads_of(const Records& records) {

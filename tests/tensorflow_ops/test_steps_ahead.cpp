@@ -274,7 +274,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: records after one that cannot be decode
   Numbers records(4000);
   std::iota(records.begin(), records.end(), 0);
   std::vector<Row> rows(records.size());
-  source->reader()->locate(records, rows.data());
+  source->frames().locate(records, rows.data());
   FeatureSpec missing;
   missing.name = "missing";
   const auto features = std::make_shared<const FeatureSchema>(std::vector{missing});
@@ -291,7 +291,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what a storage that failed has not give
   Numbers records(4000);
   std::iota(records.begin(), records.end(), 0);
   std::vector<Row> rows(records.size());
-  source->reader()->locate(records, rows.data());
+  source->frames().locate(records, rows.data());
   ledger.fails_at = 100 * kFrameBytes + 7;
   const Records some = source->read(rows);
   CHECK(some.error().find("more error") == std::string::npos);

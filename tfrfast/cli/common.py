@@ -56,6 +56,14 @@ def add_command(
     return parser
 
 
+def add_steps(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--steps",
+        metavar="PREFIX",
+        help=f"{what}, whose features begin so: steps/",
+    )
+
+
 def parse_size(text: str) -> int:
     """An argument like 200M or 2GiB."""
     try:

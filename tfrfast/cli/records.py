@@ -12,6 +12,7 @@ import numpy as np
 from tfrfast._native import RecordBatch
 from tfrfast.errors import CorruptRecordError, RecordError, TruncatedRecordError
 from tfrfast.reader import Reader
+from tfrfast.steps.steps import Steps
 
 _PIECE_BYTES = 4 << 20
 _PIECE_RECORDS = 4096
@@ -26,12 +27,17 @@ class Records:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._skips: bool = options.skip_corrupt
+        along: str | None = options.steps
         self._damage: RecordError | None = None
         try:
             how: Literal["raise", "skip"] = "skip" if self._skips else "raise"
             self._reader = Reader(options.paths, on_corruption=how)
+            if along is not None:
+                self._reader = Steps(self._reader, along=along)
             self._known = len(self._reader)
         except (CorruptRecordError, TruncatedRecordError) as error:
+            if along is not None:  # nothing says where steps are before the damage
+                raise
             self._damage = error
             self._reader = Reader(options.paths, on_corruption="skip")
             self._known = self._records_before_damage()
@@ -125,6 +131,8 @@ class Records:
             if good == 0:
                 raise self._damage
             numbers = numbers[:good]
+        if isinstance(self._reader, Steps):
+            return numbers[: self._reader._records_within(_PIECE_BYTES)]
         while len(numbers) > 1 and self._bytes_of(numbers) > _PIECE_BYTES:
             numbers = numbers[: len(numbers) // 2]
         return numbers

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from tfrfast._native import RecordBatch
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command
+from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, add_steps
 from tfrfast.cli.examples import Piece, pieces_of, text_of
 from tfrfast.cli.json_lines import JsonLines
 from tfrfast.cli.records import Records
@@ -45,6 +45,7 @@ def add_showing_command(
         json=False,
         skip_corrupt=LEAVES_OUT,
     )
+    add_steps(parser, "show the steps of episodes")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="one JSON object a line")
     how.add_argument(

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import pickle
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +19,7 @@ from ray.data.block import BlockMetadata
 
 from tfrfast.errors import RecordError
 from tfrfast.order import Plan
-from tfrfast.ray.parts import Columns, OrderRange, PlannedShards
+from tfrfast.ray.parts import Columns, OrderRange, PlannedReader, PlannedShards
 from tfrfast.ray.ranges import ShardTable, cut
 from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import INDEX_USES, Reader
@@ -55,11 +56,11 @@ class RecordSource(Datasource):
         self._order = order
         self._epoch = epoch
         self._plan = uuid.uuid4().hex
-        shards = reader._frames().shards
-        self._table = ShardTable(
-            np.array([shard.num_records for shard in shards], np.int64),
-            np.array([shard.num_bytes for shard in shards], np.int64),
-        )
+        counts = [shard.num_records for shard in reader.shards]
+        sizes = [shard.num_bytes for shard in reader.shards]
+        if reader._makes_records:  # from parts that lie anywhere
+            counts, sizes = [len(reader)], [sum(sizes)]
+        self._table = ShardTable(np.array(counts, np.int64), np.array(sizes, np.int64))
         self._options = dict(reader._options)
         if self._options["index"] not in INDEX_USES:
             self._options["index"] = absolute_path(self._options["index"])
@@ -159,7 +160,15 @@ class RecordSource(Datasource):
                 numbers = order.records_at(self._epoch, first, last)
                 yield dataclasses.replace(part, records=numbers)
 
-    def _shards(self, which: range) -> PlannedShards:
+    @functools.cached_property
+    def _planned_reader(self) -> PlannedReader:
+        reader = self._reader
+        pickled = pickle.dumps(reader)
+        return PlannedReader(self._plan, absolute(reader._paths), pickled, reader.fingerprint)
+
+    def _shards(self, which: range) -> PlannedShards | PlannedReader:
+        if self._reader._makes_records:
+            return self._planned_reader
         paths = self._reader._paths
         return PlannedShards(
             self._plan,
@@ -204,8 +213,10 @@ def _read(part: OrderRange) -> Iterator[Any]:
     return part.read(_shards_of, processors_of_task())
 
 
-def _shards_of(given: Any) -> PlannedShards:
-    shards: PlannedShards = ray.get(given) if isinstance(given, ray.ObjectRef) else given
+def _shards_of(given: Any) -> PlannedShards | PlannedReader:
+    shards: PlannedShards | PlannedReader = (
+        ray.get(given) if isinstance(given, ray.ObjectRef) else given
+    )
     return shards
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ from tfrfast.ray.blocks import blocks
 from tfrfast.reader import Reader
 from tfrfast.tables import scanning
 
-__all__ = ["Columns", "OrderRange", "PlannedShards"]
+__all__ = ["Columns", "OrderRange", "PlannedReader", "PlannedShards"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,27 @@ class PlannedShards:
                     "nodes see the same files.",
                     path=shard.path,
                 )
+        return reader
+
+
+@dataclass(frozen=True)
+class PlannedReader:
+    """A reader whose records are made from parts, such as Steps, as who planned the work saw it."""
+
+    plan: str
+    paths: list[str]
+    pickled: bytes = field(repr=False)
+    fingerprint: int
+
+    def open(self, threads: int) -> Reader:
+        """The same reader. Raises StaleIndexError if it has other records than planned."""
+        reader: Reader = pickle.loads(self.pickled)
+        if reader.fingerprint != self.fingerprint:
+            raise StaleIndexError(
+                f"{self.paths[0]!r}, or another shard, is not what it was when the work was "
+                "planned. Plan the work again once all nodes see the same files.",
+                path=self.paths[0],
+            )
         return reader
 
 
@@ -109,7 +131,7 @@ class Columns:
 class OrderRange:
     """Records `first` to `last` (excluded) of an order: the shards' order, or another."""
 
-    shards: Any  # PlannedShards, or an argument of `get_shards`
+    shards: Any  # PlannedShards or a PlannedReader, or an argument of `get_shards`
     columns: Columns
     first: int
     last: int
@@ -120,7 +142,9 @@ class OrderRange:
     #: Or an encoded plan of these positions, and the epoch.
     planned: tuple[bytes, int] | None = field(default=None, repr=False)
 
-    def read(self, get_shards: Callable[[Any], PlannedShards], threads: int) -> Iterator[Any]:
+    def read(
+        self, get_shards: Callable[[Any], PlannedShards | PlannedReader], threads: int
+    ) -> Iterator[Any]:
         """Yields the part's rows as PyArrow tables of some MiB each."""
         reader = _open(get_shards, self.shards, threads)
         scan = self.columns.scan(reader, self._numbers(), threads)
@@ -151,7 +175,9 @@ _readers: OrderedDict[tuple[str, str, int], Reader] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _open(get_shards: Callable[[Any], PlannedShards], given: Any, threads: int) -> Reader:
+def _open(
+    get_shards: Callable[[Any], PlannedShards | PlannedReader], given: Any, threads: int
+) -> Reader:
     """Returns a reader for this part, which later parts of the same plan share in this process."""
     shards = get_shards(given)
     key = (shards.plan, "\0".join(shards.paths), threads)

@@ -155,8 +155,13 @@ class Steps(Reader):
     def by(self, feature: str, *, folder: object = None) -> NoReturn:
         raise TypeError("Records are found by key, not steps: use `steps.records.by`.")
 
-    def _described(self) -> NoReturn:
-        raise TypeError("tf.data cannot read steps yet: iterate a Loader of them.")
+    def _described(self) -> bytes:
+        if self._options["index"] == "memory":
+            raise ValueError(
+                'Steps(index="memory") keep no step file that TensorFlow could open. Name a folder '
+                "for it, index=FOLDER."
+            )
+        return super()._described()
 
     def _records_within(self, num_bytes: int) -> int:
         mean = sum(shard.num_bytes for shard in self.shards) // max(len(self), 1)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrfast.order import Mixture
+from tfrfast.reader import Reader
 from tfrfast.storage.paths import reach
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow import internals
@@ -33,6 +35,11 @@ class FileNames(NamedTuple):
 
 def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
     """Raises what `tf.data.TFRecordDataset` raises, because its own check is asked."""
+    if isinstance(filenames, Reader | Mixture):
+        raise TypeError(
+            f"{filenames!r} is no file name. Give the names of the files, or let a Loader read it: "
+            "tfr.Loader(reader, 128).to_tf_dataset()."
+        )
     found = _file_names(filenames, name, storage)
     if found.known is None:
         end_waits_at_interrupts()  # they may be URLs

@@ -27,6 +27,10 @@ JoinedSource::JoinedSource(std::vector<std::shared_ptr<const RecordSource>> sour
   if (record_count_ > 0) mean_record_bytes_ = static_cast<std::uint64_t>(bytes / record_count_);
 }
 
+void JoinedSource::describe_parts(std::vector<PartSpec>& parts) const {
+  for (const auto& each : sources_) each->describe_parts(parts);
+}
+
 std::uint64_t JoinedSource::fingerprint() const {
   Fnv1a hash;
   for (const auto& each : sources_) {

@@ -22,6 +22,7 @@ class JoinedSource final : public RecordSource {
   const ReadOptions& options() const noexcept override { return sources_.front()->options(); }
   std::uint64_t record_count() const noexcept override { return record_count_; }
   const std::vector<std::int64_t>& source_starts() const noexcept override { return *starts_; }
+  void describe_parts(std::vector<PartSpec>& parts) const override;
   std::uint64_t fingerprint() const override;
   std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const override;
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }

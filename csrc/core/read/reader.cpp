@@ -14,6 +14,7 @@
 #include "core/index/index_state.h"
 #include "core/read/batch_space.h"
 #include "core/read/row_order.h"
+#include "core/read/source_spec.h"
 #include "core/storage/fault_guard.h"
 
 namespace tfrfast {
@@ -311,6 +312,10 @@ AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead&
 bool Reader::all_are_open() const noexcept {
   return holds_for_all(shards_->size(), open_shards_,
                        [this](std::size_t shard) { return shards_->is_open(shard); });
+}
+
+void Reader::describe_parts(std::vector<PartSpec>& parts) const {
+  parts.push_back({shards_->size(), {}});
 }
 
 bool Reader::is_remote() const noexcept {

@@ -28,6 +28,7 @@ class Reader final : public RecordSource {
   const Reader* reader() const noexcept override { return this; }
   const ReadOptions& options() const noexcept override { return options_; }
   std::uint64_t record_count() const noexcept override { return shards_->record_count(); }
+  void describe_parts(std::vector<PartSpec>& parts) const override;
   std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const override {
     return shards_->place(record, hint).shard;
   }

@@ -20,6 +20,7 @@
 namespace tfrfast {
 
 class Reader;
+struct PartSpec;
 
 struct ReadOptions {
   Verify verify = Verify::full;
@@ -65,6 +66,8 @@ class RecordSource {
   virtual const std::vector<std::int64_t>& source_starts() const noexcept {
     return shards().source_starts();
   }
+  // Appends a description of how the records of each part of the shards are read.
+  virtual void describe_parts(std::vector<PartSpec>& parts) const = 0;
   // Equal fingerprints mean equal records, judging by names, sizes and counts.
   virtual std::uint64_t fingerprint() const { return shards().fingerprint(); }
   // The shard of an existing record. Opens nothing. Fast if the answer is `hint`.

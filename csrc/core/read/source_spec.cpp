@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/read/reader.h"
+#include "core/read/record_source.h"
 
 namespace tfrfast {
 namespace {
@@ -11,22 +11,24 @@ constexpr std::int64_t kFindOut = 3;  // after the values of Compression
 
 }  // namespace
 
-SourceSpec SourceSpec::of(const Reader& reader) {
-  const ShardSetOptions& opened = reader.shards().options();
+SourceSpec SourceSpec::of(const RecordSource& source) {
+  const ShardSet& shards = source.shards();
+  const ShardSetOptions& opened = shards.options();
   SourceSpec spec;
   spec.planned = true;
-  spec.skip_damage = reader.options().skip_damage;
+  spec.skip_damage = source.options().skip_damage;
   spec.compression = opened.index.compression;
-  spec.verify = reader.options().verify;
+  spec.verify = source.options().verify;
   spec.io = opened.io;
   spec.index_use = opened.index.use;
   spec.index_folder = opened.index.folder;
   spec.access = opened.index.access;
-  spec.shards.reserve(reader.shards().size());
-  for (std::size_t i = 0; i < reader.shards().size(); ++i) {
-    const ShardSlot& shard = reader.shards().slot(i);
+  spec.shards.reserve(shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const ShardSlot& shard = shards.slot(i);
     spec.shards.push_back({shard.path(), shard.file_bytes(), shard.record_count()});
   }
+  if (source.reader() == nullptr) source.describe_parts(spec.parts);
   return spec;
 }
 
@@ -47,7 +49,12 @@ std::string SourceSpec::encode() const {
     encoder.string(shard.path);
   }
   // The encoding of local files has no `access`, as in earlier versions.
-  if (!access.empty()) encoder.string(access);
+  if (!access.empty() || !parts.empty()) encoder.string(access);
+  if (!parts.empty()) encoder.number(parts.size());
+  for (const PartSpec& part : parts) {
+    encoder.number(part.shard_count);
+    encoder.string(part.steps);
+  }
   return encoder.finish();
 }
 
@@ -75,7 +82,21 @@ SourceSpec SourceSpec::decode(std::string_view encoded) {
   }
   if (!decoder.is_done()) {
     spec.access = decoder.string();
-    if (spec.access.empty()) decoder.refuse("it ends with nothing");
+    if (spec.access.empty() && decoder.is_done()) decoder.refuse("it ends with nothing");
+  }
+  if (!decoder.is_done()) {
+    const std::size_t part_count = decoder.count();
+    if (part_count == 0) decoder.refuse("it has no parts");
+    std::uint64_t left = count;
+    for (std::size_t i = 0; i < part_count; ++i) {
+      PartSpec part;
+      part.shard_count = decoder.number();
+      part.steps = decoder.string();
+      if (part.shard_count > left) decoder.refuse("its parts have more shards than it has");
+      left -= part.shard_count;
+      spec.parts.push_back(std::move(part));
+    }
+    if (left != 0) decoder.refuse("its parts have fewer shards than it has");
   }
   decoder.finish();
   return spec;

@@ -16,12 +16,19 @@
 
 namespace tfrfast {
 
-class Reader;
+class RecordSource;
 
 struct ShardSpec {
   std::string path;
   std::uint64_t file_bytes = 0;  // 0 unless planned
   std::uint64_t record_count = 0;
+};
+
+// The next shards of a source, whose records are read alike.
+struct PartSpec {
+  std::uint64_t shard_count = 0;
+  // How steps are read of episodes (core/steps/step_spec.h). Empty if records are frames.
+  std::string steps;
 };
 
 struct SourceSpec {
@@ -39,9 +46,10 @@ struct SourceSpec {
   std::string index_folder;
   std::string access;  // how to reach shards that are not on this machine; no secrets
   std::vector<ShardSpec> shards;
+  std::vector<PartSpec> parts;  // of all shards; none if all records are frames
 
-  // Describes a reader's data and options.
-  static SourceSpec of(const Reader& reader);
+  // Describes a source's data and options.
+  static SourceSpec of(const RecordSource& source);
 
   std::string encode() const;
   static SourceSpec decode(std::string_view encoded);  // throws Error(invalid)

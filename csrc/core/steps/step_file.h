@@ -29,6 +29,7 @@ class StepFile {
   const std::string& path() const noexcept { return file_->path(); }
   std::uint64_t bytes() const noexcept { return file_->bytes(); }
   const StepAxis& axis() const noexcept { return axis_; }
+  std::uint64_t stamp() const noexcept { return header_.stamp; }
   bool left_out() const noexcept { return (header_.flags & kStepsLeftOut) != 0; }
   const std::vector<StepFeature>& features() const noexcept { return features_; }
 

@@ -12,8 +12,10 @@
 #include "core/crc32c/crc32c.h"
 #include "core/crc32c/hex.h"
 #include "core/read/bad_row.h"
+#include "core/read/source_spec.h"
 #include "core/shard/framing.h"
 #include "core/steps/step_example.h"
+#include "core/steps/step_spec.h"
 #include "core/storage/fault_guard.h"
 
 namespace tfrfast {
@@ -468,7 +470,7 @@ class StepReader::Reading {
 
 StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<const StepFile> file,
                        StepOptions options)
-    : records_(std::move(records)), file_(std::move(file)) {
+    : records_(std::move(records)), file_(std::move(file)), options_(std::move(options)) {
   if (file_->left_out() && !records_->options().skip_damage) {
     throw Error(ErrorKind::stale_index,
                 "The step file '" + file_->path() +
@@ -477,22 +479,24 @@ StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<co
                 {file_->path(), {}, {}});
   }
   Fnv1a hash;
-  const auto add_to_hash = [&hash](std::uint64_t value) { hash.add(&value, sizeof value); };
-  add_to_hash(records_->fingerprint());
-  const std::string axis = file_->axis().encode();
-  hash.add(axis.data(), axis.size());
+  const std::uint64_t data = records_->fingerprint();
+  hash.add(&data, sizeof data);
+  for (const std::string& how : {file_->axis().encode(), encode_options(options_)}) {
+    hash.add(how.data(), how.size());
+  }
+  fingerprint_ = hash.value();
   std::uint32_t left_after = 0;
   std::map<std::string, std::string> old_names;
   for (const StepFeature& each : file_->features()) {
-    const auto renamed = options.names.find(each.name);
-    const std::string name = renamed == options.names.end() ? each.name : renamed->second;
+    const auto renamed = options_.names.find(each.name);
+    const std::string name = renamed == options_.names.end() ? each.name : renamed->second;
     const auto [known, is_new] = old_names.emplace(name, each.name);
     if (!is_new && known->second != each.name) {
       throw Error(ErrorKind::invalid, "Both '" + known->second + "' and '" + each.name +
                                           "' would be called '" + name + "'.");
     }
     Feature feature{&each, name, key_field(name), {}, key_field(name + "/valid"), {}};
-    if (const auto found = options.windows.find(name); found != options.windows.end()) {
+    if (const auto found = options_.windows.find(name); found != options_.windows.end()) {
       const StepWindow& window = found->second;
       const std::uint64_t before = std::uint64_t{window.before} * window.stride;
       const std::uint64_t after = std::uint64_t{window.after} * window.stride;
@@ -510,37 +514,20 @@ StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<co
     }
     features_.push_back(std::move(feature));
   }
-  const auto add_text = [&](const std::string& text) {
-    add_to_hash(text.size());
-    hash.add(text.data(), text.size());
-  };
-  for (const auto& [from, to] : options.names) {
-    add_text(from);
-    add_text(to);
+  for (const auto& [from, to] : options_.names) {
     const auto has_it = [&from = from](const StepFeature& each) { return each.name == from; };
     if (std::none_of(file_->features().begin(), file_->features().end(), has_it)) {
       throw Error(ErrorKind::invalid,
                   "'" + from + "' is to be renamed, and is no feature of the steps.");
     }
   }
-  for (const auto& [name, entry] : options.absent) {
-    add_text(name);
-    add_text(entry);
-    absent_.push_back({name, entry});
-  }
-  for (const auto& [name, window] : options.windows) {
-    add_text(name);
-    for (const std::uint64_t each :
-         {std::uint64_t{window.before}, std::uint64_t{window.after}, std::uint64_t{window.stride},
-          static_cast<std::uint64_t>(window.pad)}) {
-      add_to_hash(each);
-    }
+  for (const auto& [name, entry] : options_.absent) absent_.push_back({name, entry});
+  for (const auto& [name, window] : options_.windows) {
     if (old_names.find(name) == old_names.end()) {
       throw Error(ErrorKind::invalid,
                   "A window is of '" + name + "', which is no feature of the steps.");
     }
   }
-  fingerprint_ = hash.value();
   if (left_before_ > 0 || left_after > 0) {
     const std::vector<std::uint64_t>& all = file_->first_steps();
     counted_.reserve(all.size());
@@ -557,6 +544,10 @@ StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<co
   mean_step_bytes_ =
       static_cast<std::uint64_t>(std::min<unsigned __int128>(bytes / count, kMaxMeanBytes));
   read_ahead_.emplace(mean_step_bytes_, records_->is_remote());
+}
+
+void StepReader::describe_parts(std::vector<PartSpec>& parts) const {
+  parts.push_back({shards().size(), StepSpec{file_->path(), file_->stamp(), options_}.encode()});
 }
 
 std::uint64_t StepReader::fingerprint() const {

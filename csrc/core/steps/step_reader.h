@@ -68,6 +68,7 @@ class StepReader final : public RecordSource {
   const ShardSet& shards() const noexcept override { return records_->shards(); }
   const ReadOptions& options() const noexcept override { return records_->options(); }
   std::uint64_t record_count() const noexcept override { return first_steps().back(); }
+  void describe_parts(std::vector<PartSpec>& parts) const override;
   std::uint64_t fingerprint() const override;
   std::size_t shard_of(std::uint64_t step, std::size_t hint = 0) const override {
     return records_->shard_of(place(step).record, hint);
@@ -114,6 +115,7 @@ class StepReader final : public RecordSource {
 
   const std::shared_ptr<const Reader> records_;
   const std::shared_ptr<const StepFile> file_;
+  const StepOptions options_;
   std::vector<Feature> features_;
   struct Absent {
     std::string name;

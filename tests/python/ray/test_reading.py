@@ -17,6 +17,8 @@ import tfrfast as tfr
 from example_files import some_example
 from mixed_files import mixture_of, write_sets
 from record_files import flip_payload_byte, write_shard
+from step_files import FEATURES as STEP_FEATURES
+from step_files import numbers_in, open_steps
 from table_data import FEATURES, expected_row
 
 tray = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
@@ -68,6 +70,20 @@ def test_rows_are_those_of_the_records(in_order: None, shards: list[str], blocks
         }
         assert found == expected
     assert len(rows) == COUNT
+
+
+@pytest.mark.parametrize("order", [None, tfr.Shuffle(2)])
+def test_steps_are_read(in_order: None, tmp_path: Path, monkeypatch: Any, order: Any) -> None:
+    monkeypatch.chdir(tmp_path)  # where Ray's workers are not
+    one, two = open_steps(Path("one")), open_steps(Path("two"), (5, 8), 100)
+    mixture = tfr.Mixture({"one": (one, 1), "two": (two, 1)})
+    expected = [
+        int(n) for n in tfr.Plan(order or tfr.InOrder(), 1, num_records=100).records_at(0, 0, 100)
+    ]
+    found = tray.read(one, features=STEP_FEATURES, order=order, override_num_blocks=4)
+    assert numbers_in(found.to_pandas()) == expected
+    joined = tray.read(mixture.reader, features=STEP_FEATURES, override_num_blocks=3)
+    assert numbers_in(joined.to_pandas()) == list(range(113))
 
 
 def test_types_and_size_are_known_before_anything_runs(local_ray: Any, shards: list[str]) -> None:

@@ -17,6 +17,8 @@ import tfrfast as tfr
 from example_files import write_examples
 from mixed_files import mixture_of, write_sets
 from record_files import flip_payload_byte
+from step_files import FEATURES as STEP_FEATURES
+from step_files import numbers_in, open_steps
 from table_data import FEATURES, expected_row
 
 pa = pytest.importorskip("pyarrow")
@@ -34,6 +36,14 @@ def test_a_table_holds_what_the_records_hold(shards: list[str]) -> None:
     table = table_of(shards, features=FEATURES, batch_size=64)
     assert table.column_names == list(FEATURES)
     assert table.to_pylist() == [expected_row(number) for number in range(COUNT)]
+
+
+def test_a_table_of_steps(tmp_path: Path) -> None:
+    steps = open_steps(tmp_path / "data")
+    for order in (None, tfr.Shuffle(4)):
+        table = table_of(steps, features=STEP_FEATURES, order=order, record=True)
+        assert numbers_in(table.to_pydict()) == table["record"].to_pylist()
+        assert sorted(table["record"].to_pylist()) == list(range(100))
 
 
 @pytest.mark.parametrize("threads", [1, 5])

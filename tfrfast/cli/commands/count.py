@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command
+from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, add_steps
 from tfrfast.cli.records import Records
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
-    add_command(
+    parser = add_command(
         subparsers,
         "count",
         run,
@@ -20,6 +20,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         json=False,
         skip_corrupt=LEAVES_OUT,
     )
+    add_steps(parser, "count the steps of episodes")
 
 
 def run(options: argparse.Namespace) -> int:

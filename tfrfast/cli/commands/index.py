@@ -6,7 +6,7 @@ import argparse
 import os
 
 from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
+from tfrfast.cli.common import Subparsers, add_command, add_steps, print_json, print_table
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.indexing.building import build_index
 from tfrfast.jobs.indexing.places import BuiltIndex
@@ -29,11 +29,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "--publish", action="store_true", help="put indexes of URLs into the bucket, for everybody"
     )
     parser.add_argument("--force", action="store_true", help="build even where one still fits")
-    parser.add_argument(
-        "--steps",
-        metavar="PREFIX",
-        help="also find the steps of episodes, whose features begin so, for tfr.Steps: steps/",
-    )
+    add_steps(parser, "for tfr.Steps, also find the steps of episodes")
     parser.add_argument("--threads", type=int, help="that build (default: all processors)")
     add_ray(parser)
     text = parser.add_mutually_exclusive_group()

@@ -10,8 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast.base.sizes import format_bytes
-from tfrfast.cli.common import LEAVES_OUT_ANYWAY, Subparsers, add_command, print_json, print_table
+from tfrfast.cli.common import (
+    LEAVES_OUT_ANYWAY,
+    Subparsers,
+    add_command,
+    add_steps,
+    print_json,
+    print_table,
+    say,
+)
 from tfrfast.reader import Reader
+from tfrfast.steps.steps import Steps
 
 _BAR_CELLS = 40
 _MAX_SHARDS_SHOWN = 10
@@ -27,6 +36,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         description="Print counts, sizes, compression and a histogram of record sizes.",
         skip_corrupt=LEAVES_OUT_ANYWAY,
     )
+    add_steps(parser, "also describe the steps of episodes")
     parser.add_argument("--shards", action="store_true", help="list every shard")
 
 
@@ -39,6 +49,10 @@ def run(options: argparse.Namespace) -> int:
         all_lengths = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
         histogram = size_histogram(all_lengths)
         facts = _facts(reader, all_lengths)
+        steps = Steps(reader, along=options.steps) if options.steps else None
+        if steps is not None:
+            facts["steps"] = len(steps)
+            facts["episodes"] = len(steps.episodes.lengths)
         if options.json:
             shards = [
                 {
@@ -54,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
             print_json({**facts, "histogram": buckets, "shards": shards})
         else:
             _print(reader, facts, histogram, options.shards)
+            if steps is not None:
+                say(f"\n{steps.describe()}")
         return 1 if reader.skipped else 0
 
 

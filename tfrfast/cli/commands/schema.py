@@ -7,7 +7,14 @@ import itertools
 
 import numpy as np
 
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, print_json, print_table
+from tfrfast.cli.common import (
+    LEAVES_OUT,
+    Subparsers,
+    add_command,
+    add_steps,
+    print_json,
+    print_table,
+)
 from tfrfast.cli.records import Records
 from tfrfast.example.parsing import infer_features
 from tfrfast.features import FixedLen, VarLen
@@ -24,6 +31,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         progress=False,
         skip_corrupt=LEAVES_OUT,
     )
+    add_steps(parser, "infer the features of the steps of episodes")
     parser.add_argument("--sample", type=int, default=1000, help="records to examine (1000)")
 
 
