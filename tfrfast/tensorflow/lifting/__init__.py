@@ -1,1 +1,1 @@
-"""Takes the parse out of map functions, so that it and then the rest run on whole batches."""
+"""Lifts the parse out of map functions, so that parse and remainder run on whole batches."""

@@ -1,9 +1,8 @@
-"""Ops that may give floats other values in a lifted function than in a map() of tf.data.
+"""Ops whose floats may differ between a lifted function and a map() of tf.data.
 
-A lifted function runs as it was written. There are two reasons for tf.data to give something else.
-tf.data rewrites the functions that it maps: `not (a < b)` becomes `a >= b`, and terms and factors
-change places. And vector instructions compute some functions by formulas of their own, and add in
-another order.
+A lifted function runs unchanged. tf.data gives other values for two reasons. tf.data rewrites
+mapped functions: `not (a < b)` becomes `a >= b`, and terms and factors change places. And vector
+instructions compute some functions by formulas of their own, and add in another order.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _EXTREMES = frozenset(["ArgMax", "ArgMin", "Max", "Min"])
 _SUMS = frozenset(["Add", "AddN", "AddV2"])
 _PRODUCTS = frozenset(["Mul"])
 _QUOTIENTS = frozenset(["Div", "RealDiv"])
-#: What computes by other formulas for vectors, adds in another order, or is replaced.
+#: Ops that tf.data replaces, or that have other formulas or another order of addition for vectors.
 _DIFFERING = frozenset(
     [
         *FUNCTIONS,
@@ -40,7 +39,7 @@ _TRANSPARENT = frozenset(
 
 
 def differing(graph: Any) -> Iterator[str]:
-    """The types of such ops in a function."""
+    """Returns the types of such ops in a function."""
     for op in needed_operations(graph):
         if op.type == "LogicalNot":
             compared = _origin(op.inputs[0])
@@ -55,7 +54,7 @@ def differing(graph: Any) -> Iterator[str]:
 
 
 def _is_rewritten(op: Any) -> bool:
-    """Whether tf.data replaces an op because of what it is given."""
+    """True if tf.data replaces an op because of its inputs."""
     kinds = [_origin(each).type for each in op.inputs]
     if op.type in _SUMS:
         is_expanded = all(each in _PRODUCTS for each in kinds)

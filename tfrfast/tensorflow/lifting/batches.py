@@ -1,4 +1,4 @@
-"""Batches of maps whose parse has been taken out: decoded whole, or made record by record."""
+"""Batches of lifted maps: decoded whole, or made record by record."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def lifted_batches(
 ) -> Any:
     """Batches, of `size` rows, of what the maps make of single records of about that many bytes.
 
-    With `symbolic`, checkpoints hold positions alone. With `in_blocks`, the batches are taken apart
-    afterwards: those that do not count come as batches of one row, up to the one that fails.
+    With `symbolic`, checkpoints hold only positions. With `in_blocks`, later stages unbatch the
+    batches: an invalid batch comes as batches of one row, up to the row that fails.
     """
-    # Reading a batch that has to be full fails if a record is bad: nothing is left of it.
+    # Reading a full batch fails if a record is bad, and leaves no part of the batch.
     calls = batches_at_once(size * lifted.row_bytes(record_bytes))
     if batches.rows is not None and not lifted.is_checked:
         return batches.finished(_sound(batches, lifted, calls))
@@ -47,14 +47,16 @@ def lifted_batches(
 def batches_at_once(batch_bytes: int) -> int:
     """How many batches are made at once: large ones take memory, but two keep everyone busy.
 
-    Each is made in one piece. Pieces of 16 MiB that are put together afterwards take up to twice
-    the time and, unless a function makes many large values one after the other, more memory.
+    Each batch is made in one piece. Joining pieces of 16 MiB takes up to twice the time and, unless
+    a function makes many large values one after the other, more memory.
     """
     return max(2, min(parallel_reads(), _BYTES_AT_ONCE // max(1, batch_bytes)))
 
 
 def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[list[Any], Any]:
-    """The components of a batch of elements, and whether they count."""
+    """Returns the components of a batch of elements, and a boolean that is false for an invalid
+    batch.
+    """
     features, rows = lifted.features, batches.rows
     columns, good, error = batches.decode(features, *batch)
     for column, shape in zip((*columns, error), (*features.shapes(rows), []), strict=True):
@@ -73,11 +75,11 @@ def _sound(batches: Batches, lifted: Lifted, calls: int) -> Any:
 
 
 def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: bool) -> Any:
-    """Where a batch does not count, TensorFlow makes it from records, by the original functions.
+    """Lets TensorFlow make an invalid batch from records, by the original functions.
 
-    So each error is TensorFlow's, and comes after the good batches before it.
+    So each error is TensorFlow's, and follows the good batches before it.
 
-    A batch is handed on as one tensor, since tracing and calls take longer for many.
+    A batch is passed on as one tensor, because tracing and calls take longer for many tensors.
     """
 
     def decode(*batch: Any) -> Any:
@@ -97,7 +99,7 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
         return chosen(holds, lambda: of_optional(packed, spec), lambda: one_by_one(*batch))
 
     def decode_or_not(*batch: Any) -> Any:
-        """A dataset of what is made of a batch or, if that fails, of one that does not count."""
+        """Returns a dataset of the decoded batch or, if decoding fails, of an invalid batch."""
         made = serial_map(tf.data.Dataset.from_tensors(batch), decode, on_one_thread=False)
         nothing = (tf.raw_ops.OptionalNone(), tf.constant(False), *batch)
         return made.ignore_errors().concatenate(tf.data.Dataset.from_tensors(nothing)).take(1)

@@ -1,4 +1,4 @@
-"""tf.cond on whole batches: both branches for all rows, and what each row chooses of them."""
+"""tf.cond on whole batches: both branches run for all rows, and each row chooses a result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 from tfrfast.tensorflow.lifting.rules.table import REASONS
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 
-#: An If may have effects; only those that are asserts are allowed.
+#: An If may have effects; only asserts are allowed.
 CHOICES = frozenset(["If", "StatelessIf"])
 
 _BRANCHES = ("then_branch", "else_branch")
@@ -28,10 +28,11 @@ def chosen(
     differs: Callable[[Any], bool],
     plan: Callable[[Remainder], Vectorised | Refusal],
 ) -> Write:
-    """What writes a choice. Both branches run for all rows, but fail only for those that take them.
+    """Returns a rule that writes a choice. Both branches run for all rows, but fail only for rows
+    that take the branch.
 
-    `used` are the numbers of the outputs that somebody needs, and `differs` says of which inputs
-    rows have different lengths.
+    `used` are the numbers of the needed outputs, and `differs` marks inputs whose rows have
+    different lengths.
     """
     op = node.op
     handles = {tf.resource, tf.variant}

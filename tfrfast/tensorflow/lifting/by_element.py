@@ -1,4 +1,4 @@
-"""What runs row by row on decoded columns: pure ops that have no form for whole batches."""
+"""Runs pure ops without a form for whole batches row by row on decoded columns."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tfrfast.tensorflow.lifting.row_arguments import RowArguments, row_arguments
 from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup
 from tfrfast.tensorflow.lifting.variable import ParsedPart
 
-# Their functions say whether they have effects. An assert that fails is an error as any other is.
+# Effects are visible in the functions of these ops. A failing assert is an error like any other.
 _WITHOUT_EFFECT = frozenset(
     ["Assert", "Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"]
 )
-# What they pass on are lists of tensors, because nothing else makes variants here.
+# These ops pass on lists of tensors, the only variants here.
 _PASSING = frozenset(
     [*_WITHOUT_EFFECT - {"Assert"}, "StatelessCase", "StatelessIf", "StatelessWhile"]
 )
-# These make one tensor of a result that is sparse or ragged, as tf.data hands it on.
+# These ops make one tensor of a sparse or ragged result, in tf.data's form.
 PACKING = frozenset(["RaggedTensorToVariant", "SerializeSparse"])
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
 _DATASETS = ("Dataset", "Iterator", "Optional")
 
-#: The nodes of each function that a graph calls.
+#: Returns the nodes of each function that a graph calls.
 _Library = Mapping[str, Sequence[Any]]
 
 
@@ -37,23 +37,23 @@ class ByElement:
     """A function of a row, called once for each row of a batch."""
 
     function: Any
-    #: What it is given of each row, and the names of the tensors that it makes.
+    #: The arguments of each row, and the names of the result tensors.
     takes: RowArguments
     makes: tuple[str, ...]
-    #: Whether it must run even if nobody needs what it makes.
+    #: True if the function must run even if its results are not needed.
     must_run: bool
-    #: The types of the ops for which it is there.
+    #: The types of the ops that run row by row.
     kinds: tuple[str, ...]
 
     @property
     def has_fixed_shapes(self) -> bool:
-        """Whether all rows are known to have the same shapes."""
+        """True if all rows are known to have the same shapes."""
         return all(each.shape.is_fully_defined() for each in self.function.outputs)
 
     def __call__(self, values: dict[str, Any]) -> list[Any]:
-        """Adds what it makes of all rows to the values. Fails if it fails for one of them.
+        """Adds the results of all rows to the values. Fails if the function fails for a row.
 
-        Returns booleans that are true, which have to be used for it to run.
+        Returns booleans that are true. Use them, so that the function runs.
         """
         outputs = self.function.outputs
         made = tf.raw_ops.MapDefun(
@@ -77,10 +77,11 @@ def by_element(
     kinds: Sequence[str],
     parts: Mapping[str, ParsedPart] | None = None,
 ) -> ByElement | Refusal:
-    """What makes `results` of `known`, the tensors that differ from row to row, and what must run.
+    """Returns a function of a row that makes `results` of `known`, the tensors that differ from row
+    to row, and runs the necessary operations.
 
-    `parts` says what those are that have rows of different lengths.
-    Each row is as TensorFlow makes it, in any order, and several at once.
+    `parts` describes tensors whose rows have different lengths. TensorFlow makes the rows in any
+    order, several at once.
     """
     used, operations = needed_of(graph, known, results, must_run)
     captures = {inner.name: outer for outer, inner in internals.captures_of(graph)}
@@ -107,7 +108,7 @@ def by_element(
 
 
 def _why_not(op: Any, captures: dict[str, Any], library: _Library) -> str | None:
-    """Why an op may not run in any order, ahead of the row that is asked for."""
+    """Returns the reason why an op may not run in any order, or ahead of the requested row."""
     if op.type == "LookupTableFindV2":
         if is_static_lookup(op, captures.get(op.inputs[0].name)):
             return None
@@ -118,7 +119,7 @@ def _why_not(op: Any, captures: dict[str, Any], library: _Library) -> str | None
 
 
 def _handles_lists(kind: str) -> bool:
-    """Whether an op keeps tensors in a list, as tf.map_fn does, or may pass such a list on."""
+    """True if an op keeps tensors in a list, like tf.map_fn, or may pass such a list on."""
     return kind.startswith(("TensorList", "EmptyTensorList")) or kind in _PASSING
 
 
@@ -130,7 +131,7 @@ def _why_not_node(node: Any, library: _Library) -> str | None:
     if any(word in node.op for word in _DATASETS) or (has_handles and not is_of_lists):
         return "handles datasets, variables or tables"
     if {"seed", "seed2"} <= node.attr.keys() and internals.is_stateful(node.op):
-        # Without a seed, it does not matter in which order rows draw their numbers.
+        # Without a seed, rows may draw their numbers in any order.
         if node.attr["seed"].i or node.attr["seed2"].i:
             return "draws random numbers from a seed, in the order of the records"
     elif node.op not in _WITHOUT_EFFECT and internals.is_stateful(node.op):

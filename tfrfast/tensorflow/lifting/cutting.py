@@ -1,4 +1,4 @@
-"""Cuts a function: what it does after some of its tensors becomes a function of its own."""
+"""Cuts a function: the operations after some of its tensors become a function of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfrfast.tensorflow.lifting.remainder import Remainder
 
 @dataclass(frozen=True)
 class GivenAs:
-    """What a function takes in place of what is known."""
+    """The arguments of a function in place of the known tensors."""
 
     specs: list[Any]
     make: Callable[..., Sequence[Any]]
@@ -25,8 +25,8 @@ class GivenAs:
 class _Subgraph:
     """Operations of a graph.
 
-    `begins_with` are the known tensors that they and the results depend on. `fed` are those among
-    them that are inputs of operations.
+    `begins_with` are the known tensors that the operations and results depend on. `fed` are the
+    known tensors among the operations' inputs.
     """
 
     operations: set[str]
@@ -35,9 +35,9 @@ class _Subgraph:
 
 
 def rest_after(graph: Any, known: tuple[Any, ...]) -> Remainder | Refusal:
-    """What is left of a traced graph if the tensors `known` are given.
+    """Returns the remainder of a traced graph if the tensors `known` are given.
 
-    Each operation that must run stays, asserts and prints among them.
+    Each operation that must run stays, including asserts and prints.
     """
     results = tuple(internals.before_return(tensor) for tensor in graph.outputs)
     for tensor, output in zip(results, graph.outputs, strict=True):
@@ -56,7 +56,7 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Remainder | Refusal:
 def needed_of(
     graph: Any, known: Sequence[Any], results: Sequence[Any], must_run: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Which of the known tensors, and which operations, the results need."""
+    """Returns the known tensors and the operations that the results need."""
     captures = {inner.name for _, inner in internals.captures_of(graph)}
     part = _part_from(results, must_run, {*(each.name for each in known), *captures})
     assert part is not None
@@ -71,9 +71,10 @@ def cut(
     must_run: Sequence[Any],
     given_as: GivenAs | None = None,
 ) -> Any | Refusal:
-    """A function of `known` that returns `results`, and runs what must run: a ConcreteFunction.
+    """Returns a ConcreteFunction of `known` that returns `results`, and runs the necessary
+    operations.
 
-    With `given_as`, it takes other arguments, of which it makes what is known.
+    With `given_as`, it takes other arguments, and makes the known tensors from them.
     """
     given = {tensor.name: place for place, tensor in enumerate(known)}
     captures = {inner.name: outer for outer, inner in internals.captures_of(graph)}
@@ -86,7 +87,7 @@ def cut(
     definition = graph.as_graph_def()
     kept = [node for node in definition.node if node.name in part.operations]
     for node in kept:
-        node.attr.pop("_class", None)  # it may name a node that is not kept
+        node.attr.pop("_class", None)  # `_class` may name a node that is not kept
     del definition.node[:]
     definition.node.extend(kept)
 
@@ -99,7 +100,7 @@ def cut(
         fed = {name: tensors[name] for name in part.fed}
         new = tf.graph_util.import_graph_def(definition, fed, made, "rest")
         tensors |= zip(made, new, strict=True)
-        imported = {op.name: op for op in here.get_operations()}  # to look one up takes long
+        imported = {op.name: op for op in here.get_operations()}  # a look-up by name takes long
         for op in graph.get_operations():
             if op.name in part.operations:
                 _copy_shapes(op, imported[f"rest/{op.name}"])
@@ -115,13 +116,15 @@ def cut(
 
 
 def _copy_shapes(traced: Any, imported: Any) -> None:
-    """Some shapes are known only to the Python code that made an operation."""
+    """Copies shapes that only the Python code of an operation knew."""
     for theirs, ours in zip(traced.outputs, imported.outputs, strict=True):
         ours.set_shape(theirs.shape)
 
 
 def _part_from(results: Sequence[Any], must_run: Any, known: set[str]) -> _Subgraph | None:
-    """What leads from known tensors to the results; None if they need other inputs, too."""
+    """Returns the part from known tensors to the results; None if the results need other inputs,
+    too.
+    """
     tensors, operations = list(results), list(must_run)
     part = _Subgraph(set(), set(), set())
     while tensors or operations:

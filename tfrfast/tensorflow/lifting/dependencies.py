@@ -1,4 +1,4 @@
-"""Which ops a result needs, and which of their inputs matter."""
+"""The ops that a result needs, and the inputs that matter."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any
 
 
 def looked_at(op: Any) -> Sequence[Any]:
-    """The inputs of an op that matter where it does not fail."""
+    """Returns the inputs that matter to an op that does not fail."""
     inputs: Sequence[Any] = op.inputs
     return inputs[:1] if op.type == "Assert" else inputs
 
 
 def needed_inputs(op: Any) -> Sequence[Any]:
-    """The inputs that have to be made. Others are constants, only quoted in a message."""
+    """Returns the inputs that must be computed. Other inputs are constants, only quoted in a
+    message.
+    """
     read = {each.name for each in looked_at(op)}
     return [
         each
@@ -23,9 +25,10 @@ def needed_inputs(op: Any) -> Sequence[Any]:
 
 
 def ops_before(last: Sequence[Any], given: set[str]) -> Iterator[Any]:
-    """These ops and those before them, after what is given, in an order in which they can run.
+    """Returns these ops and their predecessors, back to the given tensors, in an order in which
+    they can run.
 
-    Those that an op only waits for are among them, because they may fail.
+    Control inputs are included, because they may fail.
     """
     needed: set[str] = set()
     pending = list(last)

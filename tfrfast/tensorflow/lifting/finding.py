@@ -1,4 +1,4 @@
-"""Finds the parse in a map function: the one op that the record goes to."""
+"""Finds the parse in a map function: the only op that takes the record."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ _NO_PARSE = Refusal("it does not parse Examples")
 
 @dataclass(frozen=True)
 class Parse:
-    """A parse of one record, and which of its outputs the function uses."""
+    """A parse of one record, and the outputs that the function uses."""
 
-    #: What the core decodes: all features that the op parses, since any of them may be an error.
+    #: The features that the core decodes: all features of the op, because any feature may be an
+    #: error.
     features: TensorFeatures
-    #: The outputs of the op that are used, and what each of them is.
+    #: The used outputs of the op, and the meaning of each.
     used: tuple[Any, ...]
     parts: tuple[ParsedPart, ...]
 
 
 class FoundParser(NamedTuple):
-    """The one op that parses what a function is given, and does nothing else with it."""
+    """The op that parses a function's argument, which no other op uses."""
 
     columns: ParsedColumns
-    #: The outputs of the op that are used.
+    #: The used outputs of the op.
     used: tuple[Any, ...]
 
 
 def find_parser(graph: Any) -> FoundParser | Refusal:
-    """The op in a graph whose first input is a record, or a batch of records."""
+    """Returns the parsing op in a graph whose first input is a record, or a batch of records."""
     needed = needed_operations(graph)
     parsers = [each for each in needed if each.type in PARSERS]
     if not parsers:
@@ -77,7 +78,7 @@ def find_parser(graph: Any) -> FoundParser | Refusal:
 
 
 def find_parse(graph: Any) -> Parse | Refusal:
-    """The parse in a graph whose first input is a record."""
+    """Returns the parse in a graph whose first input is a record."""
     found = find_parser(graph)
     if isinstance(found, Refusal):
         return found
@@ -101,7 +102,7 @@ def find_parse(graph: Any) -> Parse | Refusal:
 
 
 def _parts(columns: ParsedColumns) -> dict[str, ParsedPart]:
-    """What each output of a parse is, by its name."""
+    """Returns the meaning of each output of a parse, by name."""
     parts: dict[str, ParsedPart] = {}
     for (kind, *names), key in columns.key_of.items():
         feature = columns.features[key]
@@ -121,7 +122,7 @@ def _parts(columns: ParsedColumns) -> dict[str, ParsedPart]:
 
 
 def needed_operations(graph: Any) -> set[Any]:
-    """The operations that run: what outputs and control outputs depend on."""
+    """Returns the operations that run: all predecessors of outputs and control outputs."""
     pending = [tensor.op for tensor in graph.outputs] + list(graph.control_outputs)
     found: set[Any] = set()
     while pending:
@@ -134,7 +135,7 @@ def needed_operations(graph: Any) -> set[Any]:
 
 
 def _goes_only_to(record: Any, parser: Any, needed: set[Any]) -> bool:
-    """Whether nothing but the parser is given the record, by itself or through identities."""
+    """True if only the parser takes the record, directly or through identities."""
     if any(origin(tensor) is record for tensor in record.graph.outputs):
         return False
     pending = [record]

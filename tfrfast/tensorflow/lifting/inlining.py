@@ -1,4 +1,4 @@
-"""Makes one function of several, and puts the functions that they call in their places."""
+"""Makes one function of several, with called functions inlined."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 
 
 def joined(graphs: Sequence[Any]) -> Any:
-    """One traced graph of functions, each of which is given what the one before it makes.
+    """Returns one traced graph of functions, each applied to its predecessor's results.
 
-    It has the arguments of the first and the results of the last, and what must run still does.
-    Calls, such as those of a @tf.function, are replaced by what they do. Branches and loops stay as
-    they are. Where that is not possible, because a call is compiled for example, returns a graph
-    that stands alone as it is, and None for several.
+    The graph has the arguments of the first function and the results of the last, and runs all
+    necessary operations. Calls, for example of a @tf.function, are inlined. Branches and loops
+    stay. If inlining is not possible, for example because a call is compiled, returns a single
+    graph unchanged, and None for several graphs.
     """
     if len(graphs) == 1 and not any(op.type in _CALLS for op in graphs[0].get_operations()):
         return graphs[0]
@@ -30,9 +30,9 @@ def joined(graphs: Sequence[Any]) -> Any:
 
 
 def inlined(graph: Any, given: Sequence[Any]) -> list[Any] | None:
-    """What a traced function makes of its inputs, in the graph that is being traced now.
+    """Returns the results of a traced function, inlined in the graph that is being traced now.
 
-    None if not all that it does can be copied there.
+    None if an operation cannot be copied there.
     """
     here = tf.compat.v1.get_default_graph()
     tensors = {
@@ -57,7 +57,7 @@ def _body_of(call: Any) -> Any:
 
 
 def _is_compiled(op: Any) -> bool:
-    """Whether XLA compiles the call, which may then round otherwise than its operations."""
+    """True if XLA compiles the call, which may then round differently than its operations."""
     value = op.node_def.attr.get("_XlaMustCompile")
     return value is not None and bool(value.b)
 
@@ -82,7 +82,7 @@ def _traced_again(graphs: Sequence[Any]) -> Any:
 
 
 def _copy(graph: Any, tensors: dict[str, Any], here: Any) -> tuple[list[Any], list[Any]]:
-    """Copies the operations that a graph runs. `tensors` are its inputs, by their names.
+    """Copies the operations that a graph runs. `tensors` are the graph's inputs, by name.
 
     Returns the graph's outputs, and the operations that must run.
     """
@@ -105,7 +105,7 @@ def _copy(graph: Any, tensors: dict[str, Any], here: Any) -> tuple[list[Any], li
                 copy = _copy_op(op, inputs, here)
                 outputs, copies[op.name] = copy.outputs, [copy]
         for tensor, output in zip(op.outputs, outputs, strict=True):
-            output.set_shape(tensor.shape)  # some are known only to Python code
+            output.set_shape(tensor.shape)  # some shapes are known only to Python code
             tensors[tensor.name] = output
     must_run = [copy for each in graph.control_outputs for copy in copies[each.name]]
     return [tensors[tensor.name] for tensor in results], must_run
@@ -123,7 +123,7 @@ def _copy_op(op: Any, inputs: list[Any], here: Any) -> Any:
 
 
 def _needed(ends: list[Any]) -> set[str]:
-    """The names of these operations and of all that run before them."""
+    """Returns the names of these operations and of all their predecessors."""
     needed: set[str] = set()
     while ends:
         op = ends.pop()

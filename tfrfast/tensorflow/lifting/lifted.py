@@ -1,4 +1,4 @@
-"""A chain of maps whose parse has been taken out: what is decoded, and what runs on the columns."""
+"""A lifted chain of maps: the decoded features, and the remainder that runs on the columns."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.lifting.vectorising import vectorised
 from tfrfast.tensorflow.reading import nodes
 
-# Where only the record tells the size of what is made of it, that is taken for so many times as
-# large: integers are packed in records, and images are compressed.
+# If only the record tells the size of a result, the size is estimated as this multiple of the
+# record: integers are packed in records, and images are compressed.
 _GROWTH = 4
 
 
 @dataclass(frozen=True)
 class Lifted:
-    """Maps, the first of which parses records, in a form that takes whole batches."""
+    """Maps, the first of which parses records, in a form for whole batches."""
 
     features: TensorFeatures
-    #: What the first function uses after the parse.
+    #: The parse of the first function.
     parts: tuple[ParsedPart, ...]
-    #: What all functions do after it.
+    #: The remainder of all functions after the parse.
     rest: Vectorised
-    #: The functions as they were traced.
+    #: The traced functions.
     functions: tuple[Any, ...]
-    #: The specs of the elements that each of them makes.
+    #: The element spec of each function.
     specs: tuple[Any, ...]
-    #: The types of the ops that may give other values than in a map() of tf.data.
+    #: The types of the ops whose values may differ from a map() of tf.data.
     differing: tuple[str, ...]
-    #: What fills rows that are shorter than others; None: all rows must have one shape.
+    #: The padding of shorter rows; None: all rows must have one shape.
     padding: Padding | None = None
 
     def run(self, parsed: dict[str, Any], rows: int | None) -> tuple[list[Any], Any]:
-        """The components of a batch of elements, and whether they count (None: they do).
+        """Returns the components of a batch of elements, and a boolean that is false for an invalid
+        batch (None: always valid).
 
-        If they do not, a row may fail, and the batch has to be made row by row. A component is one
-        tensor, also of what is sparse or ragged: as tf.data hands it on.
+        In an invalid batch a row may fail, and the batch must be made row by row. A component is
+        one tensor, in tf.data's form also for sparse and ragged tensors.
         """
         columns, checks = columns_of(self.parts, parsed)
         columns, holds = self.rest(columns, padding=self.padding)
@@ -59,25 +60,27 @@ class Lifted:
 
     @property
     def is_checked(self) -> bool:
-        """Whether rows can fail."""
+        """True if rows can fail."""
         divides = any(part.of_value for part in self.parts)
         return divides or self.rest.checked or self.raises
 
     @property
     def raises(self) -> bool:
-        """Whether run() itself can fail, as what runs row by row can."""
+        """True if run() itself can fail, because ops run row by row."""
         return self.rest.by_element is not None
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether all elements are tensors of shapes that are known."""
+        """True if all elements are tensors of known shapes."""
         specs = tf.nest.flatten(self.specs[-1])
         return all(
             isinstance(each, tf.TensorSpec) and each.shape.is_fully_defined() for each in specs
         )
 
     def row_bytes(self, record_bytes: int) -> int:
-        """About how many bytes are made of a row, if records have so many on average."""
+        """Returns the approximate bytes of a row's results, for records of so many bytes on
+        average.
+        """
         unsized = self.rest.unsized + sum(part.kind == "values" for part in self.parts)
         return self.rest.row_bytes + unsized * _GROWTH * record_bytes
 
@@ -87,7 +90,7 @@ class Lifted:
         return [] if self.rest.by_element is None else list(self.rest.by_element.kinds)
 
     def batches(self, elements: Any, rows: int, drop_remainder: bool) -> Any:
-        """Those that tf.data makes of single elements."""
+        """Returns the batches that tf.data makes of single elements."""
         if self.padding is None:
             return elements.batch(rows, drop_remainder)
         return elements.padded_batch(rows, *self.padding.arguments(self.specs[-1]), drop_remainder)
@@ -99,9 +102,9 @@ class Lifted:
 
 
 def lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None = None) -> Lifted | Refusal:
-    """Takes the parse out of maps, which tf.data has made of single records.
+    """Lifts the parse out of maps of single records.
 
-    Whatever goes wrong here is not the user's error: TensorFlow runs the maps as they are.
+    No failure here is the user's error: TensorFlow then runs the unchanged maps.
     """
     try:
         return _lift(maps, lifts, padding)
@@ -110,7 +113,7 @@ def lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None = None) -> 
 
 
 def not_lifted(error: Exception) -> Refusal:
-    """What is said of a fault of ours."""
+    """Returns the reason for a fault of tfrfast."""
     reason = str(error).partition("\n")[0]
     return Refusal(f"its parse cannot be lifted ({type(error).__name__}: {reason})")
 

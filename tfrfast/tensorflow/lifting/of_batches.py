@@ -1,4 +1,4 @@
-"""Takes the parse out of a map() of batches: it is decoded as it is read, the rest is tf.data's."""
+"""Lifts the parse out of a map() of batches: tfrfast decodes, tf.data runs the rest."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tfrfast.tensorflow.recognition import ParsedColumns, arranged
 class Divided(NamedTuple):
     """A map() of batches of records in two parts."""
 
-    #: What is decoded: the tensors that the rest is given.
+    #: The decoded tensors, the arguments of the rest.
     features: TensorFeatures
-    #: The map() that does the rest.
+    #: The map() of the rest.
     rest: Any
 
 
 def divided(mapped: Any) -> Divided | Refusal:
-    """The parts of a map(), whose elements are the same."""
+    """Returns the parts of a map(), with the same elements."""
     try:
         return _divided(mapped)
-    except Exception as error:  # TensorFlow runs the map as it is
+    except Exception as error:  # TensorFlow runs the unchanged map
         reason = str(error).partition("\n")[0]
         return Refusal(f"its parse cannot be taken out ({type(error).__name__}: {reason})")
 
@@ -57,7 +57,7 @@ def _divided(mapped: Any) -> Divided | Refusal:
 
 
 def _tensors(columns: ParsedColumns, parsed: dict[str, Any]) -> dict[str, Any]:
-    """What the op makes, by the names of its outputs."""
+    """Returns the op's results, by the names of its outputs."""
     tensors: dict[str, Any] = {}
     for (kind, *names), key in columns.key_of.items():
         value = parsed[key]

@@ -1,4 +1,4 @@
-"""Fills the rows of a batch up to one shape, as padded_batch() does with single elements."""
+"""Fills the rows of a batch up to one shape, like padded_batch() of single elements."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tfrfast.tensorflow.lifting.variable import VariableRows
 
 @dataclass(frozen=True)
 class Padding:
-    """What padded_batch() is asked for, component by component."""
+    """The arguments of padded_batch(), by component."""
 
     #: The shape of each row; -1 is the largest size in the batch.
     shapes: tuple[tuple[int, ...], ...]
-    #: What fills the rows, a tensor for each component.
+    #: The padding values, a tensor for each component.
     values: tuple[Any, ...]
 
     def arguments(self, spec: Any) -> tuple[Any, Any]:
-        """Those of padded_batch() of elements with this spec."""
+        """Returns the arguments of padded_batch() for elements with this spec."""
         shapes = [tf.constant(shape, tf.int64) for shape in self.shapes]
         return tf.nest.pack_sequence_as(spec, shapes), tf.nest.pack_sequence_as(spec, self.values)
 
@@ -33,7 +33,7 @@ class Padding:
         return tf.nest.pack_sequence_as(spec, flat)
 
     def fill(self, columns: Sequence[Any], require: Callable[[Any], None]) -> list[Any]:
-        """The columns with all rows filled up. It requires that no row is too long."""
+        """Returns the columns with all rows filled up. Requires that no row is too long."""
         filled = []
         for column, shape, value in zip(columns, self.shapes, self.values, strict=True):
             if isinstance(column, VariableRows):

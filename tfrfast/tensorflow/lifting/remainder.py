@@ -1,4 +1,4 @@
-"""What is left of a function when the parse is taken out of it."""
+"""The remainder of a function without its parse."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Remainder:
-    """What leads from the parsed columns of one row to the function's result.
+    """The operations from the parsed columns of one row to the function's result.
 
-    Whatever runs it also runs the operations of `must_run`.
+    A run includes the operations of `must_run`.
     """
 
-    #: The graph that was traced, a FuncGraph, in which all of these are.
+    #: The traced FuncGraph, which holds all tensors below.
     graph: Any
     #: The columns of one row.
     inputs: tuple[Any, ...]
-    #: Tensors that stand for others outside the graph, and those.
+    #: Placeholders of tensors outside the graph, and these tensors.
     captures: tuple[tuple[Any, Any], ...]
     #: The result, flat.
     outputs: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""What a function of one row is given, when it is called for each row of a batch."""
+"""The arguments of a function of one row, for each row of a batch."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tfrfast.tensorflow.lifting.variable import ParsedPart
 
 @dataclass(frozen=True)
 class RowArguments:
-    """Rows of the same shape are handed over one by one.
+    """Rows of the same shape are passed one by one.
 
-    Where rows have different lengths, each call is given the values of all rows, and where its own
-    begin and end.
+    If rows have different lengths, each call gets the values of all rows, and the begin and end of
+    its own row.
     """
 
     tensors: tuple[Any, ...]
-    #: What those tensors are that have rows of different lengths.
+    #: Descriptions of the tensors whose rows have different lengths.
     parts: Mapping[str, ParsedPart]
 
     def of_each_row(self, values: Mapping[str, Any]) -> list[Any]:
-        """What has a row for each call."""
+        """Returns the arguments with a row for each call."""
         columns = [values[each.name] for each in self.tensors if each.name not in self.parts]
         for name in self._examples.values():
             splits = values[name].splits
@@ -33,11 +33,11 @@ class RowArguments:
         return columns
 
     def of_all_rows(self, values: Mapping[str, Any]) -> list[Any]:
-        """What all calls are given."""
+        """Returns the arguments of all calls."""
         return [values[each.name].values for each in self._flat]
 
     def given_as(self) -> GivenAs | None:
-        """How a function takes these and makes the tensors of its row; None: as they are."""
+        """Returns the conversion of arguments into the tensors of a row; None: no conversion."""
         if not self._examples:
             return None
         of_rows = [each for each in self.tensors if each.name not in self.parts]
@@ -71,7 +71,7 @@ class RowArguments:
 
     @property
     def _examples(self) -> dict[tuple[str, str], str]:
-        """Which lengths such rows have, and the name of one tensor for each."""
+        """Returns the kinds of lengths of such rows, and the name of a tensor for each."""
         names = [each.name for each in self.tensors if each.name in self.parts]
         return {self.parts[name].rows: name for name in names}
 

@@ -1,4 +1,4 @@
-"""Whether the parse may be taken out of map functions: for one dataset, and for the process."""
+"""The switch of lifting: for a dataset, and for the process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORDS = {"": True, "1": True, "0": False}
 
 
 def lifts_parsing(asked: Any) -> bool:
-    """What is asked of a dataset or, if that is None, what the environment says."""
+    """Returns the dataset's setting or, if that is None, the environment's."""
     if asked is None:
         word = os.environ.get(_VARIABLE, "")
         if word not in _WORDS:

@@ -1,4 +1,4 @@
-"""Features of which each row has as many values as it likes: all values, and where rows begin."""
+"""Features with any number of values in each row: all values, and the beginnings of rows."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-#: What a parse of one record gives of a feature. "row": all of it, of the same shape in each row.
-#: Else there are its values; of a sparse tensor also their indices, [[0], [1], ...], and its shape.
+#: A parse's output for a feature of one record. "row": the whole feature, of the same shape in each
+#: row. Otherwise the feature's values; of a sparse tensor also the indices, [[0], [1], ...], and
+#: the shape.
 Kind = Literal["row", "values", "indices", "shape"]
 
 
 @dataclass(frozen=True)
 class ParsedPart:
-    """A tensor that a parse of one record gives."""
+    """A tensor from the parse of one record."""
 
     key: str
     kind: Kind = "row"
-    #: The shape of each of the values that "values" has.
+    #: The shape of a value of "values".
     of_value: tuple[int, ...] = ()
-    #: The op that gave its rows other lengths than those that were parsed, if one did.
+    #: The op, if any, that changed the parsed lengths of rows.
     changed_by: str = ""
 
     @property
     def rows(self) -> tuple[str, str]:
-        """Parts of which this is the same have rows of the same lengths."""
+        """Parts with equal `rows` have rows of the same lengths."""
         return self.key, self.changed_by
 
 
@@ -36,9 +37,9 @@ class ParsedPart:
 class VariableRows:
     """A column whose rows have different lengths."""
 
-    #: The values of all rows: they are the first dimension.
+    #: The values of all rows, along the first dimension.
     values: Any
-    #: Where each row begins, and where the last one ends.
+    #: The begin of each row, and the end of the last row.
     splits: Any
 
     @property
@@ -56,7 +57,7 @@ class VariableRows:
 
     @functools.cached_property
     def _and_one_more(self) -> Any:
-        """The values and another, so that there is something to pick even if there are none."""
+        """Returns the values and one more, so that an empty tensor has a value to pick."""
         return tf.concat([self.values, tf.zeros([1, *self.values.shape[1:]], self.dtype)], 0)
 
     @property
@@ -64,14 +65,16 @@ class VariableRows:
         return self.values.dtype
 
     def at(self, place: int) -> tuple[Any, Any]:
-        """The value at a place in each row, -1 is the last one, and in which rows it is there."""
+        """Returns the value at a place of each row (-1 is the last value), and a mask of the rows
+        that have it.
+        """
         is_there = self.lengths > place if place >= 0 else self.lengths >= -place
         places = (self.splits[:-1] if place >= 0 else self.splits[1:]) + place
         places = tf.where(is_there, places, tf.zeros_like(places))
         return tf.gather(self._and_one_more, places), is_there
 
     def between(self, begin: int, end: int | None) -> VariableRows:
-        """The values from one place in each row to another, as far as they are there."""
+        """Returns the existing values from one place of each row to another."""
         lengths = self.lengths
         starts = _place(begin, lengths)
         ends = lengths if end is None else _place(end, lengths)
@@ -80,7 +83,7 @@ class VariableRows:
         return VariableRows(tf.gather(self.values, shifts + tf.range(splits[-1])), splits)
 
     def with_more(self, counts: Any, value: Any) -> VariableRows:
-        """The rows with so many more values, before and after those that are there."""
+        """Returns the rows with so many more values before and after the existing values."""
         splits = _splits(self.lengths + counts[:, 0] + counts[:, 1])
         shifts = tf.repeat(splits[:-1] + counts[:, 0] - self.splits[:-1], self.lengths)
         places = shifts + tf.range(self.splits[-1])
@@ -92,9 +95,10 @@ class VariableRows:
     def of_length(
         self, count: int, of_value: Sequence[int], filling: Any = None
     ) -> tuple[Any, Any]:
-        """A tensor of all rows, with so many values each, and which rows have as many.
+        """Returns a tensor of all rows, with so many values each, and a mask of the rows of this
+        length.
 
-        -1 stands for as many as the longest row has.
+        -1 stands for the length of the longest row.
         """
         tensor = tf.raw_ops.RaggedTensorToTensor(
             shape=tf.constant([-1, count, *of_value], tf.int64),
@@ -106,12 +110,14 @@ class VariableRows:
         return tensor, tf.equal(self.lengths, count)
 
     def padded(self) -> tuple[Any, Any]:
-        """A tensor that is right if all rows have the same length, and whether they have."""
+        """Returns a tensor of all rows, valid if all rows have the same length, and a boolean for
+        this condition.
+        """
         ragged = tf.RaggedTensor.from_row_splits(self.values, self.splits, validate=False)
         return ragged.to_tensor(), tf.reduce_all(tf.equal(self.lengths, self.lengths[:1]))
 
     def serialized(self) -> Any:
-        """What tf.data makes of the rows as a sparse tensor."""
+        """Returns tf.data's form of the rows as a sparse tensor."""
         ragged = tf.RaggedTensor.from_row_splits(self.values, self.splits, validate=False)
         sparse = ragged.to_sparse()
         return tf.raw_ops.SerializeSparse(
@@ -123,7 +129,7 @@ class VariableRows:
 
 
 def _place(place: int, lengths: Any) -> Any:
-    """Where a bound of a slice is in rows of these lengths."""
+    """Returns the place of a slice's bound in rows of these lengths."""
     bound = tf.constant(place, tf.int64)
     return tf.minimum(bound, lengths) if place >= 0 else tf.maximum(lengths + bound, 0)
 
@@ -133,7 +139,7 @@ def _splits(lengths: Any) -> Any:
 
 
 def columns_of(parts: Sequence[ParsedPart], parsed: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    """The column of each part, and booleans that are true if rows are as TensorFlow parses them."""
+    """Returns the column of each part, and booleans: true if rows equal TensorFlow's parse."""
     columns, checks = [], []
     rows_of: dict[str, VariableRows] = {}
     for part in parts:

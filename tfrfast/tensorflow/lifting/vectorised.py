@@ -1,4 +1,4 @@
-"""The rest of a function in a form that takes whole batches."""
+"""The remainder of a function in a form for whole batches."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from tfrfast.tensorflow.lifting.variable import VariableRows
 
 @dataclass(frozen=True)
 class Vectorised:
-    """The rest of a function, for all rows of a batch.
+    """The remainder of a function, for all rows of a batch.
 
-    Called in a graph, it adds ops to it. They must run as they stand: TensorFlow's optimiser would
-    make floats round differently for a batch than for a row.
+    A call in a graph adds ops to the graph. The ops must run without TensorFlow's optimiser, which
+    would make floats round differently for a batch than for a row.
     """
 
     rest: Remainder
-    #: The ops to add, in order, and how.
+    #: The ops to add, in order, and their rules.
     steps: tuple[tuple[Any, Write], ...]
     #: The names of the tensors that differ from row to row.
     per_row: frozenset[str]
     shapes: Shapes
-    #: Whether the rows of some batches have to run one by one, because one of them may fail.
+    #: True if the rows of some batches must run one by one, because a row may fail.
     checked: bool
-    #: The bytes of all values that are made from a row, with a guess for the length of strings, but
-    #: without those of tensors whose size differs from row to row; and how many of these there are.
+    #: The bytes of all values that a row makes, with a guess for the length of strings, without
+    #: tensors whose size differs from row to row; and the number of these tensors.
     row_bytes: int
     unsized: int
-    #: Whether all rows have the same shapes, but for those of VariableRows.
+    #: True if all rows have the same shapes, apart from VariableRows.
     can_be_padded: bool
-    #: What runs row by row, after the steps.
+    #: The part that runs row by row, after the steps.
     by_element: ByElement | None = None
 
     def __call__(
@@ -49,17 +49,17 @@ class Vectorised:
         taken: Any = None,
         padding: Padding | None = None,
     ) -> tuple[list[Any], Any]:
-        """Returns the outputs for rows whose columns these are, and whether they count.
+        """Returns the outputs for the rows of these columns, and a boolean that is false for
+        invalid outputs.
 
-        Rows are the first dimension of each column and of each output; where they have different
-        lengths, a column is VariableRows. An output that is a variant stands for sparse or ragged
-        tensors, in a form that tf.data takes for a batch of them. An output that is an input
-        is the very object that was given. Whether the outputs count is None if nothing can fail:
-        then they always do. Otherwise it is a boolean. If that is false, one of the rows may fail:
-        drop the outputs and run the function on each row, so that errors come where they belong.
-        The same has to be done if what runs row by row fails. Without columns, `row_count` is
-        needed. With `taken`, a boolean for each row, the others cannot fail, and what is made of
-        them does not matter. Without `padding`, rows of different lengths do not count.
+        Rows are the first dimension of each column and of each output. A column whose rows have
+        different lengths is VariableRows. A variant output stands for sparse or ragged tensors, in
+        tf.data's form for a batch. An output that is an input is the same object. The boolean is
+        None if nothing can fail, and the outputs are always valid. If the boolean is false, a row
+        may fail: drop the outputs and run the function on each row, so that errors come at their
+        place. Do the same if the part that runs row by row fails. Without columns, `row_count` is
+        needed. With `taken`, a boolean for each row, the other rows cannot fail, and their outputs
+        do not matter. Without `padding`, rows of different lengths make the outputs invalid.
         """
         graph, inputs = tf.compat.v1.get_default_graph(), self.rest.inputs
         values = {each.name: column for each, column in zip(inputs, columns, strict=True)}
@@ -83,12 +83,12 @@ class Vectorised:
         return outputs, batch.is_right() if batch.conditions else None
 
     def takes(self, given: Any) -> bool:
-        """Whether an input is looked at."""
+        """True if an input matters."""
         read = (each for op, _ in self.steps for each in looked_at(op))
         return any(each.name == given.name for each in (*read, *self.rest.outputs))
 
     def _is_column(self, output: Any, value: Any) -> bool:
-        """Whether it is a tensor that has a row for each row."""
+        """True for a tensor with an entry for each row."""
         is_one = not isinstance(value, VariableRows) and output.dtype != tf.variant
         return is_one and output.name in self.per_row
 

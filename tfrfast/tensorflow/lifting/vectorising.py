@@ -1,6 +1,6 @@
-"""Runs the rest of a function on a whole batch.
+"""Plans the remainder of a function for whole batches.
 
-Ops that have no form for batches, and what follows them, run row by row.
+Ops without a form for batches, and their successors, run row by row.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ def vectorised(
     splits: bool = False,
     parts: Sequence[ParsedPart] = (),
 ) -> Vectorised | Refusal:
-    """How to run the rest of a function on whole batches, or the op that prevents it.
+    """Returns a plan to run the remainder of a function on whole batches, or the op that prevents
+    it.
 
-    `parts` says what the columns are, where the rows of some have different lengths.
+    `parts` describes the columns if rows of some columns have different lengths.
 
-    With `splits`, ops that have no form for batches run row by row, where their order and time do
-    not matter.
+    With `splits`, ops without a form for batches run row by row, if their order and time do not
+    matter.
 
     Without `checked`, ops that fail on some values are refused.
     """
@@ -65,7 +66,7 @@ class _RefusedError(Exception):
 
 
 class _Planning:
-    """Plans one op after the other, in the order in which they run."""
+    """Plans the ops in the order in which they run."""
 
     def __init__(
         self, rest: Remainder, checked: bool, splits: bool, parts: Sequence[ParsedPart]
@@ -73,14 +74,15 @@ class _Planning:
         self._rest, self._checked = rest, checked
         self._splits = splits
         self._left: dict[str, Any] = {}  # ops that run row by row
-        self._causes: list[str] = []  # their types, where not only what they are given is the cause
+        # Types of the ops that are themselves a cause, not only their inputs.
+        self._causes: list[str] = []
         self._known = list(rest.inputs)
         self._per_row = {each.name for each in rest.inputs}
         self._captured = {inner.name: outer for inner, outer in rest.captures}
         given = [*rest.inputs, *(inner for inner, _ in rest.captures)]
         self._given = {each.op.name for each in given}
         named = zip(rest.inputs, parts, strict=False)
-        #: What differs in length from row to row, and the shapes of sparse rows.
+        #: Tensors whose length differs from row to row, and the shapes of sparse rows.
         self._parts = {each.name: part for each, part in named if part.kind != "row"}
         self._shapes = Shapes()
         self._steps: list[tuple[Any, Write]] = []
@@ -118,13 +120,13 @@ class _Planning:
         if result.dtype == tf.resource or (result.dtype == tf.variant and not is_packed):
             raise _RefusedError(f"it returns a {result.dtype.name}")
         part = self._parts.get(result.name)
-        if part is not None and part.kind == "values":  # they must have the same length
+        if part is not None and part.kind == "values":  # rows must have the same length
             if not self._checked:
                 raise _RefusedError("it returns rows of different lengths")
             self._is_checked = True
 
     def _differs(self, tensor: Any) -> bool:
-        """Whether its rows have different lengths."""
+        """True if rows have different lengths."""
         part = self._parts.get(tensor.name)
         return part is not None and part.kind != "shape"
 
@@ -182,7 +184,7 @@ class _Planning:
             raise _RefusedError(_why(op, str(error))) from None
 
     def _plan_for_rows(self, op: Any, per_row: tuple[bool, ...]) -> None:
-        if op.type == "Identity":  # even if the shape of its input is not known
+        if op.type == "Identity":  # even if the input's shape is unknown
             self._add_rows(op, lambda batch, inputs: inputs, self._parts.get(op.inputs[0].name))
             return
         if op.type not in CHOICES and any(map(self._differs, looked_at(op))):
@@ -219,7 +221,7 @@ class _Planning:
     def _add_rows(self, op: Any, write: Write, part: ParsedPart | None) -> None:
         """Adds an op whose output has rows of different lengths, or is one tensor.
 
-        Rows of which the function says how long they are become one tensor.
+        Rows whose length the function fixes become one tensor.
         """
         output = op.outputs[0]
         if part is not None and part.kind == "values" and output.shape.is_fully_defined():
@@ -252,14 +254,14 @@ class _Planning:
         return write
 
     def _plan_shape(self, op: Any) -> None:
-        """The shape of a row is the same for all of them."""
+        """All rows have the same shape."""
         shape, dtype = self._shapes.known(op.inputs[0]), op.outputs[0].dtype
         values = {"Rank": len(shape), "Shape": shape, "Size": math.prod(shape)}
         self._steps.append((op, lambda batch, inputs: [tf.constant(values[op.type], dtype)]))
 
     def _plan_once(self, op: Any, per_row: tuple[bool, ...]) -> None:
         if op.type not in CONSTANTS | SHAPES_OF_ROWS | {"Identity"}:
-            # It runs even for a batch without rows, so it must not be able to fail.
+            # The op runs even for a batch without rows, so it must not be able to fail.
             _rule(op)(Node(op, per_row, self._shapes, self._captured, may_be_checked=False))
         types = [output.dtype for output in op.outputs]
         self._steps.append((op, lambda batch, inputs: batch.op(op.type, inputs, types, like=op)))

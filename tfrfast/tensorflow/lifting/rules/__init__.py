@@ -1,1 +1,1 @@
-"""How each op of a row runs on a batch of rows. An op without a rule here never does."""
+"""The rules by which ops of a row run on a batch of rows. An op without a rule never does."""

@@ -1,4 +1,4 @@
-"""Ops that only check values. Where a value is not as they want it, it is an error of its row."""
+"""Ops that only check values. A failed check is an error of its row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 
 
 def _assert(node: Node) -> Write:
-    """What the message would quote is not looked at: TensorFlow makes it, if there is an error."""
+    """Ignores the quoted values of the message, because TensorFlow itself makes each error."""
     node.can_fail()
 
     def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:

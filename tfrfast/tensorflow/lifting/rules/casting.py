@@ -1,4 +1,4 @@
-"""Casts. What a float becomes that does not fit into an integer depends on its neighbours."""
+"""Casts. The integer for a float out of range depends on the float's neighbours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 
-#: Integers for which vector instructions give another result than those for single values.
+#: Integers for which vector instructions and scalar instructions give different results.
 _NARROW = frozenset([tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32])
 
 
@@ -22,7 +22,7 @@ def _cast(node: Node) -> Write:
         (value,) = inputs
         above = value > tf.cast(float(after.min) - 1, before)
         below = value < tf.cast(float(after.max) + 1, before)
-        batch.require(tf.logical_and(above, below))  # neither holds for NaN
+        batch.require(tf.logical_and(above, below))  # both are false for NaN
         return batch.copy(node, inputs)
 
     return write

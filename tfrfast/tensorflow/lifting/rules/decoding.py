@@ -1,4 +1,4 @@
-"""Strings that hold arrays, where what follows says how many values there are in each."""
+"""Strings that hold arrays, if later ops fix the number of values in each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 
-#: What TensorFlow decodes from strings of a given length.
+#: Types that TensorFlow decodes from strings of a given length.
 _TYPES = (
     *(tf.float32, tf.float64),
     *(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16),

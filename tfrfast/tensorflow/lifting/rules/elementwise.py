@@ -1,4 +1,4 @@
-"""Ops that compute each value from those at the same place: arithmetic, comparisons, functions."""
+"""Ops that compute each value from values at the same place: arithmetic, comparisons, functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _broadcast(node: Node) -> Write:
 
 
 def _select(node: Node) -> Write:
-    """tf.compat.v1.where, which takes a condition for each row as well as one for each value."""
+    """tf.compat.v1.where, which takes a condition for each row or for each value."""
     rank = len(node.output_shape())
     if node.rank(0) not in (0, rank):
         raise NotVectorisedError("takes a condition for each part of a row")
@@ -79,7 +79,7 @@ _BITS = [
     *("Invert", "LeftShift", "PopulationCount", "RightShift"),
 ]
 _COPIES = ["Identity", "OnesLike", "StopGradient", "ZerosLike"]
-#: Vector instructions compute them by formulas of their own.
+#: Vector instructions compute these functions by formulas of their own.
 FUNCTIONS = [
     *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Elu", "Erf", "Erfc"),
     *("Exp", "Expm1", "Lgamma", "Log", "Log1p", "Reciprocal", "Rsqrt", "Selu", "Sigmoid"),

@@ -1,4 +1,4 @@
-"""Values that are known before anything runs, because only constants lead to them."""
+"""Values that are known before a run, because they depend only on constants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-#: Ops by which sizes and bounds are computed, and which TensorFlow does not compute in advance.
+#: Ops of sizes and bounds that TensorFlow does not compute in advance.
 _COMPUTED = frozenset(
     [
         *("AddV2", "Cast", "ConcatV2", "ExpandDims", "Identity", "Maximum", "Minimum", "Mul"),
@@ -16,17 +16,17 @@ _COMPUTED = frozenset(
     ]
 )
 _MOST = 1000
-#: Inputs and attributes by what Python calls them, where that differs.
+#: Inputs and attributes whose Python names differ.
 _RENAMED = {"ExpandDims": {"axis": "dim"}, "Squeeze": {"axis": "squeeze_dims"}}
 
 
 def known_value(tensor: Any) -> Any:
-    """The value as a NumPy array; None if it is not known. Only small ones are computed."""
+    """Returns the value as a NumPy array; None if it is unknown. Only small values are computed."""
     return _value_of(tensor, {})
 
 
 def _value_of(tensor: Any, found: dict[str, Any]) -> Any:
-    """`found` are the values looked for so far, by the names of their tensors."""
+    """`found` holds the values looked up so far, by the names of their tensors."""
     if tensor.name not in found:
         value = tf.get_static_value(tensor)
         found[tensor.name] = _computed(tensor.op, found) if value is None else np.asarray(value)

@@ -18,9 +18,10 @@ def _find(node: Node) -> Write:
 
 
 def is_static_lookup(op: Any, table: Any) -> bool:
-    """Whether a lookup's table, the tensor outside the graph, is known and can never change.
+    """True if a lookup's table, the tensor outside the graph, is known and can never change.
 
-    No keys are inserted. A table that can change accepts that, and one that cannot refuses.
+    Inserts no keys. A table that can change accepts this insertion, and a constant table refuses
+    it.
     """
     if not tf.is_tensor(table) or not hasattr(table, "numpy"):
         return False

@@ -1,4 +1,4 @@
-"""An op of a row's graph, as rules see it; and the batch that they write ops for."""
+"""An op of a row's graph, for rules; and the batch graph that rules write."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Node:
     """An op of the graph of a row."""
 
     op: Any
-    #: Which of its inputs differ from row to row. The others are the same for all rows.
+    #: True for inputs that differ from row to row. Other inputs are the same for all rows.
     per_row: tuple[bool, ...]
     shapes: Shapes
-    #: The tensors outside the graph that its inputs stand for, by the inputs' names.
+    #: Tensors outside the graph for inputs that are placeholders, by the inputs' names.
     captured: dict[str, Any]
-    #: Whether there may be a condition for the batch to be right.
+    #: True if the batch may have a condition.
     may_be_checked: bool
-    #: Whether there is such a condition.
+    #: True if the batch has a condition.
     is_checked: bool = False
 
     def can_fail(self) -> None:
-        """Says that the op fails on some values.
+        """Declares that the op fails on some values.
 
-        What is written for it must not fail: it requires that there are no such values, and still
-        computes something for them.
+        The written ops must not fail: they require that no such value occurs, and still compute
+        some result for such values.
         """
         if not self.may_be_checked:
             raise NotVectorisedError("fails on some values")
@@ -49,34 +49,34 @@ class Node:
         return len(self.shape(number))
 
     def shape(self, number: int) -> list[int]:
-        """The shape that the input has in a row."""
+        """The input's shape in a row."""
         return self.shapes.known(self.op.inputs[number])
 
     def output_shape(self, number: int = 0) -> list[int]:
         return self.shapes.known(self.op.outputs[number])
 
     def constant(self, number: int, what: str) -> Any:
-        """The value of an input that is the same for all rows and known before anything runs."""
+        """Returns the value of an input that is the same for all rows and known before a run."""
         value = None if self.per_row[number] else known_value(self.op.inputs[number])
         if value is None:
             raise NotVectorisedError(f"takes {what} that is not a constant")
         return value
 
     def is_only_per_row(self, *numbers: int) -> None:
-        """Refuses the op if other inputs than these differ from row to row."""
+        """Refuses the op if other inputs differ from row to row."""
         if any(each and number not in numbers for number, each in enumerate(self.per_row)):
             raise NotVectorisedError("takes an option that differs from row to row")
 
 
 @dataclass
 class BatchGraph:
-    """The graph that is being written."""
+    """The graph under construction."""
 
     graph: Any
     count_rows: Callable[[], Any]
-    #: Booleans. If one of them is false, the batch is not right.
+    #: Booleans. If one is false, the batch is invalid.
     conditions: list[Any] = field(default_factory=list)
-    #: Which rows count, a boolean for each of them. None: all.
+    #: A boolean for each row that counts. None: all rows count.
     taken: Any = None
 
     @functools.cached_property
@@ -84,9 +84,9 @@ class BatchGraph:
         return self.count_rows()
 
     def require(self, condition: Any, *, per_row: bool = True) -> None:
-        """The batch is right only if all of these booleans are true, in all rows that count.
+        """Makes the batch valid only if all these booleans are true, in all rows that count.
 
-        Without `per_row`, they are the same for all rows.
+        Without `per_row`, the booleans are the same for all rows.
         """
         if self.taken is not None and per_row and condition.shape.rank:
             condition = tf.reduce_all(condition, axis=list(range(1, condition.shape.rank)))
@@ -108,7 +108,7 @@ class BatchGraph:
         like: Any = None,
         **attributes: Any,
     ) -> list[Any]:
-        """Adds an op, with the attributes of the op `like` where no others are given."""
+        """Adds an op. Attributes that are not given come from the op `like`."""
         attrs = {} if like is None else dict(like.node_def.attr)
         attrs = {name: value for name, value in attrs.items() if not name.startswith("_")}
         attrs.update({name: _attr_value(value) for name, value in attributes.items()})
@@ -121,7 +121,7 @@ class BatchGraph:
         return self.op(node.op.type, inputs, types, like=node.op, **attributes)
 
     def reshape(self, tensor: Any, row_shape: Sequence[int]) -> Any:
-        """The same values of each row in another shape."""
+        """Returns the same values of each row in another shape."""
         if 0 in row_shape:
             shape = tf.concat([[self.row_count], np.asarray(row_shape, np.int32)], 0)
         else:
@@ -129,20 +129,20 @@ class BatchGraph:
         return tf.reshape(tensor, shape)
 
     def widen(self, tensor: Any, row_shape: Sequence[int], rank: int) -> Any:
-        """Gives each row more dimensions at its front, so that rows stay aligned in broadcasts."""
+        """Adds leading dimensions to each row, so that rows stay aligned in broadcasts."""
         if len(row_shape) == rank:
             return tensor
         return self.reshape(tensor, [1] * (rank - len(row_shape)) + list(row_shape))
 
     def repeated(self, tensor: Any, row_shape: Sequence[int]) -> Any:
-        """What is the same for all rows, once for each row, broadcast to `row_shape`."""
+        """Repeats a value of all rows once for each row, broadcast to `row_shape`."""
         shape = tf.concat([[self.row_count], np.asarray(row_shape, np.int32)], 0)
         return tf.broadcast_to(tensor, shape)
 
 
 #: Writes a node's op for a batch: given the inputs, returns the outputs.
 Write = Callable[[BatchGraph, list[Any]], list[Any]]
-#: How an op of one row runs on all rows of a batch, or NotVectorisedError.
+#: The rule of an op for all rows of a batch. Raises NotVectorisedError.
 Rule = Callable[[Node], Write]
 
 

@@ -1,4 +1,4 @@
-"""Ops that take all values of a row, where each row has as many as it likes, or make them."""
+"""Ops that take or make all values of a row, with any number of values in each row."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 from tfrfast.tensorflow.lifting.variable import ParsedPart, VariableRows
 
 Parts = Mapping[str, ParsedPart]
-#: Returns what writes the op and what its output is: None if all its rows have the same shape.
+#: Returns the writer of the op and the kind of its output: None if all rows have the same shape.
 OfRows = Callable[[Node, Parts], tuple[Write, ParsedPart | None]]
 
 
 def values_of(node: Node, parts: Parts) -> ParsedPart:
-    """What the first input is, if that is all that differs from row to row."""
+    """Returns the kind of the first input, if no other input differs from row to row."""
     node.is_only_per_row(0)
     part = parts.get(node.op.inputs[0].name)
     if part is None or part.kind != "values":
@@ -27,7 +27,7 @@ def values_of(node: Node, parts: Parts) -> ParsedPart:
 
 
 def fixed(write: Write, output: Any) -> Write:
-    """Makes one tensor of rows that are known to have the same shape, if they do."""
+    """Makes one tensor of rows that should have the same shape, and requires it."""
     count, *of_value = output.shape.as_list()
 
     def write_fixed(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
@@ -76,7 +76,7 @@ def _reshape(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
 
 
 def _same(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
-    """tf.ensure_shape. Where it asks for a certain length, the caller sees to that."""
+    """tf.ensure_shape. The caller handles a fixed length."""
     part = values_of(node, parts)
     if node.op.outputs[0].shape[1:] != part.of_value:
         raise NotVectorisedError("has a shape that is known only when it runs")
@@ -84,7 +84,7 @@ def _same(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
 
 
 def _slice(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
-    """One of the values of each row, or some of them that follow each other."""
+    """A value of each row, or consecutive values."""
     part = values_of(node, parts)
     begin, end, step = (node.constant(number, "bounds") for number in (1, 2, 3))
     has_others = any(node.attr(name) for name in ("ellipsis_mask", "new_axis_mask"))
@@ -121,12 +121,12 @@ def _one_hot(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     return write, ParsedPart(part.key, "values", (*part.of_value, depth), part.changed_by)
 
 
-#: A row that gets more runs on its own, as the sum over a batch may be too large.
+#: A row with more padding runs on its own, because the sum over a batch may be too large.
 _MOST_PADDED = 1 << 24
 
 
 def _pad(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
-    """Values before and after those of each row. How many there are may differ from row to row."""
+    """Values before and after the values of each row. Their number may differ from row to row."""
     part = parts.get(node.op.inputs[0].name)
     if part is None or part.kind != "values" or part.of_value or any(node.per_row[2:]):
         raise NotVectorisedError("takes rows of different lengths")
@@ -182,7 +182,7 @@ def _join(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         rows, separator = inputs[0], node.attr("separator")
         texts = rows.values
-        if separator:  # UnsortedSegmentJoin leaves it out after empty strings
+        if separator:  # UnsortedSegmentJoin leaves out the separator after empty strings
             begins = tf.gather(rows.splits, rows.row_numbers)
             is_first = tf.equal(tf.range(rows.splits[-1]), begins)
             texts = tf.where(is_first, texts, tf.strings.join([separator, texts]))
@@ -196,7 +196,7 @@ def _join(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     return write, None
 
 
-#: What ops do with rows of different lengths, other than with each value on its own.
+#: Ops on rows of different lengths that do not treat each value on its own.
 OF_ROWS: dict[str, OfRows] = {
     "EnsureShape": _same,
     "Max": _reduce,

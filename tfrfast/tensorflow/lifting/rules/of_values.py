@@ -1,4 +1,4 @@
-"""Ops on features of which each row has as many values as it likes."""
+"""Ops on features with any number of values in each row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shap
 from tfrfast.tensorflow.lifting.rules.strings import STRINGS
 from tfrfast.tensorflow.lifting.variable import ParsedPart, VariableRows
 
-#: Ops that treat each value on its own. To them, a value is what a row is to others.
+#: Ops that treat each value on its own, as other ops treat a row.
 OF_EACH_VALUE: dict[str, Rule] = {
     **ELEMENTWISE,
     **CASTING,
@@ -28,7 +28,7 @@ OF_EACH_VALUE: dict[str, Rule] = {
 
 
 class ShapesOfValues(Shapes):
-    """The shapes that single values have."""
+    """The shapes of single values."""
 
     def __init__(self, parts: Mapping[str, ParsedPart]) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class ShapesOfValues(Shapes):
 
 
 def part_made(op: Any, per_row: tuple[bool, ...], parts: Mapping[str, ParsedPart]) -> ParsedPart:
-    """What an op that treats each value on its own makes of such features."""
+    """Returns the result's part for an op that treats each value of such features on its own."""
     given = {
         parts.get(each.name)
         for each, is_per_row in zip(op.inputs, per_row, strict=True)
@@ -59,7 +59,7 @@ def part_made(op: Any, per_row: tuple[bool, ...], parts: Mapping[str, ParsedPart
 
 
 def of_each_value(node: Node, write: Write, part: ParsedPart) -> Write:
-    """What a rule writes for the values, for rows of them."""
+    """Returns a rule for rows of values, from the rule for values."""
 
     def write_rows(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         rows = next(each for each in inputs if isinstance(each, VariableRows))
@@ -77,7 +77,7 @@ def of_each_value(node: Node, write: Write, part: ParsedPart) -> Write:
 
 
 def sparse_rows(op: Any, parts: Mapping[str, ParsedPart]) -> Write:
-    """A sparse tensor of each row, made of its parts as they were parsed or of other values."""
+    """Makes a sparse tensor of each row, from its parsed parts or from other values."""
     indices, values, shape = (parts.get(each.name) for each in op.inputs)
     kinds = [None if part is None else part.kind for part in (indices, values, shape)]
     keys = {None if part is None else part.rows for part in (indices, values, shape)}
@@ -87,7 +87,7 @@ def sparse_rows(op: Any, parts: Mapping[str, ParsedPart]) -> Write:
 
 
 def ragged_rows(op: Any, parts: Mapping[str, ParsedPart]) -> Write:
-    """A ragged tensor without divisions of each row: its values, as ragged_batch() takes them."""
+    """Makes a ragged tensor without divisions of each row: its values, in ragged_batch()'s form."""
     part = parts.get(op.inputs[-1].name)
     if len(op.inputs) > 1 or part is None or part.kind != "values":
         raise NotVectorisedError("makes ragged tensors of different ranks")
@@ -103,7 +103,7 @@ def ragged_rows(op: Any, parts: Mapping[str, ParsedPart]) -> Write:
 
 
 def shape_of_rows(op: Any, part: ParsedPart) -> Write:
-    """How many values each row has."""
+    """Returns the number of values of each row."""
     dtype = op.outputs[0].dtype
     if part.kind != "values" or op.type == "Rank":
         raise NotVectorisedError("takes rows of different lengths")

@@ -1,4 +1,4 @@
-"""The shapes that values have in a row, including some that tracing did not find out."""
+"""The shapes of values in a row, including shapes that tracing has not found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class NotVectorisedError(Exception):
-    """Why an op cannot run on a batch, in words that follow the op's name."""
+    """The reason why an op cannot run on a batch, in words that follow the op's name."""
 
 
 class Shapes:
@@ -28,7 +28,7 @@ class Shapes:
         return found
 
     def find_out(self, op: Any) -> None:
-        """Completes the shapes of an op's outputs, if what goes in or what follows fixes them."""
+        """Completes the shapes of an op's outputs, if inputs or later ops fix them."""
         output = op.outputs[0] if len(op.outputs) == 1 else None
         if output is None or output.shape.is_fully_defined():
             return
@@ -44,7 +44,7 @@ class Shapes:
             self._found[output.name] = found
 
     def _decoded(self, decoded: Any, texts: Any) -> list[int] | None:
-        """The shape of decoded strings, if what is made of them has a fixed shape."""
+        """Returns the shape of decoded strings, if a later op fixes a shape."""
         if not texts.is_fully_defined():
             return None
         count, strings = _count_after(decoded), int(np.prod(texts.as_list(), dtype=np.int64))
@@ -65,7 +65,7 @@ SAME_SHAPE = frozenset(["AddV2", "Cast", "Identity", "Maximum", "Minimum", "Mul"
 
 
 def _ensured(tensor: Any) -> list[int] | None:
-    """The shape that the next op asks a tensor to have."""
+    """Returns the shape that the next op requires of a tensor."""
     for op in tensor.consumers():
         if op.type == "EnsureShape" and op.outputs[0].shape.is_fully_defined():
             shape: list[int] = op.outputs[0].shape.as_list()
@@ -74,7 +74,7 @@ def _ensured(tensor: Any) -> list[int] | None:
 
 
 def _count_after(tensor: Any) -> int | None:
-    """How many values a tensor must have for the next op that fixes their shape to work."""
+    """Returns the number of values that the next shape-fixing op requires of a tensor."""
     for op in tensor.consumers():
         shape = op.outputs[0].shape if op.outputs else None
         if shape is None:

@@ -13,7 +13,9 @@ from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 
 
 def moved(axis: Any) -> Any:
-    """The axis in a batch for an axis of a row. One that counts from the end stays as it is."""
+    """Returns the axis of a batch for an axis of a row. An axis that counts from the end stays the
+    same.
+    """
     axis = np.asarray(axis)
     return np.where(axis >= 0, axis + 1, axis).astype(axis.dtype)
 
@@ -34,7 +36,7 @@ def _same(node: Node) -> Write:
 
 
 def _with_constant(position: int, what: str, change: Callable[[Any, Node], Any]) -> Rule:
-    """An op with a constant input that says what to do with each dimension."""
+    """An op with a constant input that has an entry for each dimension."""
 
     def plan(node: Node) -> Write:
         if any(each for number, each in enumerate(node.per_row) if number != 0):
@@ -51,7 +53,7 @@ def _with_constant(position: int, what: str, change: Callable[[Any, Node], Any])
 
 
 def _before(first: Any) -> Callable[[Any, Node], Any]:
-    """Puts the entry for the dimension of rows before those for a row's own dimensions."""
+    """Puts the entry for the dimension of rows before the entries of a row's own dimensions."""
 
     def change(values: Any, node: Node) -> Any:
         return np.concatenate([np.asarray([first], values.dtype), values])

@@ -18,7 +18,7 @@ def _each(node: Node) -> Write:
 
 
 def _join(node: Node) -> Write:
-    """Joins strings at the same places. A single string is joined to each of the others."""
+    """Joins strings at the same places. A single string is joined to each other string."""
     shape = node.output_shape()
     shapes = [node.shape(number) for number in range(len(node.op.inputs))]
 
@@ -61,8 +61,7 @@ def _substring(node: Node) -> Write:
     return write
 
 
-#: Texts that any TensorFlow takes for numbers. What else is a number is left to TensorFlow, longer
-#: texts among it.
+#: Texts that any TensorFlow takes for numbers. TensorFlow decides about other and longer texts.
 _FLOAT = r"[ \t]*([-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?|nan|-?inf)[ \t]*"
 _NUMBERS = {
     tf.float32: _FLOAT,

@@ -27,7 +27,7 @@ RULES: dict[str, Rule] = {
     **ASSERTING,
 }
 
-#: Ops that need no rule, but may only make what all rows share.
+#: Ops that need no rule, but may only make values that all rows share.
 CONSTANTS = frozenset(["Const", "Fill", "LinSpace", "Range"])
 
 #: Ops that depend only on the shape of a row, which is the same for all rows.
@@ -37,7 +37,7 @@ _IMAGE = "works on one image at a time"
 _CHOICE = "chooses what to run, row by row"
 _RANDOM = "draws other random numbers for a batch than for its rows"
 
-#: Why common ops have no rule.
+#: The reasons why common ops have no rule.
 REASONS = {
     "Case": _CHOICE,
     "DecodeAndCropJpeg": _IMAGE,
