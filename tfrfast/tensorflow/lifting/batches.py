@@ -31,7 +31,8 @@ def lifted_batches(
     symbolic: bool,
     in_blocks: bool = False,
 ) -> Any:
-    """Batches, of `size` rows, of what the maps make of single records of about that many bytes.
+    """Returns batches of `size` rows of the maps' results, for records of about `record_bytes`
+    bytes.
 
     With `symbolic`, checkpoints hold only positions. With `in_blocks`, later stages unbatch the
     batches: an invalid batch comes as batches of one row, up to the row that fails.
@@ -45,7 +46,8 @@ def lifted_batches(
 
 
 def batches_at_once(batch_bytes: int) -> int:
-    """How many batches are made at once: large ones take memory, but two keep everyone busy.
+    """Returns the number of batches in work at once: large batches take memory, but two keep all
+    threads busy.
 
     Each batch is made in one piece. Joining pieces of 16 MiB takes up to twice the time and, unless
     a function makes many large values one after the other, more memory.

@@ -1,1 +1,1 @@
-"""Reads finished datasets of tf.data: where their records come from, and what is done with them."""
+"""Reads finished datasets of tf.data: the source of their records, and the calls on them."""

@@ -1,4 +1,4 @@
-"""Calls of finished datasets as text, for people to read."""
+"""Calls of finished datasets as text for people."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHOWN = {
 
 
 def call_of(dataset: Any) -> str:
-    """The call that made a dataset, about as someone has written it."""
+    """Returns the call that made a dataset, approximately as written."""
     kind = nodes.kind(dataset) or type(dataset).__name__
     if nodes.is_enumeration(dataset):
         return "enumerate()"

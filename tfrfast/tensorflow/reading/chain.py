@@ -1,4 +1,4 @@
-"""A finished dataset as a chain: what it reads, and what has been called on that."""
+"""A finished dataset as a chain: a dataset of records, and the calls on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrfast.tensorflow.reading.sources import Records, records_of
 
 @dataclass(frozen=True)
 class Chain:
-    """A dataset of records, and the calls on it, one after the other."""
+    """A dataset of records, and the calls on it, in order."""
 
     source: Any
     records: Records
@@ -20,7 +20,7 @@ class Chain:
 
 
 def chain_of(dataset: Any) -> Chain | Refusal:
-    """The chain that ends with a dataset, or why there is none. Nothing is opened."""
+    """Returns the chain that ends with a dataset, or the reason why none exists. Opens nothing."""
     deterministic = dataset.options().deterministic is not False
     why_not = Refusal("it reads no TFRecord files")
     calls: list[Any] = []

@@ -1,7 +1,7 @@
-"""What each call of tf.data adds to what is read at once: the one account of the grammar.
+"""The grammar: the effect of each call of tf.data on the pipeline that is read at once.
 
-A call is a dataset as TensorFlow made it. `tfr.TFRecordDataset` asks for one call after the other,
-`tfr.accelerate` for all calls of a finished dataset.
+A call is a dataset object of TensorFlow. `tfr.TFRecordDataset` applies the grammar to each call as
+it is made, `tfr.accelerate` to all calls of a finished dataset.
 """
 
 from __future__ import annotations
@@ -34,21 +34,22 @@ class Taken(NamedTuple):
     """The pipeline with one more call in it."""
 
     pipeline: Pipeline
-    #: Whether the call is part of what is read at once. Else tf.data makes it after that.
+    #: True if the call is part of the pipeline that is read at once. Otherwise tf.data makes the
+    #: call after the pipeline.
     fused: bool = True
     why: str = ""
-    #: What tf.data makes in place of the call, after all that is planned.
+    #: The replacement that tf.data makes for the call, after the planned pipeline.
     rest: Any = None
 
 
 def taken(pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    """May build indexes, for a shuffle and for files that take turns."""
+    """May build indexes, for a shuffle and for interleaved files."""
     rule = _RULES.get(nodes.kind(call))
     return Refusal("it is TensorFlow's") if rule is None else rule(pipeline, call)
 
 
 def history_of(pipeline: Pipeline, steps: tuple[Step, ...]) -> History:
-    """What became of the calls that the pipeline consists of."""
+    """Returns the treatment of the pipeline's calls."""
     lifted = pipeline.lifted
     if lifted is not None:
         steps = tuple(lifted_step(each, lifted.by_element, lifted.differing) for each in steps)
@@ -98,7 +99,7 @@ def _batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 def _map_and_batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
     mapped = pipeline.with_map(nodes.map_of(call))
     made = mapped if isinstance(mapped, Refusal) else mapped.batched(*rows_of(call))
-    return _taken(made, why=OF_EACH)  # until it is known what is lifted
+    return _taken(made, why=OF_EACH)  # until the lifted parse is known
 
 
 def _padded_batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
@@ -117,7 +118,7 @@ def _rebatch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 def rows_of(call: Any) -> tuple[int | None, Any]:
-    """How many rows a batch has, and whether the last one must be full; None if not known."""
+    """Returns the rows of a batch, and True if the last batch must be full; None if unknown."""
     rows, drop_remainder = _NAMES_OF_ROWS.get(nodes.kind(call), ("batch_size", "drop_remainder"))
     drop = tf.get_static_value(nodes.attribute(call, drop_remainder))
     return static_integer(nodes.attribute(call, rows)), drop
@@ -152,7 +153,8 @@ def _with_options(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 def _map(pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    if pipeline.batch is None:  # one element in, one out, so what reorders elements can go first
+    # One element in, one out, so a call that reorders elements can go first.
+    if pipeline.batch is None:
         return _taken(pipeline.with_map(call), fused=False, why=OF_EACH)
     features = features_of_map(call)
     made = None if features is None else pipeline.parsed(features)
@@ -171,7 +173,7 @@ def _map(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 def _filter(pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    # It leaves out the same elements in any order.
+    # The call leaves out the same elements in any order.
     return _taken(pipeline.with_filter(call), fused=False, why=OF_EACH)
 
 

@@ -1,4 +1,4 @@
-"""Maps inside a function that opens a file, as maps of the records of all files."""
+"""Maps inside a function that opens a file, as maps of all files' records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _NOT_COPIED = Refusal("the map() in its function cannot be made one of all recor
 
 
 def calls_of(maps: Sequence[InnerMap], element_spec: Any, calls: Any) -> tuple[Any, ...] | Refusal:
-    """The same maps as calls on records. `element_spec` is that of what the last one makes.
+    """Returns the same maps as calls on records. `element_spec` is the spec of the last map's
+    elements.
 
     `calls` is the `num_parallel_calls` of each.
     """
@@ -33,7 +34,7 @@ def calls_of(maps: Sequence[InnerMap], element_spec: Any, calls: Any) -> tuple[A
 
 
 def _call_of(dataset: Any, inner: InnerMap, element_spec: Any, calls: Any) -> Any:
-    """A map() of a dataset; None if it cannot be one. Without a spec, it makes flat tuples."""
+    """Makes a map() of a dataset; None if impossible. Without a spec, it makes flat tuples."""
     results = inner.graph.outputs
     leaves = results if element_spec is None else tf.nest.flatten(element_spec)
     tensors_alone = element_spec is None or all(isinstance(e, tf.TensorSpec) for e in leaves)
@@ -57,7 +58,7 @@ def _call_of(dataset: Any, inner: InnerMap, element_spec: Any, calls: Any) -> An
 
 
 def _name_of(graph: Any) -> str:
-    """The name of the Python function, which is part of the traced one's."""
+    """Returns the name of the Python function, which is part of the traced function's name."""
     found = re.search("Dataset_map_(.+?)(_[0-9]+)?$", graph.name)
     name = found[1] if found else "..."
     return "<lambda>" if name == "lambda" else name

@@ -1,4 +1,4 @@
-"""The file names that a dataset of strings gives."""
+"""The file names in a dataset of strings."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _SAME_ELEMENTS = {"_PrefetchDataset", "_OptionsDataset"}
 
 
 class Names(NamedTuple):
-    """File names in order. Where a name has other values beside it, each is a tuple of all."""
+    """File names in order. If names come with other values, each entry is a tuple of all."""
 
     files: tuple[Any, ...]
-    #: Whether each epoch may give the names in another order.
+    #: True if each epoch may have the names in another order.
     shuffled: bool = False
-    #: How often the names are repeated; None: without end.
+    #: The number of repetitions of the names; None: without end.
     epochs: int | None = 1
 
     @property
     def repeated(self) -> list[bytes] | None:
-        """The names of all epochs; None if there is no end, or there are too many."""
+        """Returns the names of all epochs; None if they are endless or too many."""
         if self.epochs is None or len(self.files) * self.epochs > _MAX_NAMES:
             return None
         return [*self.files] * self.epochs
@@ -57,7 +57,7 @@ def _unknown(kind: str) -> Refusal:
 def _given(dataset: object) -> Names | Refusal:
     tensors = nodes.attribute(dataset, "tensors") or []
     found = [tf.get_static_value(each) for each in tensors]
-    known = [np.asarray(each, object) for each in found]  # one string comes as bytes
+    known = [np.asarray(each, object) for each in found]  # a single string comes as bytes
     if not known or any(each is None for each in found) or known[0].size > _MAX_NAMES:
         return Refusal("the file names are not known before the program iterates")
     is_one = nodes.kind(dataset) == "_TensorDataset"
@@ -92,7 +92,7 @@ def _shuffled(names: Names, dataset: object) -> Names | Refusal:
         return names
     has_others = any(isinstance(each, tuple) for each in names.files[:1])
     if is_kept(dataset) and names.epochs == 1 and not names.shuffled and not has_others:
-        return Names(tuple(nodes.strings_of(dataset)))  # the one order that TensorFlow gives
+        return Names(tuple(nodes.strings_of(dataset)))  # TensorFlow's only order
     return names._replace(shuffled=True)
 
 
@@ -117,7 +117,7 @@ def _narrowed(names: Names, dataset: object) -> Names | Refusal:
 
 
 def _is_all(dataset: object) -> bool:
-    """Whether a shard is all there is, as where one process trains."""
+    """True if a shard holds everything, for example in a single process."""
     count = static_integer(nodes.attribute(dataset, "num_shards"))
     return nodes.kind(dataset) == "_ShardDataset" and count == 1
 

@@ -1,6 +1,6 @@
-"""The datasets that TensorFlow makes: what each call became, and how to make it again.
+"""The datasets that TensorFlow makes for calls, and how to make them again.
 
-Where TensorFlow does not show how it was made, the dataset stays as it is.
+If TensorFlow does not show how a dataset was made, the dataset stays unchanged.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _COMMON = {"name", "output_types", "output_shapes", "metadata"}
 
 
 def kind(dataset: Any) -> str:
-    """The name of TensorFlow's class; empty for a dataset that is not TensorFlow's own."""
+    """Returns the name of TensorFlow's class; empty for a dataset that is not TensorFlow's own."""
     dataset = without_adapter(dataset)
     own = type(dataset)
     return own.__name__ if own.__module__.startswith(internals.DATASET_MODULES) else ""
 
 
 def without_adapter(dataset: Any) -> Any:
-    """The dataset inside a `tf.compat.v1` adapter, or the dataset itself."""
+    """Returns the dataset inside a `tf.compat.v1` adapter, or the dataset itself."""
     while type(dataset).__name__ == "DatasetV1Adapter":
         dataset = internals.attribute(dataset, "dataset")
     return dataset
@@ -38,7 +38,7 @@ def inputs(dataset: Any) -> list[Any]:
 
 
 def is_enumeration(dataset: Any) -> bool:
-    """Whether it is enumerate(): a zip() of numbers, in a form of TensorFlow's, and a dataset."""
+    """True for an enumerate(): a zip() of numbers, in a form of TensorFlow's, and a dataset."""
     given = inputs(dataset) if kind(dataset) == "_ZipDataset" else []
     if len(given) != 2 or kind(given[0]) not in ("_RangeDataset", "_VariantDataset"):
         return False
@@ -46,23 +46,24 @@ def is_enumeration(dataset: Any) -> bool:
 
 
 def strings_of(dataset: Any) -> list[bytes]:
-    """What a dataset of strings gives."""
+    """Returns the strings of a dataset."""
     return [bytes(each) for each in without_adapter(dataset).as_numpy_iterator()]
 
 
 def attribute(dataset: Any, name: str) -> Any:
-    """The value of a private attribute; None if the dataset has no such attribute."""
+    """Returns the value of a private attribute; None if the dataset has no such attribute."""
     return internals.attribute(without_adapter(dataset), name)
 
 
 def flattened(dataset: Any, name: str) -> list[Any]:
-    """The tensors in a private attribute that has the structure of the elements."""
+    """Returns the tensors in a private attribute with the structure of the elements."""
     return tf.nest.flatten(attribute(dataset, name))
 
 
 def function_of(dataset: Any) -> Any:
-    """The ConcreteFunction that a dataset calls; None if TensorFlow does not show it."""
-    dataset = attribute(dataset, "mapped_dataset") or dataset  # inside what makes tensors ragged
+    """Returns the ConcreteFunction that a dataset calls; None if TensorFlow hides it."""
+    # Inside the dataset that makes tensors ragged.
+    dataset = attribute(dataset, "mapped_dataset") or dataset
     function = getattr(attribute(dataset, _function_attribute(dataset)), "function", None)
     graph = getattr(function, "graph", None)
     shown = ("inputs", "outputs", "control_outputs", "captures")
@@ -70,7 +71,7 @@ def function_of(dataset: Any) -> Any:
 
 
 def function_name(dataset: Any) -> str:
-    """The name of the Python function that a dataset calls, for people to read."""
+    """Returns the name of the Python function that a dataset calls, for people."""
     wrapper = attribute(dataset, _function_attribute(dataset))
     name = getattr(internals.attribute(wrapper, "func"), "__name__", "")
     return name or "..."
@@ -83,10 +84,10 @@ def _function_attribute(dataset: Any) -> str:
 
 @dataclass(frozen=True)
 class _Making:
-    """How TensorFlow makes a dataset from its inputs and its attributes."""
+    """The way in which TensorFlow makes a dataset from its inputs and attributes."""
 
     op: Any
-    #: The argument of the op that takes the traced function, and the attribute that keeps it.
+    #: The op's argument for the traced function, and the attribute that keeps the function.
     function_argument: str = ""
     function_attribute: str = "map_func"
     #: Arguments that are not attributes of the same name.
@@ -128,7 +129,7 @@ def _padded_batch(dataset: Any) -> dict[str, Any]:
 
 
 def _scan(dataset: Any) -> dict[str, Any]:
-    """Those of a loop in a tf.function: only the op of a graph shows how it was made."""
+    """Returns the making of a dataset in a tf.function's loop, which only the op shows."""
     made = internals.variant_of(dataset)
     state = tf.nest.flatten(internals.attribute(dataset, "initial_state"))
     if not tf.is_symbolic_tensor(made) or not all(map(tf.is_tensor, state)):
@@ -150,7 +151,7 @@ def _map_and_batch(dataset: Any) -> dict[str, Any]:
 
 
 def _ragged(input_dataset: Any, mapped_dataset: Any) -> Any:
-    """The map() with which ragged_batch() begins."""
+    """Returns the map() with which ragged_batch() begins."""
     arguments = _MAKINGS["_MapDataset"].arguments(mapped_dataset)
     return tf.raw_ops.MapDataset(
         input_dataset=input_dataset,
@@ -160,7 +161,7 @@ def _ragged(input_dataset: Any, mapped_dataset: Any) -> Any:
 
 
 def _same(input_dataset: Any) -> Any:
-    """A dataset that differs only in its spec, which its Python object holds."""
+    """Returns a dataset that differs only in its spec, which the Python object holds."""
     return input_dataset
 
 
@@ -205,7 +206,7 @@ _MAKINGS = {
 
 
 def can_be_moved(dataset: Any) -> bool:
-    """Whether the same call can be made on other inputs."""
+    """True if the same call can be made on other inputs."""
     making = _MAKINGS.get(kind(dataset))
     if making is None:
         return False
@@ -217,10 +218,9 @@ def can_be_moved(dataset: Any) -> bool:
 
 
 def moved(dataset: Any, new_inputs: list[Any]) -> Any:
-    """The same call on other inputs, whose elements are like those of the first ones.
+    """Makes the same call on other inputs, whose elements have the same specs.
 
-    An enumerate() takes one: it keeps its numbers.
-    No Python function of the user's is called.
+    An enumerate() takes one input, and keeps its numbers. Calls no Python function of the user's.
     """
     made = without_adapter(dataset)
     making = _MAKINGS[kind(made)]
@@ -256,7 +256,7 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
 
 
 def map_of(dataset: Any) -> Any:
-    """The map() in a map_and_batch(), on the same input."""
+    """Returns the map() in a map_and_batch(), on the same input."""
     made = without_adapter(dataset)
     before = attribute(made, "input_dataset")
     mapped = internals.like(
@@ -274,14 +274,16 @@ def map_of(dataset: Any) -> Any:
 
 
 def calling(dataset: Any, function: Any) -> Any:
-    """The same call of another ConcreteFunction, which makes the same. It has to be moved."""
+    """Returns the same call of another, equivalent ConcreteFunction. The result must be moved."""
     made = without_adapter(dataset)
     called = internals.like(attribute(made, "map_func"), function=function)
     return internals.like(made, map_func=called)
 
 
 def calls_on(dataset: Any, made: Any) -> list[Any]:
-    """The calls that made a dataset of another; none if they are not all on one, or unknown."""
+    """Returns the calls that made a dataset of another; none if a call is unknown, or takes several
+    inputs.
+    """
     calls: list[Any] = []
     while made is not dataset:
         before = inputs(made)
@@ -293,7 +295,7 @@ def calls_on(dataset: Any, made: Any) -> list[Any]:
 
 
 def in_steps(dataset: Any) -> list[Any]:
-    """The calls that a dataset stands for, one after the other: two for shuffle_and_repeat()."""
+    """Returns the calls that a dataset stands for, in order: two for shuffle_and_repeat()."""
     made = without_adapter(dataset)
     if kind(made) != "_ShuffleAndRepeatDataset":
         return [made]
@@ -318,9 +320,9 @@ def in_steps(dataset: Any) -> list[Any]:
 
 
 def op_attribute(dataset: Any, op: str, name: str) -> str:
-    """A text among the attributes of the dataset's own op, which no Python object keeps.
+    """Returns a text attribute of the dataset's own op, which no Python object keeps.
 
-    The graph is read, and never run. Empty if it cannot be read.
+    Reads the graph, and never runs it. Empty if the graph cannot be read.
     """
     try:
         text = tf.raw_ops.DatasetToGraphV2(

@@ -11,7 +11,7 @@ from tfrfast.base.codecs import CODECS
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
 
-# Ops of a name, or of a dataset in a function, whose result is the input.
+# Ops on a name, or on a dataset in a function, whose result equals the input.
 _SAME_NAME = {"Identity", "Reshape", "Pack", "ExpandDims", "Squeeze"}
 _SAME_RECORDS = {"Identity", "PrefetchDataset", "OptionsDataset", "EnsureShape"}
 # Ops that call a function for each file name.
@@ -26,25 +26,25 @@ _NOT_ONE_FILE = Refusal("its function does more than open one TFRecord file")
 
 
 class InnerMap(NamedTuple):
-    """A map() of each record of the file, inside the function that opens it."""
+    """A map() of a file's records, inside the function that opens the file."""
 
-    #: The graph of its function, which is given an element's tensors and then these.
+    #: The graph of the map's function, whose arguments are an element's tensors and then these.
     graph: Any
     captured: tuple[Any, ...]
 
 
 class Opening(NamedTuple):
-    """How a function reads the file that it is given."""
+    """How a function of a file name reads the file."""
 
     compression: str
     skip_damage: bool = False
     zero_copy: bool = False
-    #: Which arguments of the function are the file's name, and the numbers of records that it skips
-    #: first and takes then. None: it skips none, or takes all.
+    #: The function's arguments for the file's name, and for the numbers of records to skip and to
+    #: take. None: skips none, or takes all.
     name: int = 0
     skip: int | None = None
     take: int | None = None
-    #: What is called on its records, one after the other.
+    #: The calls on the file's records, in order.
     maps: tuple[InnerMap, ...] = ()
 
 
@@ -53,18 +53,19 @@ class _Noted(NamedTuple):
     opening: Opening
 
 
-# What datasets of tfrfast read, by the function in which they are made and their variant's name.
+# The files of tfrfast's datasets, by the function in which a dataset is made and its variant's
+# name.
 _noted: weakref.WeakKeyDictionary[Any, dict[str, _Noted]] = weakref.WeakKeyDictionary()
 
 
 def note_opening(dataset: Any, names: Any, opening: Opening) -> None:
-    """Notes what a dataset reads that is being made in a function."""
+    """Notes the files of a dataset that is being made in a function."""
     variant = internals.variant_of(dataset)
     _noted.setdefault(variant.graph, {})[variant.name] = _Noted(names, opening)
 
 
 def opening_of(function: Any) -> Opening | Refusal:
-    """How a function of a file name reads that file in order: whole, or some records on end."""
+    """Returns how a function of a file name reads the file: whole, or consecutive records."""
     graph = function.graph
     if len(graph.outputs) != 1:
         return _NOT_ONE_FILE
@@ -91,7 +92,9 @@ def opening_of(function: Any) -> Opening | Refusal:
 
 
 def _before_maps(graph: Any, variant: Any, outside: dict[str, Any], maps: list[InnerMap]) -> Any:
-    """The dataset before those that give the same records and before maps, which are put first."""
+    """Returns the dataset before maps and before datasets with the same records. Maps are put
+    first.
+    """
     noted = _noted.get(graph, {})
     variant = _before_same(graph, variant)
     while variant.name not in noted and variant.op.type in _MAPS:
@@ -109,7 +112,7 @@ def _before_maps(graph: Any, variant: Any, outside: dict[str, Any], maps: list[I
 
 
 def _captured(tensor: Any, outside: dict[str, Any]) -> Any:
-    """The tensor outside all functions, or the constant; None if it is neither."""
+    """Returns the tensor outside all functions, or the constant; None for any other tensor."""
     tensor = outside.get(tensor.name, tensor)
     if not tf.is_symbolic_tensor(tensor):
         return tensor
@@ -118,7 +121,7 @@ def _captured(tensor: Any, outside: dict[str, Any]) -> Any:
 
 
 def _draws_from_a_seed(graph: Any) -> bool:
-    """Whether the numbers begin again with each file."""
+    """True if the random numbers begin again with each file."""
     definition = graph.as_graph_def()
     inner = (node for each in definition.library.function for node in each.node_def)
     return any(
@@ -129,7 +132,7 @@ def _draws_from_a_seed(graph: Any) -> bool:
 
 
 def _before_same(graph: Any, variant: Any) -> Any:
-    """The dataset before those that give the same records."""
+    """Returns the dataset before datasets with the same records."""
     noted = _noted.get(graph, {})
     while variant.name not in noted and variant.op.type in _SAME_RECORDS:
         variant = variant.op.inputs[0]
@@ -137,7 +140,7 @@ def _before_same(graph: Any, variant: Any) -> Any:
 
 
 def _opening(graph: Any, variant: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
-    """`outside` has the value of each input of the graph that stands for a known tensor."""
+    """`outside` holds the value of each graph input that stands for a known tensor."""
     noted = _noted.get(graph, {})
     if any(_has_effects(each) for each in graph.control_outputs) and not noted:
         return Refusal("its function does more than open files, whenever it is called")
@@ -160,14 +163,14 @@ def _opening(graph: Any, variant: Any, name: Any, outside: dict[str, Any]) -> Op
     inner = internals.body_of(operation)
     if inner is None or len(inner.outputs) != 1 or not inner.inputs:
         return _NOT_ONE_FILE
-    # What the inner function captures is handed to it after the file name.
+    # The captured inputs of the inner function follow the file name.
     captured = zip(inner.inputs[1:], others, strict=False)
     known = {inside.name: outside.get(given.name, given) for inside, given in captured}
     return _opening(inner, inner.outputs[0], inner.inputs[0], known)
 
 
 def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
-    """What one op that reads a file is told."""
+    """Returns the arguments of an op that reads a file."""
     names, compression, buffer_size, *_ = operation.inputs
     if _origin(names) is not name:
         return _NOT_ONE_FILE
@@ -186,7 +189,7 @@ def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening | Refus
 
 
 def _has_effects(operation: Any) -> bool:
-    """Whether an op that must run does anything but make a dataset."""
+    """True if an op that must run has other effects than making a dataset."""
     return "Dataset" not in operation.type and operation.type not in ("Identity", "NoOp")
 
 
@@ -196,7 +199,7 @@ def _value(tensor: Any, outside: dict[str, Any]) -> Any:
 
 
 def _origin(tensor: Any) -> Any:
-    """The tensor before ops that leave the one value that it holds as it is."""
+    """Returns the tensor before ops that keep its single value unchanged."""
     while tensor.op.type in _SAME_NAME and (tensor.op.type != "Pack" or len(tensor.op.inputs) == 1):
         tensor = tensor.op.inputs[0]
     return tensor

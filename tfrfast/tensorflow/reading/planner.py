@@ -1,4 +1,4 @@
-"""Plans a finished dataset: which calls are read at once, and which stay TensorFlow's."""
+"""Plans a finished dataset: the calls that are read at once, and the calls that TensorFlow runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tfrfast.tensorflow.schemes import is_ours
 from tfrfast.tensorflow.sequence import EVERYTHING, Progression
 from tfrfast.tensorflow.source import Source
 
-#: Files of more bytes than this are not indexed unasked.
+#: Larger data sets are not indexed without request.
 INDEXED_BYTES = 16 << 30
-#: A batch of fewer rows costs more to plan than a plan saves.
+#: For smaller batches, planning costs more than a plan saves.
 MIN_ROWS = 8
 _INDEX = "tfrfast index"
 
@@ -38,7 +38,7 @@ _BATCHES = {
     "_ParallelBatchDataset",
 }
 _MAPS = {"_DenseToRaggedDataset", "_MapDataset", "_ParallelMapDataset"}
-# Calls that give the same before and after what reorders or repeats elements.
+# Calls that commute with calls that reorder or repeat elements.
 _ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *_MAPS}
 # Calls that handle single elements, which costs more than a plan saves.
 _LOSING = {"_GroupByWindowDataset", "_WindowDataset"}
@@ -53,7 +53,7 @@ _BEFORE_A_SHUFFLE = {
 }
 
 
-# After these, each epoch cuts the same batches of what a cache() keeps.
+# After these calls, each epoch cuts the same batches of a cache()'s elements.
 _BETWEEN_CACHE_AND_BATCH = {
     "_OptionsDataset",
     "_PrefetchDataset",
@@ -64,13 +64,13 @@ _BETWEEN_CACHE_AND_BATCH = {
     *_MAPS,
 }
 _KEPT = Refusal("cache() keeps what map() made", "cache() before map(), or after batch()")
-# Of these, all records are shuffled.
+# After these calls, a shuffle still covers all records.
 _ALL_BEFORE_A_SHUFFLE = {"CacheDataset", "_AssertCardinalityDataset", "_RepeatDataset"}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is read at once, and the calls that follow it in tf.data."""
+    """The pipeline that is read at once, and the calls that follow in tf.data."""
 
     pipeline: Pipeline
     rest: tuple[Any, ...]
@@ -78,7 +78,7 @@ class Plan:
 
 
 def plan(chain: Chain) -> Plan | Refusal:
-    """Opens files where an index is needed. Raises what opening raises."""
+    """Opens files if an index is needed. Raises the errors of opening."""
     return _Planner(chain).plan()
 
 
@@ -88,10 +88,10 @@ class _Planner:
         self._records = chain.records
         self._steps: list[Step] = []
         self._left = list(chain.calls)
-        self._ended: Refusal | None = None  # why the next call is the first that is not planned
-        #: A cache() of what maps made, which keeps batches instead.
+        self._ended: Refusal | None = None  # the reason why the next call is not planned
+        #: A cache() of mapped elements, which keeps batches instead.
         self._cache: Any = None
-        #: Whether records come in TensorFlow's order if nothing shuffles them.
+        #: True if records come in TensorFlow's order without a shuffle.
         self._in_order = chain.records.has_order
 
     def plan(self) -> Plan | Refusal:
@@ -124,7 +124,7 @@ class _Planner:
         return self._planned(pipeline, refusal)
 
     def _of_blocks(self, pipeline: Pipeline) -> Pipeline | Refusal:
-        """Single elements, for a cache() of them that is cut anew, or an enumerate()."""
+        """Plans single elements, for a cache() that each epoch cuts anew, or for an enumerate()."""
         is_asked = self._cache is not None or any(map(nodes.is_enumeration, self._left[:1]))
         is_single = pipeline.batch is None and pipeline.shuffle is None
         if not is_asked or not is_single or not pipeline.elementwise or not self._in_order:
@@ -134,7 +134,7 @@ class _Planner:
         return counted if isinstance(counted, Refusal) else counted.of_blocks()
 
     def _of_parts(self, pipeline: Pipeline) -> Pipeline | Refusal:
-        """The records of files that are read in part, if they are on end. May build indexes."""
+        """Returns the records of partly read files, if they are consecutive. May build indexes."""
         parts = self._records.parts
         assert parts is not None
         if len(parts) == 1:
@@ -163,7 +163,8 @@ class _Planner:
             self._left.insert(0, self._cache)
         pads = any(nodes.kind(call) == "_PaddedBatchDataset" for call in self._left)
         pads = pads and not pipeline.in_blocks
-        if not _gains(pipeline) or (pads and pipeline.batch is None):  # a shuffle alone would lose
+        # A shuffle alone would be slower.
+        if not _gains(pipeline) or (pads and pipeline.batch is None):
             return refusal if refusal.why else Refusal("nothing is gained without a batch()")
         if pipeline.batch is None and pipeline.shuffle is None and pipeline.source.takes_turns:
             return refusal
@@ -178,7 +179,9 @@ class _Planner:
         return Plan(pipeline, tuple(self._left), history)
 
     def _why_no_order(self) -> Refusal | None:
-        """Why records cannot come as TensorFlow gives them, where that is not left to chance."""
+        """Returns the reason why records cannot come in TensorFlow's order, if that order is not
+        random.
+        """
         records = self._records
         if self._comes_shuffle():
             return None
@@ -191,7 +194,7 @@ class _Planner:
         return None
 
     def _comes_shuffle(self, passed: set[str] = _BEFORE_A_SHUFFLE) -> bool:
-        """Whether records are shuffled next, after calls of these kinds and of `_ANYWHERE`."""
+        """True if a shuffle of records follows, after calls of these kinds and of `_ANYWHERE`."""
         for call in self._left:
             kind = nodes.kind(call)
             if kind == "_ShuffleDataset":
@@ -228,7 +231,7 @@ class _Planner:
         return counted if isinstance(counted, Refusal) else self._taken(counted, call)
 
     def cache(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        """Whole batches are kept in place of elements, if each epoch cuts the same ones."""
+        """Keeps whole batches in place of elements, if each epoch cuts the same batches."""
         name = tf.get_static_value(nodes.attribute(call, "filename"))
         in_memory = name is not None and not os.fsdecode(getattr(name, "item", lambda: name)())
         sequence = pipeline.sequence
@@ -248,9 +251,10 @@ class _Planner:
         return counted if isinstance(counted, Refusal) else self._taken(counted, call)
 
     def _counted(self, pipeline: Pipeline) -> Pipeline | Refusal:
-        """With the records counted, or to be counted unasked.
+        """Returns the pipeline with counted records, or with records that may be counted without
+        request.
 
-        What is large, or on a network, is counted only by indexes that every process sees.
+        Records of large or remote files are counted only by indexes that every process sees.
         """
         if pipeline.source.plan is not None:
             return pipeline
@@ -278,7 +282,7 @@ class _Planner:
         return made.pipeline
 
 
-#: Calls that are planned under conditions, where nobody has asked for tfrfast by name.
+#: Calls that are planned only under conditions, because the user has not asked for tfrfast by name.
 _CONDITIONS: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] = {
     "CacheDataset": _Planner.cache,
     "_AssertCardinalityDataset": _Planner.count,
@@ -291,7 +295,7 @@ _CONDITIONS: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] 
 
 
 def _why_not_read(records: Records) -> Refusal | None:
-    """Why files are TensorFlow's to read. Nothing is opened."""
+    """Returns the reason why TensorFlow reads the files. Opens nothing."""
     names = records.names.files
     if not names:
         return Refusal("there are no files")
@@ -303,7 +307,7 @@ def _why_not_read(records: Records) -> Refusal | None:
 def _is_reached(name: bytes) -> bool:
     try:
         return is_ours(name)
-    except ModuleNotFoundError:  # TensorFlow says what it thinks of the name
+    except ModuleNotFoundError:  # TensorFlow reports the error of the name
         return False
 
 
@@ -328,12 +332,14 @@ def _source(records: Records) -> Source:
 
 
 def _bytes_of(records: Records) -> int:
-    """Raises tf.errors.OpError if a file is missing, as TensorFlow says it when its turn comes."""
+    """Returns the bytes of files. Raises tf.errors.OpError if a file is missing; TensorFlow then
+    reports the file in its turn.
+    """
     return sum(tf.io.gfile.stat(os.fsdecode(name)).length for name in records.names.files)
 
 
 def _on_end(parts: Sequence[FilePart], file_records: Sequence[int]) -> Progression | None:
-    """The records that are read, of all; None if they are not on end."""
+    """Returns the range of read records among all; None if they are not consecutive."""
     first = count = file_first = 0
     for (skip, take), records in zip(parts, file_records, strict=True):
         skipped = records if skip < 0 else min(skip, records)
@@ -348,7 +354,7 @@ def _on_end(parts: Sequence[FilePart], file_records: Sequence[int]) -> Progressi
 
 
 def _makes_the_same(pipeline: Pipeline) -> bool:
-    """Whether maps make the same of a record in each epoch, and are given whole batches."""
+    """True if maps make the same element of a record in each epoch, and run on whole batches."""
     lifted = pipeline.lifted
     if lifted is None or lifted.by_element:
         return False
@@ -359,7 +365,7 @@ def _makes_the_same(pipeline: Pipeline) -> bool:
 
 
 def _captures_state(function: Any) -> bool:
-    """Whether it uses variables or tables, which may change."""
+    """True if the function uses variables or tables, which may change."""
     return any(each.dtype in (tf.resource, tf.variant) for each in function.captured_inputs)
 
 
@@ -372,7 +378,7 @@ def _gains(pipeline: Pipeline) -> bool:
 
 
 def why_no_gain(chain: Chain) -> Refusal | None:
-    """Why the calls gain nothing, whatever the files hold. Nothing is opened."""
+    """Returns the reason why the calls gain nothing for any files. Opens nothing."""
     kinds = [nodes.kind(call) for call in chain.calls]
     for kind, call in zip(kinds, chain.calls, strict=True):
         if kind in _LOSING:

@@ -1,4 +1,4 @@
-"""What the user's shuffles decide: a seed each, and whose reading they are part of."""
+"""The user's shuffles: the seed of each, and the reader that shuffles."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _planned: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
 def note_order(shuffle: Any, order: Shuffle) -> None:
-    """Notes the order that was asked for where TensorFlow's own arguments cannot say it."""
+    """Notes the requested order, which TensorFlow's own arguments cannot hold."""
     vars(shuffle)[_NOTED] = order
 
 
 def order_of(shuffle: Any) -> Shuffle | None:
-    """The order of a shuffle; None if its seed is known only in the graph.
+    """Returns the order of a shuffle; None if its seed is known only in the graph.
 
-    All datasets that are derived from one shuffle have one seed.
+    All datasets that are derived from the same shuffle have the same seed.
     """
     noted: Shuffle | None = vars(shuffle).get(_NOTED)
     if noted is not None:
@@ -47,15 +47,15 @@ def order_of(shuffle: Any) -> Shuffle | None:
 
 
 def is_kept(shuffle: Any) -> bool:
-    """Whether each iteration has the same order, so that parts of it are disjoint."""
+    """True if each iteration has the same order, so that parts of it are disjoint."""
     return nodes.attribute(shuffle, "reshuffle_each_iteration") is False
 
 
 def decide(shuffles: list[Any], planned: bool) -> bool:
-    """Whether datasets after these shuffles are planned, as the first of them was.
+    """True if datasets after these shuffles are planned, like the first such dataset.
 
-    Parts of one order must not come from two: raises ValueError where a part has to stay
-    TensorFlow's after another one was planned.
+    Parts of an order must not come from two readers. Raises ValueError if TensorFlow must read a
+    part after another part was planned.
     """
     for shuffle in filter(is_kept, shuffles):
         if _planned.setdefault(shuffle, planned) == planned:

@@ -1,4 +1,4 @@
-"""Datasets of records: which files they read, and in which order."""
+"""Datasets of records: their files, and the order of reading."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ _READERS = {"TFRecordDatasetV1", "TFRecordDatasetV2"}
 
 
 class FilePart(NamedTuple):
-    """Records of a file, on end. Negative numbers stand for all, as in tf.data."""
+    """Consecutive records of a file. Negative numbers stand for all, as in tf.data."""
 
     skip: int
     take: int
 
 
 class Records(NamedTuple):
-    """Files, read in turns."""
+    """Interleaved files."""
 
     names: Names
     opening: Opening
-    #: So many files take turns in TensorFlow's order; None: TensorFlow promises no order.
+    #: The number of files that are interleaved in TensorFlow's order; None: TensorFlow promises no
+    #: order.
     turns: int | None
-    #: So many records of a file before it is the next one's turn.
+    #: The number of records of a file in each turn.
     block: int = 1
-    #: What is read of each file; None: all of it.
+    #: The part of each file that is read; None: the whole file.
     parts: tuple[FilePart, ...] | None = None
-    #: Maps that are called on each record where its file is opened.
+    #: Maps that are called on each record inside the function that opens the file.
     calls: tuple[Any, ...] = ()
 
     @property
     def has_order(self) -> bool:
-        """Whether TensorFlow gives the records in one order only."""
+        """True if TensorFlow has only one order of the records."""
         return self.turns is not None and not self.names.shuffled
 
 
 def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
-    """What a dataset reads; None if it is none that opens files.
+    """Returns the records that a dataset reads; None if the dataset opens no files.
 
-    `deterministic` says what the options of the pipeline ask for.
+    `deterministic` is the setting of the pipeline's options.
     """
     kind = nodes.kind(dataset)
     if kind in _READERS:
@@ -132,7 +133,7 @@ def _one_by_one(_: Any, __: bool) -> _Mixing:
 
 
 def _interleaved(dataset: Any, _: bool) -> _Mixing | Refusal:
-    """interleave() on the thread that asks."""
+    """interleave() on the consumer's thread."""
     return _turns(dataset, processors.usable())
 
 
@@ -167,7 +168,7 @@ def _turns(dataset: Any, usual: int) -> _Mixing | Refusal:
 
 
 def _in_any_order(_: Any, __: bool) -> _Mixing:
-    """parallel_interleave(), whose order differs from run to run, with sloppy=False, too."""
+    """parallel_interleave(), whose order differs from run to run, even with sloppy=False."""
     return _Mixing(None)
 
 
