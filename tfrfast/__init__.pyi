@@ -42,6 +42,7 @@ from tfrfast.order import Shuffle as Shuffle
 from tfrfast.order import Weighted as Weighted
 from tfrfast.reader import Reader as Reader
 from tfrfast.steps.building import build_steps as build_steps
+from tfrfast.steps.later import Later as Later
 from tfrfast.steps.steps import Steps as Steps
 from tfrfast.steps.window import Window as Window
 from tfrfast.storage.disk_cache import DiskCache as DiskCache

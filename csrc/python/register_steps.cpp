@@ -34,6 +34,8 @@ namespace {
 using AxisFeatures = std::map<std::string, std::uint32_t>;
 // Feature, before, after, stride, pad.
 using Window = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t, std::string>;
+// Its name, the feature that it has, seed, least and most steps.
+using Later = std::tuple<std::string, std::string, std::uint64_t, std::uint32_t, std::uint32_t>;
 
 py::bytes encode_axis(const std::vector<std::string>& prefixes, const AxisFeatures& features) {
   StepAxis made;
@@ -128,6 +130,7 @@ StepWindow::Pad pad_named(const std::string& name) {
 
 std::unique_ptr<OpenReader> open_steps(const OpenReader& open, const std::string& path,
                                        std::uint64_t stamp, const std::vector<Window>& windows,
+                                       const std::vector<Later>& laters,
                                        const std::map<std::string, std::string>& names,
                                        const std::map<std::string, std::string>& absent) {
   const std::shared_ptr<const Reader> reader = open.frames();
@@ -137,6 +140,9 @@ std::unique_ptr<OpenReader> open_steps(const OpenReader& open, const std::string
   for (const auto& [name, before, after, stride, pad] : windows) {
     options.windows[name] = {before, after, stride, pad_named(pad)};
   }
+  for (const auto& [name, of, seed, min_steps, max_steps] : laters) {
+    options.laters[name] = {of, seed, min_steps, max_steps};
+  }
   const WithoutGil without_gil;
   return std::make_unique<OpenReader>(StepSpec{path, stamp, std::move(options)}.open(reader));
 }
@@ -145,6 +151,17 @@ std::shared_ptr<const StepReader> steps_of(const OpenReader& open) {
   auto reader = std::dynamic_pointer_cast<const StepReader>(open.get());
   if (reader == nullptr) throw Error(ErrorKind::invalid, "This reader has no steps.");
   return reader;
+}
+
+std::unique_ptr<OpenReader> chosen_steps(const OpenReader& open, std::string_view bits) {
+  const auto reader = steps_of(open);
+  const WithoutGil without_gil;
+  return std::make_unique<OpenReader>(reader->only(bits));
+}
+
+std::unique_ptr<OpenReader> steps_with_columns(const OpenReader& open,
+                                               const std::vector<std::string>& names) {
+  return std::make_unique<OpenReader>(steps_of(open)->with_columns(names));
 }
 
 // Returns the record of a step, and the step's number in the record.
@@ -172,6 +189,14 @@ py::dict step_facts(const OpenReader& open) {
     features.append(py::make_tuple(to_text(each.name), name_of(list_kind_of(each.form)),
                                    each.values, each.width, each.run_steps));
   }
+  // Of each: its name, its kind, values of one step, whether it has a window, and
+  // how many values its /valid has.
+  py::list columns;
+  for (const StepContents::Feature& each : reader->features()) {
+    columns.append(py::make_tuple(to_text(each.name), name_of(list_kind_of(each.in_file->form)),
+                                  each.in_file->values, each.window.has_value(),
+                                  each.valid_count()));
+  }
   py::dict facts;
   facts["path"] = to_text(file.path());
   facts["num_bytes"] = file.bytes();
@@ -179,6 +204,7 @@ py::dict step_facts(const OpenReader& open) {
   facts["num_steps"] = file.first_steps().back();
   facts["left_out"] = file.left_out();
   facts["features"] = features;
+  facts["columns"] = columns;
   return facts;
 }
 
@@ -198,7 +224,9 @@ void register_steps(py::module_& module) {
       .def("finish", &StepTablesMaker::finish, py::arg("fingerprint"), py::arg("stamp"))
       .def_property_readonly("num_steps", &StepTablesMaker::step_count);
   module.def("open_steps", &open_steps, py::arg("reader"), py::arg("path"), py::arg("stamp"),
-             py::arg("windows"), py::arg("names"), py::arg("absent"));
+             py::arg("windows"), py::arg("laters"), py::arg("names"), py::arg("absent"));
+  module.def("chosen_steps", &chosen_steps, py::arg("reader"), py::arg("bits"));
+  module.def("steps_with_columns", &steps_with_columns, py::arg("reader"), py::arg("names"));
   module.def("step_place", &place_of_step, py::arg("reader"), py::arg("number"));
   module.def("first_steps", &first_steps_of, py::arg("reader"));
   module.def("step_facts", &step_facts, py::arg("reader"));

@@ -76,6 +76,16 @@ void repair(Bytes& file) {
   store_little_endian<std::uint32_t>(&file[92], crc32c(&file[96], body_at - 96, crc));
 }
 
+// A window and a later step of each feature, if that many bits say so.
+StepOptions options_for(const StepFile& file, unsigned bits) {
+  StepOptions options;
+  for (const StepFeature& each : file.features()) {
+    if ((bits & 1) != 0) options.windows[each.name] = {1, 2, 1 + bits / 4, StepWindow::Pad::zeros};
+    if ((bits & 2) != 0) options.laters["later/" + each.name] = {each.name, bits, bits / 8, 9};
+  }
+  return options;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -108,7 +118,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     repair(bytes);
     file.set(bytes);
-    const StepReader steps(reader, StepFile::open(file.path(), reader->shards(), kStamp), {});
+    const auto opened = StepFile::open(file.path(), reader->shards(), kStamp);
+    const StepReader steps(reader, opened, options_for(*opened, data[0] / 16));
     const bool is_intact = Bytes(made.begin(), made.end()) == bytes;
     for (std::uint64_t step = 0; step < std::min<std::uint64_t>(steps.record_count(), 8); ++step) {
       const auto read = [&] { require(steps.read_one(step)->size() == 1); };

@@ -278,8 +278,11 @@ def test_steps_are_those_that_tfds_reads(folder: Path) -> None:
     batch = tfr.parse_example(some.reader[some.indices], some.features)
     episodes = EXPECTED["train"][3:] + EXPECTED["train"][:2]
     assert batch["steps/obs"].tolist() == [obs for each in episodes for obs in each["steps"]["obs"]]
-    windowed = train.steps(windows={"steps/obs": tfr.Window(before=1, pad="zeros")})
+    last: Any = tfr.Later("steps/obs", seed=1, min_steps=99)
+    windowed = train.steps(windows={"steps/obs": tfr.Window(before=1, pad="zeros"), "end": last})
     batch = tfr.parse_example(windowed.reader[:], windowed.features)
     assert batch["steps/obs"].shape == (len(wanted), 2, 2)
     assert batch["steps/obs"][:, 1].tolist() == wanted
     assert batch["steps/obs/valid"][:, 1].all()
+    ends = [each["steps"]["obs"][-1] for each in EXPECTED["train"] for _ in each["steps"]["obs"]]
+    assert batch["end"].tolist() == ends

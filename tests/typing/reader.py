@@ -30,3 +30,15 @@ as_list: list[bytes] = list(batch)
 tfr.Reader("shard", "GZIP")  # type: ignore[call-arg]
 reader["name"]  # type: ignore[index]
 batch.data = batch.data  # type: ignore[misc]
+
+steps = tfr.Steps(
+    "data",
+    along="s/",
+    windows={"s/action": tfr.Window(after=15, pad=None), "goal": tfr.Later("s/image", seed=1)},
+    only=lambda each: each["s/action"] > 0,
+)
+assert_type(steps[3], bytes)
+tfr.Steps("data", along={"s/action": 7}, only=np.arange(3))
+tfr.Steps("data", along="s/", only="s/action")  # type: ignore[arg-type]
+tfr.Later("s/image")  # type: ignore[call-arg]
+tfr.Window(pad="edge")  # type: ignore[arg-type]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
+from tfrfast.base.arguments import seed_number
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.example.encoding import encode_example
@@ -18,6 +20,8 @@ from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader
 from tfrfast.steps.along import Along, encoded_axis
 from tfrfast.steps.building import build_step_file, in_memory, step_path
+from tfrfast.steps.choosing import Chosen, Only, choose
+from tfrfast.steps.later import FARTHEST, Later
 from tfrfast.steps.window import Window
 from tfrfast.storage.paths import Paths
 
@@ -65,11 +69,16 @@ class Steps(Reader):
       along: the features with values for each step: a prefix that ends in "/", a name, or a list of
         both. If no feature has just one value for each step, a dict maps names to the number of
         values of a step.
-      windows: a `Window` for each feature whose values of several steps go into a step's Example.
+      windows: a `Window` for each feature whose values of several steps go into a step's Example,
+        and a `Later` for each further feature with the values of a later step.
       rename: new names of features along the axis, by their names in the records. `windows` and
         `absent` use the new names.
       absent: a substitute value, as for `encode_example`, for each such feature that some or all
         episodes lack.
+      only: the steps to keep: their numbers, a slice or a mask. Or a function that takes a `Batch`
+        and returns a mask of its rows, such as
+        `lambda batch: abs(batch["steps/action"]).max(1) > 0.01`. `Steps` calls the function for all
+        steps, once, and reads only the columns that the function uses. A pickle holds the result.
     """
 
     _makes_records = True
@@ -79,9 +88,10 @@ class Steps(Reader):
         source: Reader | Paths,
         *,
         along: Along,
-        windows: Mapping[str, Window] | None = None,
+        windows: Mapping[str, Window | Later] | None = None,
         rename: Mapping[str, str] | None = None,
         absent: Mapping[str, Any] | None = None,
+        only: Only | Chosen | None = None,
         **reader_options: Any,
     ) -> None:
         #: The Reader of the episodes.
@@ -93,8 +103,15 @@ class Steps(Reader):
         self._windows = dict(windows or {})
         self._rename = dict(rename or {})
         self._absent = dict(absent or {})
-        self._core = self._open()
-        self._item = self._core.item
+        self._chosen: Chosen | None = None
+        self._use(self._open())
+        if only is not None:
+            self._chosen = choose(self, self._with_columns, only)
+            self._use(_native.chosen_steps(self._core, self._chosen.bits))
+
+    def _use(self, core: _native.Reader) -> None:
+        self._core = core
+        self._item = core.item
 
     def _open(self) -> _native.Reader:
         reader, use = self.records, self._options["index"]
@@ -115,10 +132,32 @@ class Steps(Reader):
         windows = [
             (name, each.before, each.after, each.stride, each.pad or "")
             for name, each in self._windows.items()
+            if isinstance(each, Window)
+        ]
+        laters = [
+            (name, each.of, seed_number(each.seed), each.min_steps, _most(each))
+            for name, each in self._windows.items()
+            if isinstance(each, Later)
         ]
         stamp = stamp_of(self.records)
         absent = {name: _entry_of(name, value) for name, value in self._absent.items()}
-        return _native.open_steps(self.records._core, path, stamp, windows, self._rename, absent)
+        return _native.open_steps(
+            self.records._core, path, stamp, windows, laters, self._rename, absent
+        )
+
+    def _with_columns(self, names: Sequence[str]) -> Steps:
+        """The same steps with these features alone. What else lies in the records is not read."""
+        made = copy.copy(self)
+        made._use(_native.steps_with_columns(self._core, names))
+        return made
+
+    @property
+    def only(self) -> NDArray[np.int64] | None:
+        """The numbers of the chosen steps among all; None if `only` was not given."""
+        if self._chosen is None:
+            return None
+        bits = np.frombuffer(self._chosen.bits, np.uint8)
+        return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
 
     def locate(self, i: int) -> StepLocation:  # type: ignore[override]
         """Returns the place of step `i`. Reads only the step file."""
@@ -174,7 +213,8 @@ class Steps(Reader):
 
     def __reduce__(self) -> tuple[object, ...]:
         names = ("along", "windows", "rename", "absent")
-        return _open, (self.records, {name: getattr(self, f"_{name}") for name in names})
+        arguments = {name: getattr(self, f"_{name}") for name in names}
+        return _open, (self.records, {**arguments, "only": self._chosen})
 
     def __repr__(self) -> str:
         if self.closed:
@@ -187,6 +227,10 @@ class Steps(Reader):
 
 def _open(records: Reader, arguments: dict[str, Any]) -> Steps:
     return Steps(records, **arguments)
+
+
+def _most(later: Later) -> int:
+    return FARTHEST if later.max_steps is None else later.max_steps
 
 
 def _entry_of(name: str, value: Any) -> bytes:

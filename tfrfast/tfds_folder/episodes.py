@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tfrfast.features import Features, FixedLen, VarLen
+from tfrfast.steps.later import Later
 from tfrfast.steps.window import Window
 from tfrfast.tfds_folder.features import Spec, specs_of
 
@@ -60,13 +61,18 @@ def along_of(described: dict[str, Any], name: str) -> dict[str, int | None]:
     return along
 
 
-def specs_of_steps(described: dict[str, Any], name: str, windows: Mapping[str, Window]) -> Features:
+def specs_of_steps(
+    described: dict[str, Any], name: str, windows: Mapping[str, Window | Later]
+) -> Features:
     """Returns the specs of a step's Example, for `parse_example`."""
     specs: dict[str, Any] = dict(specs_of(described))
     for key, inner in _inner(described, name).items():
         outer, window = specs[key], windows.get(key)
         is_ragged = isinstance(outer, VarLen) and outer.key is not None
-        if window is None:
+        for later, goal in windows.items():
+            if isinstance(goal, Later) and goal.of == key:
+                specs |= {later: inner, f"{later}/valid": FixedLen((), "int64")}
+        if not isinstance(window, Window):
             specs[key] = _without_rows(outer) if is_ragged else inner
             continue
         count = window.before + window.after + 1

@@ -13,6 +13,7 @@ from tfrfast.example.parsing import infer_features
 from tfrfast.features import Features
 from tfrfast.reader import Reader
 from tfrfast.steps.steps import Steps
+from tfrfast.steps.later import Later
 from tfrfast.steps.window import Window
 from tfrfast.storage.remote.options import storage_of
 from tfrfast.tfds_folder.episodes import along_of, specs_of_steps, steps_feature
@@ -37,7 +38,7 @@ class TfdsSplit(_Split):
 
     _described: dict[str, Any] | None = None
 
-    def steps(self, *, windows: Mapping[str, Window] | None = None) -> TfdsSplit:
+    def steps(self, *, windows: Mapping[str, Window | Later] | None = None) -> TfdsSplit:
         """The steps of a data set whose records are episodes, such as RLDS.
 
             train = tfr.tfds("~/tensorflow_datasets/droid/1.0.0", split="train").steps()

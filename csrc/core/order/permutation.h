@@ -20,7 +20,8 @@ enum class KeyPurpose : std::uint32_t {
   sources = 4,
   draws = 5,  // by weight
   batches = 6,
-  buckets = 7,  // of lengths
+  buckets = 7,      // of lengths
+  later_steps = 8,  // of episodes
 };
 SipKey derive_key(KeyPurpose purpose, std::uint64_t seed, std::uint64_t epoch) noexcept;
 

@@ -50,6 +50,7 @@ struct StepReader::Plan {
     std::uint32_t end_segment = 0;
     std::uint64_t bytes = 0;  // of its list
     std::uint32_t first_valid = 0;
+    std::uint32_t valid_count = 0;
   };
   struct Step {
     Row row;  // the episode's record
@@ -67,7 +68,7 @@ struct StepReader::Plan {
   std::vector<std::uint8_t> valid;  // 1 for each real step of a window
   std::vector<RestEntry> rest;
   std::vector<std::uint32_t> absent;  // features that steps do not have
-  std::vector<std::uint32_t> bases;   // of all features, for each step
+  std::vector<std::uint32_t> bases;   // of all features of the file, for each step
 
   void add_ranges(std::size_t step, std::vector<StoredRange>& ranges) const {
     const Step& each = steps[step];
@@ -89,7 +90,7 @@ struct StepReader::Plan {
 class StepReader::Planning {
  public:
   Planning(const StepReader& reader, Plan& plan)
-      : reader_(reader), file_(*reader.file_), plan_(plan) {}
+      : reader_(reader), file_(*reader.file_), features_(reader.contents_.features), plan_(plan) {}
 
   void add(std::uint64_t number, const Row& row) {
     const Place place = reader_.place(number);
@@ -100,13 +101,13 @@ class StepReader::Planning {
     step.steps = static_cast<std::uint32_t>(
         first_steps[static_cast<std::size_t>(place.record) + 1] - step.first_step);
     const std::size_t bases = plan_.bases.size();
-    plan_.bases.resize(bases + reader_.features_.size());
-    const StepFile::Entries rest = file_.row(place.record, plan_.bases.data() + bases);
+    plan_.bases.resize(bases + file_.features().size());
+    StepFile::Entries rest = file_.row(place.record, plan_.bases.data() + bases);
+    if (!reader_.contents_.has_rest) rest = {};
     step.first_entry = plan_.entries.size();
-    for (std::uint32_t f = 0; f < reader_.features_.size(); ++f) {
-      if (const std::uint32_t base = plan_.bases[bases + f]; base != kNoPieces) {
-        add_entry(step, place, f, base);
-      }
+    for (std::uint32_t f = 0; f < features_.size(); ++f) {
+      const std::uint32_t base = plan_.bases[bases + features_[f].number];
+      if (base != kNoPieces) add_entry(step, place.step, f, base);
     }
     step.end_entry = plan_.entries.size();
     add_absent(step);
@@ -133,11 +134,11 @@ class StepReader::Planning {
  private:
   void add_absent(Plan::Step& step) {
     step.first_absent = plan_.absent.size();
-    for (std::uint32_t a = 0; a < reader_.absent_.size(); ++a) {
-      const Absent& absent = reader_.absent_[a];
+    for (std::uint32_t a = 0; a < reader_.contents_.absent.size(); ++a) {
+      const StepContents::Absent& absent = reader_.contents_.absent[a];
       const auto begin = plan_.entries.begin() + static_cast<std::ptrdiff_t>(step.first_entry);
       if (std::any_of(begin, plan_.entries.end(), [&](const Plan::Entry& entry) {
-            return reader_.features_[entry.feature].name == absent.name;
+            return entry.bytes != 0 && features_[entry.feature].name == absent.name;
           })) {
         continue;
       }
@@ -147,36 +148,40 @@ class StepReader::Planning {
     step.end_absent = plan_.absent.size();
   }
 
-  void add_entry(Plan::Step& step, const Place& place, std::uint32_t f, std::uint32_t base) {
-    const Feature& feature = reader_.features_[f];
+  void add_entry(Plan::Step& step, std::uint32_t at, std::uint32_t f, std::uint32_t base) {
+    const StepContents::Feature& feature = features_[f];
     Plan::Entry entry;
     entry.feature = f;
     entry.first_segment = static_cast<std::uint32_t>(plan_.segments.size());
     entry.first_valid = static_cast<std::uint32_t>(plan_.valid.size());
-    if (!feature.window) {
-      add_pieces(step, entry, base, place.step, place.step + 1);
+    if (feature.window) {
+      add_window(step, entry, base, at);
+    } else if (feature.later) {
+      const LaterStep::Drawn drawn = feature.later->draw(step.first_step + at, at, step.steps);
+      plan_.valid.push_back(drawn.is_real ? 1 : 0);
+      add_pieces(step, entry, base, drawn.step, drawn.step + 1);
     } else {
-      add_window(step, entry, base, place.step);
+      add_pieces(step, entry, base, at, at + 1);
     }
     entry.end_segment = static_cast<std::uint32_t>(plan_.segments.size());
+    entry.valid_count = static_cast<std::uint32_t>(plan_.valid.size() - entry.first_valid);
     if (entry.bytes == 0) {  // left out, as it would be without a value
       plan_.segments.resize(entry.first_segment);
-      plan_.valid.resize(entry.first_valid);
-      return;
-    }
-    const EntryHead head(feature.key, feature.in_file->form, entry.bytes);
-    step.content_bytes += head.entry_bytes();
-    if (feature.window) {
-      const std::uint64_t count = plan_.valid.size() - entry.first_valid;
+      entry.end_segment = entry.first_segment;
+    } else {
       step.content_bytes +=
-          EntryHead(feature.valid_key, StepForm::packed_ints, count).entry_bytes();
+          EntryHead(feature.key, feature.in_file->form, entry.bytes).entry_bytes();
     }
-    plan_.entries.push_back(entry);
+    if (entry.valid_count != 0) {
+      step.content_bytes +=
+          EntryHead(feature.valid_key, StepForm::packed_ints, entry.valid_count).entry_bytes();
+    }
+    if (entry.bytes != 0 || entry.valid_count != 0) plan_.entries.push_back(entry);
   }
 
   void add_window(const Plan::Step& step, Plan::Entry& entry, std::uint32_t base,
                   std::uint32_t at) {
-    const StepWindow& window = *reader_.features_[entry.feature].window;
+    const StepWindow& window = *features_[entry.feature].window;
     const std::int64_t stride = window.stride;
     const std::int64_t last = std::int64_t{step.steps} - 1;
     // Those that follow one another are read together.
@@ -205,7 +210,7 @@ class StepReader::Planning {
   }
 
   void add_zeros(Plan::Entry& entry) {
-    const std::uint64_t bytes = reader_.features_[entry.feature].zeros.size();
+    const std::uint64_t bytes = features_[entry.feature].zeros.size();
     Plan::Segment segment;
     segment.feature = entry.feature;
     segment.bytes = bytes;
@@ -216,7 +221,7 @@ class StepReader::Planning {
 
   void add_pieces(const Plan::Step& step, Plan::Entry& entry, std::uint32_t base,
                   std::uint32_t first, std::uint32_t end) {
-    const StepFeature& feature = *reader_.features_[entry.feature].in_file;
+    const StepFeature& feature = *features_[entry.feature].in_file;
     const std::uint32_t run = feature.run_steps;
     Plan::Segment segment;
     segment.feature = entry.feature;
@@ -256,13 +261,15 @@ class StepReader::Planning {
 
   const StepReader& reader_;
   const StepFile& file_;
+  const std::vector<StepContents::Feature>& features_;
   Plan& plan_;
 };
 
 // Reads steps of a plan, one after another, each to its place. One thread.
 class StepReader::Reading {
  public:
-  Reading(const StepReader& reader, const Plan& plan) : reader_(reader), plan_(plan) {}
+  Reading(const StepReader& reader, const Plan& plan)
+      : reader_(reader), features_(reader.contents_.features), plan_(plan) {}
 
   // Writes the Example to `out`, which has space for it. Throws Error io and the like, or returns
   // what is damaged.
@@ -279,6 +286,9 @@ class StepReader::Reading {
       // A copy of the shard may have been damaged, where the shard is not.
       if (looks_elsewhere || !file.mend(range)) return explain(step, *wrong, range);
       looks_elsewhere = true;
+    }
+    for (std::size_t r = reads_.size(); r < ranges_.size(); ++r) {
+      reader_.contents_.check_rest({ranges_[r].out, ranges_[r].bytes});
     }
     place_pieces();
     return {};
@@ -318,9 +328,10 @@ class StepReader::Reading {
     out = put_message_head(out, 1, step.content_bytes);
     for (std::size_t e = step.first_entry; e < step.end_entry; ++e) {
       const Plan::Entry& entry = plan_.entries[e];
-      const Feature& feature = reader_.features_[entry.feature];
-      out = EntryHead(feature.key, feature.in_file->form, entry.bytes).put(out);
-      std::uint32_t steps = 0;
+      const StepContents::Feature& feature = features_[entry.feature];
+      if (entry.bytes != 0) {
+        out = EntryHead(feature.key, feature.in_file->form, entry.bytes).put(out);
+      }
       for (std::uint32_t s = entry.first_segment; s < entry.end_segment; ++s) {
         const Plan::Segment& segment = plan_.segments[s];
         const auto bytes = static_cast<std::size_t>(segment.bytes);
@@ -339,16 +350,14 @@ class StepReader::Reading {
           reads_.push_back(&segment);
         }
         out += bytes;
-        ++steps;
       }
-      if (!feature.window) continue;
-      const std::uint64_t count = std::uint64_t{feature.window->before} + feature.window->after + 1;
-      out = EntryHead(feature.valid_key, StepForm::packed_ints, count).put(out);
-      std::memcpy(out, plan_.valid.data() + entry.first_valid, static_cast<std::size_t>(count));
-      out += count;
+      if (entry.valid_count == 0) continue;
+      out = EntryHead(feature.valid_key, StepForm::packed_ints, entry.valid_count).put(out);
+      std::memcpy(out, plan_.valid.data() + entry.first_valid, entry.valid_count);
+      out += entry.valid_count;
     }
     for (std::size_t a = step.first_absent; a < step.end_absent; ++a) {
-      const std::string& entry = reader_.absent_[plan_.absent[a]].entry;
+      const std::string& entry = reader_.contents_.absent[plan_.absent[a]].entry;
       out = put_message_head(out, 1, entry.size());
       std::memcpy(out, entry.data(), entry.size());
       out += entry.size();
@@ -385,10 +394,11 @@ class StepReader::Reading {
     const StepFile& file = *reader_.file_;
     const std::uint32_t* const bases =
         plan_.bases.data() +
-        (&step - plan_.steps.data()) * static_cast<std::ptrdiff_t>(reader_.features_.size());
+        (&step - plan_.steps.data()) * static_cast<std::ptrdiff_t>(file.features().size());
     for (std::size_t i = 0; i < reads_.size(); ++i) {
       const Plan::Segment& segment = *reads_[i];
-      const StepFeature& feature = *reader_.features_[segment.feature].in_file;
+      const StepFeature& feature = *features_[segment.feature].in_file;
+      const std::uint32_t base = bases[features_[segment.feature].number];
       const std::uint64_t place = first_run_of(step.row.record, step.first_step, feature.run_steps);
       const std::uint8_t* next = ranges_[i].out;
       std::uint64_t at = segment.read_at;
@@ -396,7 +406,7 @@ class StepReader::Reading {
       for (std::uint32_t run = segment.first_run; run < segment.end_run; ++run) {
         std::uint64_t end = stop;
         if (run + 1 < segment.end_run) {
-          end = Planning::piece_at(file, feature, bases[segment.feature], step.first_step,
+          end = Planning::piece_at(file, feature, base, step.first_step,
                                    (run + 1) * feature.run_steps);
         }
         if (end < at || end > stop) end = stop;  // then its checksum is wrong
@@ -461,6 +471,7 @@ class StepReader::Reading {
   }
 
   const StepReader& reader_;
+  const std::vector<StepContents::Feature>& features_;
   const Plan& plan_;
   std::vector<ReadRange> ranges_;  // of segments, then of the rest
   std::vector<const Plan::Segment*> reads_;
@@ -470,7 +481,10 @@ class StepReader::Reading {
 
 StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<const StepFile> file,
                        StepOptions options)
-    : records_(std::move(records)), file_(std::move(file)), options_(std::move(options)) {
+    : records_(std::move(records)),
+      file_(std::move(file)),
+      options_(std::move(options)),
+      contents_(*file_, options_) {
   if (file_->left_out() && !records_->options().skip_damage) {
     throw Error(ErrorKind::stale_index,
                 "The step file '" + file_->path() +
@@ -485,58 +499,21 @@ StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<co
     hash.add(how.data(), how.size());
   }
   fingerprint_ = hash.value();
-  std::uint32_t left_after = 0;
-  std::map<std::string, std::string> old_names;
-  for (const StepFeature& each : file_->features()) {
-    const auto renamed = options_.names.find(each.name);
-    const std::string name = renamed == options_.names.end() ? each.name : renamed->second;
-    const auto [known, is_new] = old_names.emplace(name, each.name);
-    if (!is_new && known->second != each.name) {
-      throw Error(ErrorKind::invalid, "Both '" + known->second + "' and '" + each.name +
-                                          "' would be called '" + name + "'.");
-    }
-    Feature feature{&each, name, key_field(name), {}, key_field(name + "/valid"), {}};
-    if (const auto found = options_.windows.find(name); found != options_.windows.end()) {
-      const StepWindow& window = found->second;
-      const std::uint64_t before = std::uint64_t{window.before} * window.stride;
-      const std::uint64_t after = std::uint64_t{window.after} * window.stride;
-      constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
-      if (window.stride == 0 || before > kMost || after > kMost) {
-        throw Error(ErrorKind::invalid, "A window of '" + name + "' is too large.");
-      }
-      if (window.pad == StepWindow::Pad::leave_out) {
-        left_before_ = std::max(left_before_, static_cast<std::uint32_t>(before));
-        left_after = std::max(left_after, static_cast<std::uint32_t>(after));
-      }
-      feature.window = window;
-      const std::string zero = zero_of(each.form);
-      for (std::uint32_t i = 0; i < each.values; ++i) feature.zeros += zero;
-    }
-    features_.push_back(std::move(feature));
-  }
-  for (const auto& [from, to] : options_.names) {
-    const auto has_it = [&from = from](const StepFeature& each) { return each.name == from; };
-    if (std::none_of(file_->features().begin(), file_->features().end(), has_it)) {
-      throw Error(ErrorKind::invalid,
-                  "'" + from + "' is to be renamed, and is no feature of the steps.");
-    }
-  }
-  for (const auto& [name, entry] : options_.absent) absent_.push_back({name, entry});
-  for (const auto& [name, window] : options_.windows) {
-    if (old_names.find(name) == old_names.end()) {
-      throw Error(ErrorKind::invalid,
-                  "A window is of '" + name + "', which is no feature of the steps.");
-    }
-  }
-  if (left_before_ > 0 || left_after > 0) {
+  const std::uint64_t left = std::uint64_t{contents_.left_before} + contents_.left_after;
+  if (left > 0) {
     const std::vector<std::uint64_t>& all = file_->first_steps();
     counted_.reserve(all.size());
     counted_.push_back(0);
-    const std::uint64_t left = std::uint64_t{left_before_} + left_after;
     for (std::size_t record = 0; record + 1 < all.size(); ++record) {
       const std::uint64_t steps = all[record + 1] - all[record];
       counted_.push_back(counted_.back() + (steps > left ? steps - left : 0));
     }
+  }
+  if (options_.chosen) {
+    const std::vector<std::uint64_t>& starts = unchosen_steps();
+    choice_.emplace(*options_.chosen, starts.back());
+    first_chosen_.reserve(starts.size());
+    for (const std::uint64_t start : starts) first_chosen_.push_back(choice_->count_below(start));
   }
   const std::uint64_t count = std::max<std::uint64_t>(file_->first_steps().back(), 1);
   unsigned __int128 bytes = records_->mean_record_bytes();
@@ -550,15 +527,29 @@ void StepReader::describe_parts(std::vector<PartSpec>& parts) const {
   parts.push_back({shards().size(), StepSpec{file_->path(), file_->stamp(), options_}.encode()});
 }
 
+std::shared_ptr<const StepReader> StepReader::only(std::string_view chosen) const {
+  StepOptions options = options_;
+  options.chosen = chosen;
+  return std::make_shared<const StepReader>(records_, file_, std::move(options));
+}
+
+std::shared_ptr<const StepReader> StepReader::with_columns(
+    const std::vector<std::string>& names) const {
+  StepOptions options = options_;
+  options.columns.emplace(names.begin(), names.end());
+  return std::make_shared<const StepReader>(records_, file_, std::move(options));
+}
+
 std::uint64_t StepReader::fingerprint() const {
   return fingerprint_;
 }
 
 StepReader::Place StepReader::place(std::uint64_t step) const noexcept {
-  const std::vector<std::uint64_t>& starts = first_steps();
+  if (choice_) step = choice_->number(step);
+  const std::vector<std::uint64_t>& starts = unchosen_steps();
   const auto after = std::upper_bound(starts.begin(), starts.end(), step);
   const auto record = static_cast<std::size_t>(after - starts.begin()) - 1;
-  return {record, static_cast<std::uint32_t>(step - starts[record]) + left_before_};
+  return {record, static_cast<std::uint32_t>(step - starts[record]) + contents_.left_before};
 }
 
 void StepReader::plan(std::span<const std::int64_t> steps, const Row* rows, Plan& plan) const {

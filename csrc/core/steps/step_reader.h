@@ -4,51 +4,34 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "core/read/reader.h"
 #include "core/read/record_source.h"
 #include "core/read/skipped_records.h"
+#include "core/steps/step_choice.h"
+#include "core/steps/step_contents.h"
 #include "core/steps/step_file.h"
 
 namespace tfrfast {
-
-// Which steps around one its Example holds of a feature: `before` earlier and `after` later ones,
-// `stride` apart, within its episode.
-struct StepWindow {
-  // What stands for steps beyond the ends of the episode.
-  enum class Pad : std::uint8_t {
-    repeat,    // the first or the last step
-    zeros,     // zeros, or empty byte strings
-    leave_out  // nothing: a step that needs them is not counted as one
-  };
-  std::uint32_t before = 0;
-  std::uint32_t after = 0;
-  std::uint32_t stride = 1;
-  Pad pad = Pad::repeat;
-};
-
-struct StepOptions {
-  std::map<std::string, std::string, std::less<>> names;   // of features, by those in the records
-  std::map<std::string, StepWindow, std::less<>> windows;  // of features by their new names
-  // Of features by their new names: what the map's entry holds in a step without values of them.
-  std::map<std::string, std::string, std::less<>> absent;
-};
 
 // Like a Reader: immutable except for what it has skipped and remembers, and safe from many
 // threads. Each part that is read is compared with a checksum in the step file.
 class StepReader final : public RecordSource {
  public:
-  // The file is of the reader's data. Throws Error invalid if a name or a window is of no feature
-  // that the steps have, or two features have one name, and stale_index if damaged records were
-  // left out of the file and the reader does not leave them out.
+  // The file is of the reader's data. Throws Error invalid as StepContents does, and stale_index if
+  // damaged records were left out of the file and the reader does not leave them out.
   StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<const StepFile> file,
              StepOptions options);
+
+  // The same with only the chosen ones of its steps. None were chosen before.
+  std::shared_ptr<const StepReader> only(std::string_view chosen) const;
+  // The same steps with only these features: see StepOptions::columns.
+  std::shared_ptr<const StepReader> with_columns(const std::vector<std::string>& names) const;
 
   const StepFile& file() const noexcept { return *file_; }
   const Reader& records() const noexcept { return *records_; }
@@ -59,11 +42,13 @@ class StepReader final : public RecordSource {
     std::uint32_t step = 0;
   };
   Place place(std::uint64_t step) const noexcept;
-  // The number of the first step of each record and, at the end, of all steps. Where windows leave
-  // steps out, they are not counted.
+  // The number of the first step of each record and, at the end, of all steps. Those that windows
+  // leave out, or that are not chosen, are not counted.
   const std::vector<std::uint64_t>& first_steps() const noexcept {
-    return counted_.empty() ? file_->first_steps() : counted_;
+    return choice_ ? first_chosen_ : unchosen_steps();
   }
+  // Features of its steps that are along the axis.
+  const std::vector<StepContents::Feature>& features() const noexcept { return contents_.features; }
 
   const ShardSet& shards() const noexcept override { return records_->shards(); }
   const ReadOptions& options() const noexcept override { return records_->options(); }
@@ -91,14 +76,6 @@ class StepReader final : public RecordSource {
   class Planning;
   class Reading;
   struct Plan;
-  struct Feature {
-    const StepFeature* in_file = nullptr;
-    std::string name;
-    std::string key;                   // as an entry begins with it
-    std::optional<StepWindow> window;  // without one, the step itself
-    std::string valid_key;             // of the entry that says which steps are real
-    std::string zeros;                 // what stands for one step
-  };
   struct BadStep {
     std::size_t row = 0;
     Error error;
@@ -109,6 +86,9 @@ class StepReader final : public RecordSource {
     std::vector<BadStep> bad;
   };
 
+  const std::vector<std::uint64_t>& unchosen_steps() const noexcept {
+    return counted_.empty() ? file_->first_steps() : counted_;
+  }
   void plan(std::span<const std::int64_t> steps, const Row* rows, Plan& plan) const;
   Outcome read_steps(const ReadRequest& request, bool stops_at_first) const;
   void leave_out(RecordBatch& batch, const std::vector<BadStep>& bad) const;
@@ -116,14 +96,10 @@ class StepReader final : public RecordSource {
   const std::shared_ptr<const Reader> records_;
   const std::shared_ptr<const StepFile> file_;
   const StepOptions options_;
-  std::vector<Feature> features_;
-  struct Absent {
-    std::string name;
-    std::string entry;
-  };
-  std::vector<Absent> absent_;
+  const StepContents contents_;
   std::vector<std::uint64_t> counted_;  // first steps, if windows leave any out
-  std::uint32_t left_before_ = 0;       // steps that are left out of each episode at its beginning
+  std::optional<StepChoice> choice_;
+  std::vector<std::uint64_t> first_chosen_;
   std::uint64_t mean_step_bytes_ = 0;
   std::uint64_t fingerprint_ = 0;
   mutable std::optional<ReadAhead> read_ahead_;  // set once

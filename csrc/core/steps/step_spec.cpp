@@ -45,7 +45,23 @@ std::string encode_options(const StepOptions& options) {
     }
     encoder.choice(window.pad);
   }
+  encoder.number(options.laters.size());
+  for (const auto& [name, later] : options.laters) {
+    encoder.string(name);
+    encoder.string(later.of);
+    for (const std::uint64_t each :
+         {later.seed, std::uint64_t{later.min_steps}, std::uint64_t{later.max_steps}}) {
+      encoder.number(each);
+    }
+  }
   put(encoder, options.absent);
+  encoder.flag(options.columns.has_value());
+  if (options.columns) {
+    encoder.number(options.columns->size());
+    for (const std::string& name : *options.columns) encoder.string(name);
+  }
+  encoder.flag(options.chosen.has_value());
+  if (options.chosen) encoder.string(*options.chosen);
   return encoder.finish();
 }
 
@@ -67,7 +83,30 @@ StepOptions decode_options(std::string_view encoded) {
     window.pad = decoder.choice(StepWindow::Pad::leave_out);
     options.windows.emplace(name, window);
   }
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    const std::string_view name = decoder.string();
+    if (!options.laters.empty() && name <= options.laters.rbegin()->first) {
+      decoder.refuse("later steps have another order");
+    }
+    LaterStep later;
+    later.of = decoder.string();
+    later.seed = decoder.number();
+    later.min_steps = small_number(decoder);
+    later.max_steps = small_number(decoder);
+    options.laters.emplace(name, std::move(later));
+  }
   options.absent = texts_of(decoder);
+  if (decoder.flag()) {
+    auto& columns = options.columns.emplace();
+    for (std::size_t left = decoder.count(); left > 0; --left) {
+      const std::string_view name = decoder.string();
+      if (!columns.empty() && name <= *columns.rbegin()) {
+        decoder.refuse("columns have another order");
+      }
+      columns.emplace(name);
+    }
+  }
+  if (decoder.flag()) options.chosen = decoder.string();
   decoder.finish();
   return options;
 }

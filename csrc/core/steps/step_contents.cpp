@@ -1,0 +1,142 @@
+#include "core/steps/step_contents.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/order/permutation.h"
+#include "core/order/siphash.h"
+#include "core/steps/step_example.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr std::string_view kValid = "/valid";
+
+[[noreturn]] void refuse_option(const std::string& why) {
+  throw Error(ErrorKind::invalid, why);
+}
+
+void check_window(const std::string& name, const StepWindow& window) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  const std::uint64_t stride = window.stride;
+  if (stride == 0 || window.before * stride > kMost || window.after * stride > kMost) {
+    refuse_option("A window of '" + name + "' is too large.");
+  }
+}
+
+}  // namespace
+
+LaterStep::Drawn LaterStep::draw(std::uint64_t number, std::uint32_t step,
+                                 std::uint32_t steps) const noexcept {
+  const std::uint32_t last = steps - 1;
+  if (last - step < min_steps) return {last, false};
+  const std::uint64_t choices = std::uint64_t{std::min(last - step, max_steps)} - min_steps + 1;
+  const std::uint64_t word = siphash(derive_key(KeyPurpose::later_steps, seed, 0), {number});
+  const auto drawn =
+      static_cast<std::uint64_t>(static_cast<unsigned __int128>(word) * choices >> 64);
+  return {step + min_steps + static_cast<std::uint32_t>(drawn), true};
+}
+
+StepContents::StepContents(const StepFile& file, const StepOptions& options) {
+  std::map<std::string, std::string> whose;  // what each name is of
+  const auto take_name = [&](const std::string& name, const std::string& of) {
+    const auto [known, is_new] = whose.emplace(name, of);
+    if (!is_new && known->second != of) {
+      refuse_option("Both " + known->second + " and " + of + " would be called '" + name + "'.");
+    }
+  };
+  const auto is_wanted = [&](const std::string& name) {
+    return !options.columns || options.columns->contains(name);
+  };
+  ByName<std::vector<std::size_t>> by_name;  // numbers in the file
+  for (std::size_t number = 0; number < file.features().size(); ++number) {
+    const StepFeature& each = file.features()[number];
+    const auto renamed = options.names.find(each.name);
+    const std::string& name = renamed == options.names.end() ? each.name : renamed->second;
+    take_name(name, "'" + each.name + "'");
+    if (name != each.name) added_names.insert(name);
+    by_name[name].push_back(number);
+  }
+  const auto add_feature = [&](const std::string& name, std::size_t number) -> Feature& {
+    Feature made;
+    made.number = number;
+    made.in_file = &file.features()[number];
+    made.name = name;
+    made.key = key_field(name);
+    made.valid_key = key_field(name + std::string(kValid));
+    return features.emplace_back(std::move(made));
+  };
+  const auto needs_valid = [&](const std::string& name, const std::string& of) {
+    take_name(name + std::string(kValid), of);
+    added_names.insert(name + std::string(kValid));
+    return is_wanted(name) || is_wanted(name + std::string(kValid));
+  };
+  for (const auto& [name, window] : options.windows) {
+    if (!by_name.contains(name)) {
+      refuse_option("A window is of '" + name + "', which is no feature of the steps.");
+    }
+    check_window(name, window);
+    if (window.pad != StepWindow::Pad::leave_out) continue;
+    left_before = std::max(left_before, window.before * window.stride);
+    left_after = std::max(left_after, window.after * window.stride);
+  }
+  for (const auto& [name, numbers] : by_name) {
+    const auto window = options.windows.find(name);
+    if (window == options.windows.end() ? !is_wanted(name)
+                                        : !needs_valid(name, "the window of '" + name + "'")) {
+      continue;
+    }
+    for (const std::size_t number : numbers) {
+      Feature& feature = add_feature(name, number);
+      if (window == options.windows.end()) continue;
+      feature.window = window->second;
+      const std::string zero = zero_of(feature.in_file->form);
+      for (std::uint32_t i = 0; i < feature.in_file->values; ++i) feature.zeros += zero;
+    }
+  }
+  for (const auto& [name, later] : options.laters) {
+    const std::string described = "a later step of '" + later.of + "'";
+    const auto of = by_name.find(later.of);
+    if (of == by_name.end()) {
+      refuse_option("'" + name + "' is " + described + ", which is no feature of the steps.");
+    }
+    if (later.min_steps > later.max_steps) {
+      refuse_option("'" + name + "' is at least " + std::to_string(later.min_steps) +
+                    " steps later, and at most " + std::to_string(later.max_steps) + ".");
+    }
+    take_name(name, described);
+    added_names.insert(name);
+    if (!needs_valid(name, described)) continue;
+    for (const std::size_t number : of->second) add_feature(name, number).later = later;
+  }
+  for (const auto& [from, to] : options.names) {
+    const auto has_it = [&from = from](const StepFeature& each) { return each.name == from; };
+    if (std::none_of(file.features().begin(), file.features().end(), has_it)) {
+      refuse_option("'" + from + "' is to be renamed, and is no feature of the steps.");
+    }
+  }
+  for (const auto& [name, entry] : options.absent) {
+    if (is_wanted(name)) absent.push_back({name, entry});
+  }
+  if (!options.columns) return;
+  has_rest = std::any_of(options.columns->begin(), options.columns->end(),
+                         [&](const std::string& name) { return !whose.contains(name); });
+}
+
+void StepContents::check_rest(WireBytes entry) const {
+  if (added_names.empty()) return;
+  WireReader reader(entry);
+  WireBytes bytes;
+  std::uint32_t tag;
+  while (reader.read_length(tag) && reader.read_bytes(bytes)) {
+    if (tag != bytes_tag(1)) continue;
+    const std::string_view name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (!added_names.contains(name)) return;
+    refuse_option("An episode has a feature '" + std::string(name) +
+                  "' of its own, and the steps would have another one of that name. Give the "
+                  "latter another name with rename=.");
+  }
+}
+
+}  // namespace tfrfast
