@@ -30,6 +30,7 @@ from tfrfast.jobs.indexing.building import build_index as build_index
 from tfrfast.jobs.indexing.text import export_text_indexes as export_text_indexes
 from tfrfast.jobs.indexing.text import import_text_indexes as import_text_indexes
 from tfrfast.jobs.shuffling.shuffle import shuffle as shuffle
+from tfrfast.jobs.statistics import statistics as statistics
 from tfrfast.jobs.verifying import verify as verify
 from tfrfast.loading.loader import Loader as Loader
 from tfrfast.order import BlockShuffle as BlockShuffle

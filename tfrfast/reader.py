@@ -293,6 +293,14 @@ class Reader:
             )
         return self
 
+    def _with_columns(self, names: Sequence[str]) -> Reader:
+        """A reader of the same records for what needs these features alone."""
+        return self
+
+    def _known_features(self) -> Mapping[str, Any]:
+        """What the records are known to hold, without a look at them."""
+        return {}
+
     def locate(self, i: int) -> Location:
         """Returns the place of record `i`. Reads only the index."""
         return Location(*self._core.locate(i))

@@ -22,6 +22,64 @@ namespace {
 template <class T>
 using SummedArray = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
+// What was summed: how many values, NaN, infinities and minus infinities; the sums of numbers and
+// of squares, as integers in little-endian bytes, in units of 2^-149 and 2^-298 for floats; and the
+// range.
+py::tuple sums_facts(NumberSums sums, bool is_float) {
+  const auto whole = [](ExactSum& sum) {
+    sum.carry();
+    std::uint8_t bytes[ExactSum::kBytes];
+    sum.put(bytes);
+    return py::bytes(reinterpret_cast<const char*>(bytes), sizeof bytes);
+  };
+  py::object least, most;
+  if (is_float) {
+    least = py::float_(sums.min_float);
+    most = py::float_(sums.max_float);
+  } else {
+    least = py::int_(sums.min_int);
+    most = py::int_(sums.max_int);
+  }
+  return py::make_tuple(sums.count, sums.not_numbers, sums.infinite, sums.minus_infinite,
+                        whole(sums.sum), whole(sums.squares), least, most);
+}
+
+// Numbers of one kind, summed for each position of a row. Many threads may add to it.
+class PythonSums {
+ public:
+  explicit PythonSums(std::size_t positions) : sums_(positions) {
+    if (positions == 0) throw Error(ErrorKind::invalid, "A row has at least one number.");
+  }
+  void add_ints(const SummedArray<std::int64_t>& values) { add(values); }
+  void add_floats(const SummedArray<float>& values) { add(values); }
+  py::list facts(bool is_float) const {
+    const std::vector<NumberSums> sums = [&] {
+      const WithoutGil without_gil;
+      const std::lock_guard lock(mutex_);
+      return sums_;
+    }();
+    py::list all;
+    for (const NumberSums& each : sums) all.append(sums_facts(each, is_float));
+    return all;
+  }
+
+ private:
+  template <class T>
+  void add(const SummedArray<T>& values) {
+    const std::span<const T> all{values.data(), static_cast<std::size_t>(values.size())};
+    const WithoutGil without_gil;
+    const std::lock_guard lock(mutex_);
+    std::size_t position = 0;
+    for (const T value : all) {
+      sums_[position].add(value);
+      if (++position == sums_.size()) position = 0;
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<NumberSums> sums_;
+};
+
 // A summary of values of one kind. Many threads may add values.
 class PythonSummary {
  public:
@@ -47,19 +105,10 @@ class PythonSummary {
 
   py::dict facts(std::size_t frequent, const std::string& kind) const {
     py::dict all;
-    all["count"] = summary_.count();
+    all["numbers"] = sums_facts(summary_.numbers(), kind == "float32");
     all["distinct"] = summary_.distinct();
     all["exact"] = summary_.is_exact();
     all["uncounted"] = summary_.uncounted();
-    all["nan"] = summary_.not_numbers();
-    all["sum"] = summary_.sum();
-    if (kind == "int64") {
-      all["min"] = summary_.min_int();
-      all["max"] = summary_.max_int();
-    } else if (kind == "float32") {
-      all["min"] = summary_.min_float();
-      all["max"] = summary_.max_float();
-    }
     py::list values;
     for (const ValueSummary::Frequent& each : summary_.most_frequent(frequent)) {
       py::object value;
@@ -92,6 +141,11 @@ class PythonSummary {
 }  // namespace
 
 void register_summary(py::module_& module) {
+  py::class_<PythonSums>(module, "NumberSums")
+      .def(constructor<PythonSums, std::size_t>(), py::arg("positions"))
+      .def("add_ints", &PythonSums::add_ints, py::arg("values"))
+      .def("add_floats", &PythonSums::add_floats, py::arg("values"))
+      .def("facts", &PythonSums::facts, py::arg("is_float"));
   py::class_<PythonSummary>(module, "ValueSummary")
       .def(constructor<PythonSummary>())
       .def("add_ints", &PythonSummary::add_ints, py::arg("values"))

@@ -28,6 +28,7 @@ RESULTS = {
     "tfrfast.jobs.copying.Copied",
     "tfrfast.jobs.parquet.Exported",
     "tfrfast.jobs.shuffling.publication.Shuffled",
+    "tfrfast.jobs.statistics.NumberStats",
     "tfrfast.jobs.verifying.Verified",
     "tfrfast.loading.loader.LoaderStats",
     "tfrfast.reader.Location",

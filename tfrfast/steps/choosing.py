@@ -98,7 +98,7 @@ class _Columns(Batch):
 class _Views:
     def __init__(self, steps: Reader, view: View) -> None:
         self._view = view
-        self._known = column_features(steps)
+        self._known = steps._known_features()
         self._views: dict[str, tuple[Reader, Features]] = {}
 
     def of(self, name: str) -> tuple[Reader, Features]:

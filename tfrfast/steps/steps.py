@@ -15,12 +15,13 @@ from tfrfast.base.arguments import seed_number
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.example.encoding import encode_example
+from tfrfast.features import Features
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader
 from tfrfast.steps.along import Along, encoded_axis
 from tfrfast.steps.building import build_step_file, in_memory, step_path
-from tfrfast.steps.choosing import Chosen, Only, choose
+from tfrfast.steps.choosing import Chosen, Only, choose, column_features
 from tfrfast.steps.later import FARTHEST, Later
 from tfrfast.steps.window import Window
 from tfrfast.storage.paths import Paths
@@ -150,6 +151,9 @@ class Steps(Reader):
         made = copy.copy(self)
         made._use(_native.steps_with_columns(self._core, names))
         return made
+
+    def _known_features(self) -> Features:
+        return column_features(self)
 
     @property
     def only(self) -> NDArray[np.int64] | None:

@@ -15,6 +15,7 @@ from tfrfast.columns.arrow_nodes import ArrowNode
 from tfrfast.columns.strings import Bytes
 from tfrfast.features import VarLen
 from tfrfast.reader import Reader
+from tfrfast.tables.number_sums import sums_of
 from tfrfast.tables.scanning import scan
 
 __all__ = ["FeatureStats", "Histogram", "statistics"]
@@ -50,6 +51,8 @@ class FeatureStats(NamedTuple):
     min: float | int | None
     max: float | int | None
     mean: float | None
+    #: The standard deviation of all numbers.
+    std: float | None
     nan: int
     #: Bytes of a string; None for numbers.
     min_bytes: int | None
@@ -125,22 +128,23 @@ class _Collector:
     def result(self, of_records: int) -> FeatureStats:
         facts = self._summary.facts(FREQUENT, self._kind)
         is_number = self._kind != "bytes"
-        numbers = facts["count"] - facts["nan"]
-        known = is_number and numbers > 0
+        numbers = sums_of(facts["numbers"], self._kind)
+        known = is_number and numbers.numbers > 0
         sample = np.concatenate([np.empty(0), *self._sample])
         return FeatureStats(
             self._name,
             self._kind,
             self._records,
             of_records,
-            facts["count"],
+            numbers.values,
             self._lengths.least,
             self._lengths.most,
             self._lengths.mean,
-            facts["min"] if known else None,
-            facts["max"] if known else None,
-            facts["sum"] / numbers if known else None,
-            facts["nan"],
+            numbers.min if known else None,
+            numbers.max if known else None,
+            numbers.mean if known else None,
+            numbers.std if known else None,
+            numbers.nan,
             None if is_number else self._bytes.least,
             None if is_number else self._bytes.most,
             None if is_number else self._bytes.mean,

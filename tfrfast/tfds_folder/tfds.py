@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tfrfast.example.parsing import infer_features
 from tfrfast.features import Features
 from tfrfast.reader import Reader
-from tfrfast.steps.steps import Steps
 from tfrfast.steps.later import Later
+from tfrfast.steps.steps import Steps
 from tfrfast.steps.window import Window
 from tfrfast.storage.remote.options import storage_of
 from tfrfast.tfds_folder.episodes import along_of, specs_of_steps, steps_feature

@@ -75,37 +75,23 @@ void ValueSummary::forget_rare() {
 }
 
 void ValueSummary::add(std::span<const std::int64_t> ints) {
-  if (ints.empty()) return;
-  if (count_ == 0) min_int_ = max_int_ = ints[0];
   for (const std::int64_t value : ints) {
-    min_int_ = std::min(min_int_, value);
-    max_int_ = std::max(max_int_, value);
-    sum_ += static_cast<double>(value);
+    numbers_.add(value);
     const auto bits = static_cast<std::uint64_t>(value);
     track(spread(bits), [&] { return bits; });
   }
-  count_ += ints.size();
 }
 
 void ValueSummary::add(std::span<const float> floats) {
   for (const float value : floats) {
+    numbers_.add(value);
     const auto bits = std::uint64_t{std::bit_cast<std::uint32_t>(value)};
     track(spread(bits), [&] { return bits; });
-    if (std::isnan(value)) {
-      ++count_;
-      ++not_numbers_;
-      continue;
-    }
-    if (count_ == not_numbers_) min_float_ = max_float_ = value;
-    min_float_ = std::min(min_float_, value);
-    max_float_ = std::max(max_float_, value);
-    sum_ += static_cast<double>(value);
-    ++count_;
   }
 }
 
 void ValueSummary::add(WireBytes string) {
-  ++count_;
+  ++numbers_.count;
   track(hash_of_value(string), [&] {
     const std::size_t shown = std::min(string.size(), kShownBytes);
     strings_.emplace_back(reinterpret_cast<const char*>(string.data()), shown);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/example/number_sums.h"
 #include "core/example/wire.h"
 
 namespace tfrfast {
@@ -27,14 +28,8 @@ class ValueSummary {
   void add(std::span<const float> floats);
   void add(WireBytes string);
 
-  std::uint64_t count() const noexcept { return count_; }
-  std::uint64_t not_numbers() const noexcept { return not_numbers_; }  // NaNs, left out below
-  double sum() const noexcept { return sum_; }
-  // Over all values so far. Meaningless before the first value.
-  std::int64_t min_int() const noexcept { return min_int_; }
-  std::int64_t max_int() const noexcept { return max_int_; }
-  float min_float() const noexcept { return min_float_; }
-  float max_float() const noexcept { return max_float_; }
+  // Of numbers. Strings are only counted.
+  const NumberSums& numbers() const noexcept { return numbers_; }
 
   bool is_exact() const noexcept { return uncounted_ == 0; }
   std::uint64_t uncounted() const noexcept { return uncounted_; }
@@ -65,12 +60,8 @@ class ValueSummary {
   std::size_t used_ = 0;
   std::vector<std::string> strings_;
   std::vector<std::uint8_t> registers_;
-  std::uint64_t count_ = 0;
-  std::uint64_t not_numbers_ = 0;
+  NumberSums numbers_;
   std::uint64_t uncounted_ = 0;
-  double sum_ = 0;
-  std::int64_t min_int_ = 0, max_int_ = 0;
-  float min_float_ = 0, max_float_ = 0;
 };
 
 }  // namespace tfrfast

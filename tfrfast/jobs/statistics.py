@@ -1,0 +1,185 @@
+"""What the numbers of a data set are, for normalising them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfrfast import _native
+from tfrfast.base.progress import ProgressBar
+from tfrfast.errors import FeatureError
+from tfrfast.example.parsing import parse_example
+from tfrfast.features import AnyFeatures, Features, VarLen
+from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
+from tfrfast.jobs.cutting import part_bytes
+from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
+from tfrfast.loading.planned_features import planned_features
+from tfrfast.loading.records import open_reader
+from tfrfast.order import InOrder
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
+from tfrfast.tables.number_sums import NumberSums, sums_of
+
+__all__ = ["NumberStats", "statistics"]
+
+_BYTES_AT_ONCE = 4 << 20
+_PARTS_PER_WORKER = 8
+
+
+class NumberStats(NamedTuple):
+    """Of a feature: arrays of its shape, or of none if records have different numbers of values."""
+
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    """The standard deviation: the square root of the mean square of the distances from the mean."""
+    min: NDArray[np.float64]
+    max: NDArray[np.float64]
+    num_values: NDArray[np.int64]
+    """How many numbers there are, without NaN, which is in none of these."""
+
+
+def statistics(
+    source: Reader | Paths,
+    *,
+    features: AnyFeatures | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    **reader_options: Any,
+) -> dict[str, NumberStats]:
+    """The mean and the deviation of each numeric feature, for normalising, by its name.
+
+        stats = tfr.statistics(tfr.Steps("data/train-*", along="steps/"))
+        mean, std, *_ = stats["steps/action"]  # arrays of 7, if an action has 7 numbers
+
+    Sums are exact. So the results are those of the real numbers, rounded once, whatever the order
+    of the records or the number of workers. Of Steps, only the numeric features are read, and an
+    episode's features count once for each step.
+
+    Args:
+      source: a Reader, such as Steps, or anything that Reader takes; `reader_options` are passed on
+        to it. Take the statistics of each source of a Mixture.
+      features: which ones: a dict of specs, as for `parse_example`, or a list of names. By default
+        those of a sample of the records. A FixedLen has statistics for each of its positions, and a
+        default counts as values. All values of a VarLen are taken together.
+      threads, progress: as for Reader.
+      executor: reads, instead of threads of this process: `ProcessPoolExecutor()`, or any other
+        `concurrent.futures.Executor`. Its processes must see the same files under the same names.
+    """
+    if not isinstance(source, Reader | str) and hasattr(source, "reader"):
+        raise TypeError("Take the statistics of each source: a Mixture weighs them.")
+    reader = open_reader(source, reader_options)
+    threads = checked_threads(threads)
+    specs, shapes = _numeric(_settled(reader, features))
+    if not specs:
+        return {}
+    tasks = [
+        _Sum(rows, len(rows.numbers), specs, shapes)
+        for rows in _cut(reader, num_workers(executor, threads))
+    ]
+    totals: dict[str, list[NumberSums]] = {}
+    with ProgressBar("Adding numbers", progress, "records") as bar:
+        for part in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+            for name, sums in part.items():
+                before = totals.get(name)
+                totals[name] = sums if before is None else list(map(NumberSums.plus, before, sums))
+    return {name: _stats(totals[name], shapes[name]) for name in totals}
+
+
+def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
+    if isinstance(features, dict):
+        return features
+    known = reader._known_features()
+    compiled = planned_features("infer" if features is None else features, reader, InOrder())
+    assert compiled is not None
+    specs = {
+        # What is absent in some records would count as zero.
+        name: VarLen(spec.dtype) if getattr(spec, "default", None) is not None else spec
+        for name, spec in compiled.specs.items()
+    }
+    return {**specs, **{name: known[name] for name in known if features is None or name in specs}}
+
+
+def _numeric(features: Features) -> tuple[Features, dict[str, tuple[int, ...]]]:
+    """Those with numbers, and the shape of each."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, column in parse_example([], features).items():
+        values = getattr(column, "values", column)
+        if isinstance(values, np.ndarray):
+            if values.dtype.kind not in "iub" and values.dtype != np.float32:
+                raise TypeError(f"{name!r} has values of {values.dtype}: take float32 or integers.")
+            is_fixed = isinstance(column, np.ndarray) and 0 not in column.shape[1:]
+            shapes[name] = column.shape[1:] if is_fixed else ()
+    return {name: features[name] for name in shapes}, shapes
+
+
+@dataclass
+class _Rows:
+    reader: Reader
+    numbers: range
+
+
+def _cut(reader: Reader, workers: int) -> list[ChosenRecords] | list[_Rows]:
+    if reader._makes_records:
+        size = max(1, -(-len(reader) // (_PARTS_PER_WORKER * workers)))
+        numbers = range(len(reader))
+        return [_Rows(reader, numbers[at : at + size]) for at in range(0, len(reader), size)]
+    shards = ShardSizes(reader)
+    return [
+        ChosenRecords(shards, numbers)
+        for numbers in cut_rows(shards, part_bytes(sum(shards.sizes), workers))
+    ]
+
+
+@dataclass
+class _Sum:
+    """Reads a range of records, and sums their numbers."""
+
+    rows: Any
+    amount: int
+    features: Features
+    shapes: dict[str, tuple[int, ...]]
+
+    def run(self, advance: Advance) -> dict[str, list[NumberSums]]:
+        numbers = self.rows.numbers
+        reader = self.rows.reader._with_columns(list(self.features))
+        sums = {name: _native.NumberSums(math.prod(s)) for name, s in self.shapes.items()}
+        kinds: dict[str, str] = {}
+        size = reader._records_within(_BYTES_AT_ONCE)
+        for at in range(0, len(numbers), size):
+            some = numbers[at : at + size]
+            columns = parse_example(reader.read(np.arange(some.start, some.stop)), self.features)
+            for name, column in columns.items():
+                values = getattr(column, "values", column)
+                if self.shapes[name] and column.shape[1:] != self.shapes[name]:
+                    raise FeatureError(f"{name!r} has rows of different shapes: give it a VarLen.")
+                kinds[name] = "float32" if values.dtype == np.float32 else "int64"
+                add = sums[name].add_floats if kinds[name] == "float32" else sums[name].add_ints
+                add(values)
+            advance(len(some))
+        return {
+            name: [sums_of(each, kind) for each in sums[name].facts(kind == "float32")]
+            for name, kind in kinds.items()
+        }
+
+
+def _stats(sums: Sequence[NumberSums], shape: tuple[int, ...]) -> NumberStats:
+    def array(values: list[float], dtype: Any = np.float64) -> Any:
+        return np.array(values, dtype).reshape(shape)
+
+    def known(each: NumberSums, value: float) -> float:
+        return value if each.numbers else math.nan
+
+    return NumberStats(
+        array([each.mean for each in sums]),
+        array([each.std for each in sums]),
+        array([known(each, each.min) for each in sums]),
+        array([known(each, each.max) for each in sums]),
+        array([each.numbers for each in sums], np.int64),
+    )

@@ -1,0 +1,75 @@
+"""Means and deviations from exact sums, which do not depend on who added what first."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+__all__ = ["NumberSums", "sums_of"]
+
+
+class NumberSums(NamedTuple):
+    """Of numbers. NaN is counted, and in nothing else. Infinities are not in the sums."""
+
+    values: int
+    nan: int
+    infinite: int
+    minus_infinite: int
+    #: In units of 2**-unit_bits, and of the square of that.
+    sum: int
+    squares: int
+    min: float
+    max: float
+    unit_bits: int
+
+    @property
+    def numbers(self) -> int:
+        return self.values - self.nan
+
+    @property
+    def mean(self) -> float:
+        if not self.numbers or (self.infinite and self.minus_infinite):
+            return math.nan
+        if self.infinite or self.minus_infinite:
+            return math.inf if self.infinite else -math.inf
+        return float(Fraction(self.sum, self.numbers << self.unit_bits))
+
+    @property
+    def std(self) -> float:
+        """The square root of the mean square of the distances from the mean."""
+        if not self.numbers or self.infinite or self.minus_infinite:
+            return math.nan
+        square = self.numbers * self.squares - self.sum * self.sum
+        return math.sqrt(Fraction(square, self.numbers**2 << 2 * self.unit_bits))
+
+    def plus(self, other: NumberSums) -> NumberSums:
+        """Of the numbers of both."""
+        a, b = (self, other) if self.numbers else (other, self)
+        return NumberSums(
+            a.values + b.values,
+            a.nan + b.nan,
+            a.infinite + b.infinite,
+            a.minus_infinite + b.minus_infinite,
+            a.sum + b.sum,
+            a.squares + b.squares,
+            min(a.min, b.min) if b.numbers else a.min,
+            max(a.max, b.max) if b.numbers else a.max,
+            self.unit_bits,
+        )
+
+
+def sums_of(facts: tuple[int, int, int, int, bytes, bytes, float, float], kind: str) -> NumberSums:
+    """What the core has summed, of "int64" or "float32"."""
+    values, nan, infinite, minus_infinite, total, squares, low, high = facts
+    return NumberSums(
+        values,
+        nan,
+        infinite,
+        minus_infinite,
+        int.from_bytes(total, "little", signed=True),
+        int.from_bytes(squares, "little", signed=True),
+        low,
+        high,
+        149 if kind == "float32" else 0,
+    )
