@@ -45,7 +45,7 @@ def test_instead_of_a_large_shuffle() -> None:
 
 
 def test_steps_of_episodes() -> None:
-    action, image = np.zeros(7 * 1300, np.float32), [b"jpeg"] * 1300
+    action, image = np.ones(7 * 1300, np.float32), [b"jpeg"] * 1300
     with tfr.ShardedWriter("data/train", num_shards=2) as writer:
         for _ in range(10):
             columns = {"steps/action": action, "steps/observation/image": image}
