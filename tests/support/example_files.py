@@ -52,4 +52,5 @@ def plain(value: Any) -> Any:
         return [plain(part) for part in parts]
     if hasattr(value, "to_list"):
         return value.to_list()
-    return (value.numpy() if hasattr(value, "numpy") else value).tolist()
+    value = value.numpy() if hasattr(value, "numpy") else value
+    return value if isinstance(value, bytes) else value.tolist()

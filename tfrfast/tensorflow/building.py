@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.batches import Batches
 from tfrfast.tensorflow.functions import parallel_map
 from tfrfast.tensorflow.lifting.batches import lifted_batches
+from tfrfast.tensorflow.lifting.elements import elements_of
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.sequence import Batched, Sequence
@@ -26,7 +28,7 @@ def build(pipeline: Pipeline) -> Any:
         records = source.in_file_order().records(sequence)
     else:
         assert source.plan is not None
-        records = graphs.planned_records(source.plan, sequence)
+        records = graphs.planned_records(source.plan, sequence, pipeline.saves_positions)
     return _followed(pipeline, _each_made(pipeline, records))
 
 
@@ -59,9 +61,13 @@ def _each_made(pipeline: Pipeline, records: Any) -> Any:
     """What caches, maps and filters make of single records."""
     if pipeline.cached:
         records = records.cache()
-    for call in pipeline.elementwise:
-        records = nodes.moved(call, [records])
-    return records
+    return _called(records, pipeline.elementwise)
+
+
+def _called(elements: Any, calls: Iterable[Any]) -> Any:
+    for call in calls:
+        elements = nodes.moved(call, [elements])
+    return elements
 
 
 def _asked_of(records: Any, sequence: Sequence) -> Any:
@@ -107,9 +113,11 @@ def _batches(pipeline: Pipeline, batch: Batched) -> Any:
             pipeline.lifted,
             _record_bytes(pipeline) or 0,
             _is_symbolic(pipeline),
-            pipeline.in_blocks,
+            pipeline.single is not None,
         )
-        return made.unbatch() if pipeline.in_blocks else made
+        if pipeline.single is None:
+            return made
+        return _called(elements_of(made, pipeline.single.element_spec), pipeline.single.calls)
     return batches.strings() if pipeline.features is None else batches.columns(pipeline.features)
 
 
@@ -121,7 +129,9 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
         record_bytes = _record_bytes(pipeline) if grouped else None
         return source.in_file_order().batches(sequence, _is_symbolic(pipeline), record_bytes)
     assert source.plan is not None
-    return graphs.PlannedBatches(source.plan, sequence, grouped=grouped)
+    return graphs.PlannedBatches(
+        source.plan, sequence, grouped=grouped, symbolic=pipeline.saves_positions
+    )
 
 
 def _record_bytes(pipeline: Pipeline) -> int | None:
@@ -136,7 +146,8 @@ def _record_bytes(pipeline: Pipeline) -> int | None:
 def _is_symbolic(pipeline: Pipeline) -> bool:
     """Whether checkpoints hold positions alone."""
     asked = pipeline.options and pipeline.options.experimental_symbolic_checkpoint
-    return pipeline.shuffle is not None if asked is None else bool(asked)
+    usual = pipeline.shuffle is not None and pipeline.saves_positions
+    return usual if asked is None else bool(asked)
 
 
 def _followed(pipeline: Pipeline, dataset: Any) -> Any:

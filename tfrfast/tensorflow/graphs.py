@@ -25,9 +25,14 @@ _MAX_BLOCK_RECORDS = 4096
 
 
 class PlannedBatches(Batches):
-    """The batches of a shuffle, known by an order's key, the files, and some steps."""
+    """The batches of a shuffle, known by an order's key, the files, and some steps.
 
-    def __init__(self, plan: OpenPlan, sequence: Sequence, *, grouped: bool = False) -> None:
+    With `symbolic`, checkpoints hold positions alone.
+    """
+
+    def __init__(
+        self, plan: OpenPlan, sequence: Sequence, *, grouped: bool = False, symbolic: bool = True
+    ) -> None:
         batch = sequence.batch
         assert batch is not None
         encoded = sequence.encode()
@@ -35,7 +40,7 @@ class PlannedBatches(Batches):
         is_grouped = grouped and not batch.drop_remainder
         group = group_of(batch.rows * mean_bytes(plan), count) if is_grouped else 1
         super().__init__(batch.rows if batch.drop_remainder else None, group)
-        self._length = sequence.length
+        self._length, self._symbolic = sequence.length, symbolic
         self._source, self._sequence = tf.constant(plan.source), tf.constant(encoded)
         keys = _keys_of(sequence)
         self._steps = steps(
@@ -66,16 +71,17 @@ class PlannedBatches(Batches):
         )
 
     def finished(self, dataset: Any) -> Any:
-        return with_positions(with_length(dataset, self._length))
+        made = with_length(dataset, self._length)
+        return with_positions(made) if self._symbolic else made
 
 
-def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
+def planned_records(plan: OpenPlan, sequence: Sequence, symbolic: bool) -> Any:
     """The records of a shuffle one by one."""
     rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // mean_bytes(plan)))
     blocks = PlannedBatches(plan, dataclasses.replace(sequence, batch=Batched(rows)))
     read = blocks.mapped(lambda *batch: records(*blocks.read(*batch)))
     elements = with_length(unbatched(flat_map(read, emit_block)), sequence.length)
-    return with_positions(elements)
+    return with_positions(elements) if symbolic else elements
 
 
 def mean_bytes(plan: OpenPlan) -> int:

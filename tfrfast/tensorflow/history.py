@@ -38,14 +38,14 @@ _OF_BATCHES = "records are decoded where they are read, and the rest runs "
 _SHOWN = 3
 
 
-def lifted_step(step: Step, by_element: Sequence[str], differing: Sequence[str]) -> Step:
-    """A step of a pipeline whose maps are lifted.
+def lifted_step(
+    step: Step, by_element: Sequence[str], differing: Sequence[str], of: str = "batches"
+) -> Step:
+    """The step of a map() that is lifted.
 
     The ops `by_element` run row by row, and those `differing` may give other values than tf.data's.
     """
-    if step.why != OF_EACH:
-        return step
-    why = f"{_OF_BATCHES}on whole batches"
+    why = f"{_OF_BATCHES}on whole {of}"
     if by_element:
         why += f", but row by row from {_some(by_element)} on"
     if differing:

@@ -40,6 +40,7 @@ def _needed(place: str) -> Any:
 Dataset: Any = _needed("data.ops.dataset_ops.DatasetV2")
 TheirTFRecordDataset: Any = _needed("data.ops.readers.TFRecordDatasetV2")
 OwnedIterator: Any = _needed("data.ops.iterator_ops.OwnedIterator")
+DenseToRagged: Any = _needed("data.ops.ragged_batch_op._DenseToRaggedDataset")
 ParallelMap: Any = _named("data.ops.map_op._ParallelMapDataset")
 Repeat: Any = _named("data.ops.repeat_op._RepeatDataset")
 Shuffle: Any = _named("data.ops.shuffle_op._ShuffleDataset")

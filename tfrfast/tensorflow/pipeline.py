@@ -7,8 +7,9 @@ wait at the end.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -16,17 +17,29 @@ from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer, static_integers
+from tfrfast.tensorflow.lifting.elements import with_ragged
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.lifting.padding import Padding
+from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence, Shuffle
 from tfrfast.tensorflow.source import Source
 
 _LEAVE_IT_OUT = "no num_parallel_reads, or shuffle() first"
 _SHUFFLE_FIRST = "shuffle() before it, or no num_parallel_reads"
-# Of single elements: a call for a block costs little beside taking it apart.
+# Single elements are made in blocks of so many rows and bytes: a call costs little beside a block.
 _BLOCK_ROWS = 256
+_BLOCK_BYTES = 4 << 20
+# Smaller blocks gain nothing.
+_MIN_BLOCK_ROWS = 8
 _UNKNOWN = Refusal("an argument is known only in the graph", "give Python integers")
+
+
+class Single(NamedTuple):
+    """Single elements that are made in blocks, and maps and filters that follow."""
+
+    element_spec: Any
+    calls: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -36,12 +49,14 @@ class Pipeline:
     features: TensorFeatures | None = None  # what batches are decoded into
     lifts: bool = True  # whether the parse may be taken out of maps before batch()
     lifted: Lifted | None = None  # the maps whose batches are decoded
-    in_blocks: bool = False  # batches are taken apart, since single elements are asked for
+    single: Single | None = None  # for what batches are taken apart; None: batches are asked for
     cached: bool = False  # records in memory, until a call is planned that needs others
     elementwise: tuple[Any, ...] = ()  # maps and filters of single records, as tf.data made them
     filtered: bool = False
     parses: bool = False  # single records, in a map
     decodes_media: bool = False
+    # Whether checkpoints of a shuffle hold positions, which takes time for each element.
+    saves_positions: bool = True
     prefetched: int | None = None
     options: Any = None
 
@@ -153,13 +168,32 @@ class Pipeline:
         return batched if lifted is None else replace(batched, lifted=lifted)
 
     def of_blocks(self) -> Pipeline | Refusal:
-        """Single elements, of which whole blocks are decoded. May build indexes."""
-        made = self.batched(_BLOCK_ROWS, False)
+        """Single elements, whose parse is made of whole blocks. May build indexes."""
+        maps = tuple(itertools.takewhile(_is_map, self.elementwise))
+        if not maps or self.batch is not None or self.decodes_media:
+            return Refusal("it handles elements one by one")
+        for count in range(len(maps), 0, -1):
+            made = self._in_blocks(maps[:count], self.elementwise[count:])
+            if isinstance(made, Pipeline):
+                break
+        return made
+
+    def _in_blocks(self, maps: tuple[Any, ...], after: tuple[Any, ...]) -> Pipeline | Refusal:
+        """Single elements: the maps make blocks, and the other calls follow."""
+        mapped = replace(self, elementwise=with_ragged(maps), filtered=False)
+        made = mapped.batched(_BLOCK_ROWS, False)
         if isinstance(made, Refusal):
             return made
-        if made.lifted is None or not made.lifted.has_one_shape:
-            return Refusal("elements of different shapes make no blocks")
-        return replace(made, in_blocks=True, prefetched=self.prefetched)
+        if made.sequence is None or made.lifted is None or made.lifted.by_element:
+            return Refusal("its elements are made row by row")
+        record_bytes = self.source.record_bytes or _BLOCK_BYTES // _BLOCK_ROWS
+        row_bytes = max(1, record_bytes, made.lifted.row_bytes(record_bytes))
+        rows = min(_BLOCK_ROWS, _BLOCK_BYTES // row_bytes)
+        if rows < _MIN_BLOCK_ROWS:
+            return Refusal("its elements are too large for blocks")
+        sequence = replace(made.sequence, batch=Batched(rows, False))
+        single = Single(maps[-1].element_spec, after)
+        return replace(made, sequence=sequence, single=single, prefetched=self.prefetched)
 
     def _in_turns(self, sequence: Sequence, rows: int, lifted: Lifted | None) -> Pipeline | Refusal:
         """Batches of files that take turns. May build indexes."""
@@ -257,6 +291,10 @@ class Pipeline:
 
     def with_options(self, options: Any) -> Pipeline:
         return replace(self, options=_merged(self.options, options))
+
+
+def _is_map(call: Any) -> bool:
+    return nodes.kind(call) != "_FilterDataset"
 
 
 def _streams(source: Source) -> Refusal:

@@ -69,14 +69,6 @@ class Lifted:
         """True if run() itself can fail, because ops run row by row."""
         return self.rest.by_element is not None
 
-    @property
-    def has_one_shape(self) -> bool:
-        """True if all elements are tensors of known shapes."""
-        specs = tf.nest.flatten(self.specs[-1])
-        return all(
-            isinstance(each, tf.TensorSpec) and each.shape.is_fully_defined() for each in specs
-        )
-
     def row_bytes(self, record_bytes: int) -> int:
         """Returns the approximate bytes of a row's results, for records of so many bytes on
         average.

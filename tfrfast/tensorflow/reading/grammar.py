@@ -50,9 +50,15 @@ def taken(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 def history_of(pipeline: Pipeline, steps: tuple[Step, ...]) -> History:
     """Returns the treatment of the pipeline's calls."""
-    lifted = pipeline.lifted
+    lifted, single = pipeline.lifted, pipeline.single
     if lifted is not None:
-        steps = tuple(lifted_step(each, lifted.by_element, lifted.differing) for each in steps)
+        of, after = ("batches", 0) if single is None else ("blocks", len(single.calls))
+        of_each = [number for number, step in enumerate(steps) if step.why == OF_EACH]
+        changed = of_each[: len(of_each) - after]
+        steps = tuple(
+            lifted_step(step, lifted.by_element, lifted.differing, of) if n in changed else step
+            for n, step in enumerate(steps)
+        )
     is_planned = pipeline.sequence is not None
     return History(
         pipeline.source.description, is_planned, steps, is_ordered=pipeline.shuffle is not None

@@ -150,6 +150,14 @@ def _map_and_batch(dataset: Any) -> dict[str, Any]:
     }
 
 
+def _group_by_window(dataset: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name in ("key_func", "reduce_func", "window_size_func"):
+        function = internals.attribute(internals.attribute(dataset, name), "function")
+        given |= {name: function, f"{name}_other_arguments": function.captured_inputs}
+    return given
+
+
 def _ragged(input_dataset: Any, mapped_dataset: Any) -> Any:
     """Returns the map() with which ragged_batch() begins."""
     arguments = _MAKINGS["_MapDataset"].arguments(mapped_dataset)
@@ -180,6 +188,7 @@ _MAKINGS = {
     "_DenseToRaggedDataset": _Making(_ragged),
     "_FilterDataset": _Making(tf.raw_ops.FilterDataset, "predicate", "predicate"),
     "_FlatMapDataset": _Making(tf.raw_ops.FlatMapDataset, "f"),
+    "_GroupByWindowDataset": _Making(tf.raw_ops.GroupByWindowDataset, others=_group_by_window),
     "_IgnoreErrorsDataset": _Making(tf.raw_ops.IgnoreErrorsDataset),
     "_MapAndBatchDataset": _Making(tf.raw_ops.MapAndBatchDataset, "f", others=_map_and_batch),
     "_MapDataset": _Making(tf.raw_ops.MapDataset, "f"),
@@ -201,6 +210,7 @@ _MAKINGS = {
     "_TakeDataset": _Making(tf.raw_ops.TakeDataset),
     "_TakeWhileDataset": _Making(tf.raw_ops.TakeWhileDataset, "predicate", "predicate"),
     "_UnbatchDataset": _Making(tf.raw_ops.UnbatchDataset),
+    "_WindowDataset": _Making(tf.raw_ops.WindowDataset),
     "_ZipDataset": _Making(tf.raw_ops.ZipDataset),
 }
 

@@ -21,6 +21,7 @@ from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
 from tfrfast.tensorflow.reading.grammar import history_of, rows_of, taken
 from tfrfast.tensorflow.reading.sources import FilePart, Records
+from tfrfast.tensorflow.recognition import parses_examples
 from tfrfast.tensorflow.schemes import is_ours
 from tfrfast.tensorflow.sequence import EVERYTHING, Progression
 from tfrfast.tensorflow.source import Source
@@ -40,8 +41,8 @@ _BATCHES = {
 _MAPS = {"_DenseToRaggedDataset", "_MapDataset", "_ParallelMapDataset"}
 # Calls that commute with calls that reorder or repeat elements.
 _ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *_MAPS}
-# Calls that handle single elements, which costs more than a plan saves.
-_LOSING = {"_GroupByWindowDataset", "_WindowDataset"}
+# Calls that handle single elements, which costs more than a plan of their order saves.
+_LOSING = {"_GroupByWindowDataset", "_PaddedBatchDataset", "_WindowDataset"}
 _BEFORE_A_SHUFFLE = {
     "CacheDataset",
     "_AssertCardinalityDataset",
@@ -124,12 +125,12 @@ class _Planner:
         return self._planned(pipeline, refusal)
 
     def _of_blocks(self, pipeline: Pipeline) -> Pipeline | Refusal:
-        """Plans single elements, for a cache() that each epoch cuts anew, or for an enumerate()."""
-        is_asked = self._cache is not None or any(map(nodes.is_enumeration, self._left[:1]))
-        is_single = pipeline.batch is None and pipeline.shuffle is None
-        if not is_asked or not is_single or not pipeline.elementwise or not self._in_order:
-            return Refusal("no call after it asks for single elements in their order")
-        needs_indexes = pipeline.source.takes_turns
+        """Single elements, where no batch() follows that is planned."""
+        if pipeline.batch is not None or not pipeline.elementwise:
+            return Refusal("nothing is made of single elements")
+        if pipeline.shuffle is None and not self._in_order:
+            return Refusal("no order of its elements is known")
+        needs_indexes = pipeline.source.takes_turns and pipeline.shuffle is None
         counted = self._counted(pipeline) if needs_indexes else pipeline
         return counted if isinstance(counted, Refusal) else counted.of_blocks()
 
@@ -157,14 +158,14 @@ class _Planner:
     def _planned(self, pipeline: Pipeline, refusal: Refusal) -> Plan | Refusal:
         blocks = self._of_blocks(pipeline)
         pipeline = pipeline if isinstance(blocks, Refusal) else blocks
+        if pipeline.batch is None or pipeline.single is not None:
+            pipeline = replace(pipeline, saves_positions=False)
         if self._cache is not None:
-            if not _makes_the_same(pipeline):
+            if pipeline.single is None and not _makes_the_same(pipeline):
                 return refusal if refusal.why else _KEPT
             self._left.insert(0, self._cache)
-        pads = any(nodes.kind(call) == "_PaddedBatchDataset" for call in self._left)
-        pads = pads and not pipeline.in_blocks
-        # A shuffle alone would be slower.
-        if not _gains(pipeline) or (pads and pipeline.batch is None):
+        loses = any(nodes.kind(call) in _LOSING for call in self._left)
+        if not _gains(pipeline) or (loses and pipeline.batch is None):  # a shuffle alone would lose
             return refusal if refusal.why else Refusal("nothing is gained without a batch()")
         if pipeline.batch is None and pipeline.shuffle is None and pipeline.source.takes_turns:
             return refusal
@@ -378,16 +379,18 @@ def _gains(pipeline: Pipeline) -> bool:
 
 
 def why_no_gain(chain: Chain) -> Refusal | None:
-    """Returns the reason why the calls gain nothing for any files. Opens nothing."""
-    kinds = [nodes.kind(call) for call in chain.calls]
-    for kind, call in zip(kinds, chain.calls, strict=True):
-        if kind in _LOSING:
+    """Why the calls gain nothing, whatever the files hold. Nothing is opened."""
+    for call in chain.calls:
+        kind = nodes.kind(call)
+        if parses_examples(call):  # blocks of records are parsed, whatever follows
+            return None
+        if kind in _LOSING - _BATCHES:
             return Refusal(f"{call_of(call)} takes elements one by one")
         if kind in _BATCHES:
             rows, _ = rows_of(call)
             if rows is not None and rows >= MIN_ROWS:
                 return None
             return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
-    if "_ShuffleDataset" in kinds:
+    if any(nodes.kind(call) == "_ShuffleDataset" for call in chain.calls):
         return None
     return Refusal("elements come one by one", "batch()")

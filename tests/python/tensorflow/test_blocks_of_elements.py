@@ -1,0 +1,157 @@
+"""Single elements whose parse is made of whole blocks, beside TensorFlow's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from example_files import plain, some_example, write_examples
+from record_files import write_shard
+
+tf = pytest.importorskip("tensorflow")
+
+from tfrfast.tensorflow import pipeline  # noqa: E402
+
+SPECS: dict[str, Any] = {
+    "id": tf.io.FixedLenFeature([], tf.int64),
+    "dense": tf.io.FixedLenFeature([3], tf.float32),
+    "numbers": tf.io.VarLenFeature(tf.int64),
+    "weights": tf.io.FixedLenSequenceFeature([], tf.float32, True),
+    "words": tf.io.RaggedFeature(tf.string),
+    "raw": tf.io.FixedLenFeature([], tf.string),
+}
+AUTO = tf.data.AUTOTUNE
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("examples"), [20, 0, 31])
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_BLOCK_ROWS", 16)
+
+
+def parsed(record: Any) -> Any:
+    return tf.io.parse_single_example(record, SPECS)
+
+
+def fixed(record: Any) -> Any:
+    row = parsed(record)
+    return {"id": row["id"], "dense": row["dense"] * 2.0}
+
+
+def in_python(row: Any) -> Any:
+    return tf.ensure_shape(tf.numpy_function(lambda number: number + 1, [row["id"]], tf.int64), [])
+
+
+def outcomes(dataset: Any) -> list[Any]:
+    """Each element, or the class of the error that comes in its place."""
+    found: list[Any] = []
+    iterator = iter(dataset)
+    while True:
+        try:
+            found.append(plain(next(iterator)))
+        except StopIteration:
+            return found
+        except tf.errors.OpError as error:
+            found.append(type(error))
+
+
+CHAINS: dict[str, Callable[[Any], Any]] = {
+    "elements": lambda records: records.map(fixed),
+    "of all kinds": lambda records: records.map(parsed, AUTO).map(lambda row: row).prefetch(2),
+    "small batches": lambda records: records.map(fixed, AUTO).batch(3),
+    "filtered": lambda records: (
+        records.map(parsed).filter(lambda row: tf.size(row["words"]) > 1).map(lambda row: row["id"])
+    ),
+    "repeated": lambda records: (
+        records.map(fixed).filter(lambda row: row["id"] % 3 > 0).repeat(2).batch(16)
+    ),
+    "in buckets": lambda records: records.map(
+        lambda record: tf.cast(parsed(record)["weights"] * 9.0, tf.int32)
+    ).bucket_by_sequence_length(tf.size, [2, 3], [8, 8, 8]),
+    "in groups": lambda records: records.map(fixed).group_by_window(
+        lambda row: row["id"] % 3, lambda key, rows: rows.batch(8).map(lambda row: (key, row)), 8
+    ),
+    "in windows": lambda records: (
+        records.map(fixed).window(5, 3).flat_map(lambda rows: rows["dense"].batch(5))
+    ),
+    "for a while": lambda records: records.map(fixed).take_while(lambda row: row["id"] < 47),
+    "slices": lambda records: (
+        records.map(fixed)
+        .flat_map(lambda row: tf.data.Dataset.from_tensor_slices(row["dense"]))
+        .batch(8)
+    ),
+    "in Python": lambda records: records.map(fixed).map(in_python).batch(8),
+    "tensors": lambda records: records.map(lambda record: parsed(record)["raw"]).map(
+        lambda raw: tf.io.decode_raw(raw, tf.int16)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_elements_are_tensorflows(files: list[str], name: str) -> None:
+    turns = 2 if list(CHAINS).index(name) % 2 else None
+    records = tf.data.TFRecordDataset(files, num_parallel_reads=turns)
+    theirs = CHAINS[name](records)
+    ours = tfr.accelerate(theirs)
+    assert ours.element_spec == theirs.element_spec
+    assert outcomes(ours) == outcomes(theirs)
+    assert ours._history.is_planned, tfr.explain(ours)
+    assert "decoded where they are read" in str(tfr.explain(ours))
+
+
+def test_shuffled_records_come_once(files: list[str]) -> None:
+    """What a filter lets through is shuffled exactly, and each element stays whole."""
+    rows = tf.data.TFRecordDataset(files).map(parsed)
+    theirs = rows.shuffle(10, 5).filter(lambda row: row["id"] % 2 > 0).map(lambda row: row["words"])
+    ours = tfr.accelerate(theirs)
+    seen, own = outcomes(ours), outcomes(theirs)
+    assert seen != own
+    assert sorted(seen) == sorted(own)
+    assert "whole blocks" in str(tfr.explain(ours))
+
+
+@pytest.mark.parametrize("name", ["elements", "filtered", "in groups", "in Python"])
+def test_errors_are_tensorflows(tmp_path: Path, name: str) -> None:
+    records = [some_example(number) for number in range(40)]
+    records[21] = b"no example"
+    bad = write_shard(tmp_path / "bad", records)
+    theirs = CHAINS[name](tf.data.TFRecordDataset(bad))
+    ours = tfr.accelerate(theirs)
+    expected = outcomes(theirs)
+    assert tf.errors.InvalidArgumentError in expected
+    assert outcomes(ours) == expected
+    assert outcomes(tfr.accelerate(theirs.ignore_errors())) == outcomes(theirs.ignore_errors())
+
+
+def test_a_checkpoint_goes_on_with_the_next_element(files: list[str], tmp_path: Path) -> None:
+    rows = tf.data.TFRecordDataset(files).map(parsed).filter(lambda row: row["id"] % 2 > 0)
+    ours = tfr.accelerate(rows.map(lambda row: row["words"]))
+    iterator = iter(ours)
+    for _ in range(17):
+        next(iterator)
+    saved = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "checkpoint"))
+    again = iter(ours)
+    tf.train.Checkpoint(iterator=again).restore(saved)
+    assert [plain(each) for each in again] == [plain(each) for each in iterator]
+
+
+def test_what_is_large_or_decodes_images_stays_tensorflows(
+    files: list[str], tmp_path: Path
+) -> None:
+    large = [tfr.encode_example({"id": number, "raw": bytes(600_000)}) for number in range(9)]
+    specs = {name: SPECS[name] for name in ("id", "raw")}
+    chains = (
+        (write_shard(tmp_path / "large", large), lambda row: row["id"]),
+        (files, lambda row: tf.io.decode_jpeg(row["raw"])),
+    )
+    for names, made in chains:
+        rows = tf.data.TFRecordDataset(names).map(lambda r: tf.io.parse_single_example(r, specs))
+        assert not tfr.accelerate(rows.map(made))._history.is_planned

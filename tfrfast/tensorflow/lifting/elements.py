@@ -1,0 +1,61 @@
+"""Single elements that are made in blocks, also where their tensors have different shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.functions import serial_map, with_spec
+
+
+def with_ragged(maps: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The maps, and one after them by which elements of different lengths fit into one block."""
+    specs = tf.nest.flatten(maps[-1].element_spec)
+    if not any(isinstance(each, tf.TensorSpec) and _is_list(each.shape) for each in specs):
+        return maps
+    return (*maps, internals.DenseToRagged(maps[-1], tf.int64))
+
+
+def _is_list(shape: Any) -> bool:
+    """Whether it is one of as many values as a row likes, all of one shape."""
+    return shape.rank and shape[0] is None and shape[1:].is_fully_defined()
+
+
+def elements_of(blocks: Any, spec: Any) -> Any:
+    """The elements, like `spec`, of blocks that with_ragged() maps have made."""
+    elements = blocks.unbatch()
+    specs = tf.nest.flatten(spec)
+    if elements.element_spec == spec and not any(map(_is_sparse, specs)):
+        return elements
+
+    def as_elements(*parts: Any) -> tuple[Any, ...]:
+        return tuple(map(_as_element, parts, specs))
+
+    return with_spec(serial_map(elements, as_elements), spec)
+
+
+def _as_element(part: Any, spec: Any) -> Any:
+    """A component of an element, in the form in which tf.data hands it on."""
+    if _is_sparse(spec):  # it says how long the longest row of its block is
+        indices, values, _ = tf.raw_ops.DeserializeSparse(serialized_sparse=part, dtype=spec.dtype)
+        return tf.raw_ops.SerializeSparse(
+            sparse_indices=indices,
+            sparse_values=values,
+            sparse_shape=tf.shape(values, tf.int64),
+            out_type=tf.variant,
+        )
+    if isinstance(spec, tf.TensorSpec) and part.dtype != spec.dtype:
+        return tf.raw_ops.RaggedTensorFromVariant(
+            encoded_ragged=part,
+            input_ragged_rank=0,
+            output_ragged_rank=0,
+            Tvalues=spec.dtype,
+            Tsplits=tf.int64,
+        ).output_dense_values
+    return part
+
+
+def _is_sparse(spec: Any) -> bool:
+    return isinstance(spec, tf.SparseTensorSpec)
