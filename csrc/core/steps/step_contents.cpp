@@ -39,7 +39,7 @@ LaterStep::Drawn LaterStep::draw(std::uint64_t number, std::uint32_t step,
 }
 
 StepContents::StepContents(const StepFile& file, const StepOptions& options) {
-  std::map<std::string, std::string> whose;  // what each name is of
+  std::map<std::string, std::string> whose;  // the owner of each name
   const auto take_name = [&](const std::string& name, const std::string& of) {
     const auto [known, is_new] = whose.emplace(name, of);
     if (!is_new && known->second != of) {

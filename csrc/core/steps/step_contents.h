@@ -1,4 +1,5 @@
-// What the Example of a step holds: features of a step file, under which names, and of which steps.
+// Decides the contents of a step's Example: the features of a step file, their names, and their
+// steps.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +16,14 @@
 
 namespace tfrfast {
 
-// Which steps around one its Example holds of a feature: `before` earlier and `after` later ones,
-// `stride` apart, within its episode.
+// The window of a feature: a step's Example holds the values of `before` earlier and `after` later
+// steps of the episode, `stride` apart.
 struct StepWindow {
-  // What stands for steps beyond the ends of the episode.
+  // The replacement of steps beyond the ends of the episode.
   enum class Pad : std::uint8_t {
     repeat,    // the first or the last step
     zeros,     // zeros, or empty byte strings
-    leave_out  // nothing: a step that needs them is not counted as one
+    leave_out  // no replacement: a step that would need a replacement does not count
   };
   std::uint32_t before = 0;
   std::uint32_t after = 0;
@@ -32,19 +33,19 @@ struct StepWindow {
   std::size_t count() const noexcept { return std::size_t{before} + after + 1; }
 };
 
-// One step later in the episode, drawn for each step: min_steps to max_steps later.
-// docs/permutation.md says which.
+// A later step of the episode, drawn for each step: min_steps to max_steps later.
+// docs/permutation.md specifies the draw.
 struct LaterStep {
-  std::string of;  // the feature that it has, by its new name
+  std::string of;  // new name of the feature whose value the later step gives
   std::uint64_t seed = 0;
   std::uint32_t min_steps = 0;
   std::uint32_t max_steps = 0;
 
   struct Drawn {
     std::uint32_t step = 0;
-    bool is_real = true;  // else the last step stands for one beyond the end
+    bool is_real = true;  // false: beyond the end, so the last step is the replacement
   };
-  // `number` is that of the step among those of all records, `step` that in its episode of `steps`.
+  // `number` counts the step through all records, and `step` in its episode of `steps` steps.
   Drawn draw(std::uint64_t number, std::uint32_t step, std::uint32_t steps) const noexcept;
 };
 
@@ -52,14 +53,15 @@ template <class T>
 using ByName = std::map<std::string, T, std::less<>>;
 
 struct StepOptions {
-  ByName<std::string> names;   // new ones of features, by those in the records
-  ByName<StepWindow> windows;  // of features by their new names
-  ByName<LaterStep> laters;    // by the names of the features that they add
-  // Of features by their new names: what the map's entry holds in a step without values of them.
+  ByName<std::string> names;   // new names of features, by name in the records
+  ByName<StepWindow> windows;  // by new name of the feature
+  ByName<LaterStep> laters;    // by name of the added feature
+  // By new name of a feature: the content of the map's entry in a step without values of the
+  // feature.
   ByName<std::string> absent;
-  // Only these features. If none of them is one of the episode's, those are not read.
+  // Only these features. The episode's features are not read if none of them is listed.
   std::optional<std::set<std::string, std::less<>>> columns;
-  // A bit for each step that there would be without it, as StepChoice has them.
+  // A bit per step, as in StepChoice. The bits count the steps without a choice.
   std::optional<std::string> chosen;
 };
 
@@ -68,12 +70,12 @@ struct StepContents {
     std::size_t number = 0;  // in the file
     const StepFeature* in_file = nullptr;
     std::string name;
-    std::string key;  // as an entry begins with it
-    // Without both, it is the step itself.
+    std::string key;  // the beginning of an entry
+    // With neither member, the feature holds the step itself.
     std::optional<StepWindow> window;
     std::optional<LaterStep> later;
-    std::string valid_key;  // of the entry that says which steps are real
-    std::string zeros;      // what stands for one step
+    std::string valid_key;  // key of the entry that marks real steps
+    std::string zeros;      // the replacement of one step
 
     std::size_t valid_count() const noexcept {
       return window ? window->count() : (later ? std::size_t{1} : 0);
@@ -84,20 +86,19 @@ struct StepContents {
     std::string entry;
   };
 
-  // Throws Error invalid if a name, a window or a later step is of no feature that the steps have,
-  // or two features have one name.
+  // Throws Error invalid if a name, a window or a later step belongs to no feature of the steps, or
+  // two features have one name.
   StepContents(const StepFile& file, const StepOptions& options);
 
-  // Throws Error invalid if this entry of the episode's has a name that steps have for another
-  // feature.
+  // Throws Error invalid if this entry of the episode has the name of another feature of the steps.
   void check_rest(WireBytes entry) const;
 
   std::vector<Feature> features;
   std::vector<Absent> absent;
-  // The episode's, and names that they must not have.
+  // Whether the episode's features are included, and names that they must not have.
   bool has_rest = true;
   std::set<std::string, std::less<>> added_names;
-  // Steps that are left out of each episode, at its beginning and at its end.
+  // The steps left out at the beginning and at the end of each episode.
   std::uint32_t left_before = 0;
   std::uint32_t left_after = 0;
 };

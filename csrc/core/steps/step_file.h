@@ -14,15 +14,15 @@
 
 namespace tfrfast {
 
-// Any number of threads. The header and the numbers of steps are read and checked when it is
-// opened. All else is mapped, and each block is checked when it is first needed. Whatever becomes
-// of the file later, each call stays within it and returns or throws: Error truncated or io if the
-// file can no longer be read, and corrupt if it is not intact.
+// Any number of threads. The opening reads and checks the header and the numbers of steps. The rest
+// of the file is mapped, and each block is checked on first use. Whatever happens to the file
+// later, each call stays within the file, and returns or throws: Error truncated or io if the file
+// can no longer be read, and corrupt if the file is damaged.
 class StepFile {
  public:
-  // Opens the step file at `path`, which is of the records of `data`. Throws Error io (ENOENT if
-  // there is none), stale_index if it may not be believed (own_file.h) or is of other data, and
-  // corrupt if it is not intact.
+  // Opens the step file at `path` for the records of `data`. Throws Error io (ENOENT if the file
+  // does not exist), stale_index if the file may not be believed (own_file.h) or belongs to other
+  // data, and corrupt if the file is damaged.
   static std::shared_ptr<const StepFile> open(const std::string& path, const ShardSet& data,
                                               std::uint64_t stamp);
 
@@ -33,11 +33,11 @@ class StepFile {
   bool left_out() const noexcept { return (header_.flags & kStepsLeftOut) != 0; }
   const std::vector<StepFeature>& features() const noexcept { return features_; }
 
-  // The number of the first step of each record and, at the end, of all steps.
+  // The number of each record's first step, then the number of all steps.
   const std::vector<std::uint64_t>& first_steps() const noexcept { return first_steps_; }
 
-  // Where the pieces of each feature begin in a record, or kNoPieces: one value for each feature.
-  // Returns the record's entries that are not cut: the number of the first one, and their count.
+  // Writes one base per feature: the begin of the feature's pieces in the record, or kNoPieces.
+  // Returns the record's uncut entries: the number of the first entry, and the count.
   struct Entries {
     std::uint32_t first;
     std::uint32_t count;
@@ -45,10 +45,10 @@ class StepFile {
   Entries row(std::uint64_t record, std::uint32_t* bases) const;
   void rest(const Entries& entries, RestEntry* out) const;
 
-  // How many bytes all pieces of a feature before that step have: those of all records, if they
-  // have different sizes. `step` may be the number of all steps.
+  // The total size of a feature's pieces before a step, through all records, if sizes differ.
+  // `step` may be the number of all steps.
   std::uint64_t bytes_before(const StepFeature& feature, std::uint64_t step) const;
-  // The checksum of a run, by its place among all.
+  // The checksum of a run, by the run's place among all runs.
   std::uint32_t crc(const StepFeature& feature, std::uint64_t place) const;
 
  private:
@@ -58,13 +58,13 @@ class StepFile {
   void read_first_steps();
   [[noreturn]] void refuse(const std::string& why) const;
   void check_table(std::uint64_t at, std::uint64_t count, std::uint64_t width) const;
-  // Checks the blocks that these bytes of the body lie in. Call it inside run_guarded().
+  // Checks the blocks that contain these bytes of the body. Call inside run_guarded().
   bool is_intact(std::uint64_t begin, std::uint64_t bytes) const noexcept;
   template <class Leaf>
   void touch(const Leaf& leaf) const;
 
   const std::shared_ptr<const StoredFile> file_;
-  std::vector<std::uint64_t> owned_;  // the body, if the file is not mapped
+  std::vector<std::uint64_t> owned_;  // the body; empty if the file is mapped
   const std::uint8_t* body_ = nullptr;
   StepFileHeader header_ = {};
   StepAxis axis_;

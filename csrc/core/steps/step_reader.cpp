@@ -21,25 +21,25 @@
 namespace tfrfast {
 namespace {
 
-// It is not worth waking another thread for less than this.
+// Less work than this is not worth waking another thread.
 constexpr std::uint64_t kBytesPerTask = 256 << 10;
-// A step costs about as much as this many bytes, however short it is.
+// The cost of a step, however short, in bytes.
 constexpr std::uint64_t kStepCostBytes = 4096;
 constexpr std::uint64_t kMaxMeanBytes = std::uint64_t{1} << 32;
 
 }  // namespace
 
-// Some steps in the order in which they are read, and all that their Examples are made of.
+// Some steps in reading order, with all parts of their Examples.
 struct StepReader::Plan {
-  // Pieces that follow one another, or zeros in their place.
+  // Contiguous pieces, or zeros in their place.
   struct Segment {
     std::uint32_t feature = 0;
-    std::uint32_t first_run = 0;  // what is read begins there
-    std::uint32_t end_run = 0;    // none for zeros
-    std::uint64_t read_at = 0;    // in the record: all pieces of these runs
+    std::uint32_t first_run = 0;  // reading begins with this run
+    std::uint32_t end_run = 0;    // equals first_run for zeros
+    std::uint64_t read_at = 0;    // place of the runs in the record
     std::uint64_t read_bytes = 0;
-    std::uint64_t skipped_bytes = 0;  // before the pieces that are needed
-    std::uint64_t bytes = 0;          // that are needed
+    std::uint64_t skipped_bytes = 0;  // read bytes before the needed pieces
+    std::uint64_t bytes = 0;          // of the needed pieces
     std::uint32_t zeros = 0;          // steps
     bool is_whole() const noexcept { return read_bytes == bytes; }
   };
@@ -55,7 +55,7 @@ struct StepReader::Plan {
   struct Step {
     Row row;  // the episode's record
     std::uint32_t steps = 0;
-    std::uint64_t first_step = 0;  // of the episode, in the file
+    std::uint64_t first_step = 0;  // number of the episode's first step in the file
     std::size_t first_entry = 0, end_entry = 0;
     std::size_t first_rest = 0, end_rest = 0;
     std::size_t first_absent = 0, end_absent = 0;
@@ -67,7 +67,7 @@ struct StepReader::Plan {
   std::vector<Segment> segments;
   std::vector<std::uint8_t> valid;  // 1 for each real step of a window
   std::vector<RestEntry> rest;
-  std::vector<std::uint32_t> absent;  // features that steps do not have
+  std::vector<std::uint32_t> absent;  // features that a step lacks
   std::vector<std::uint32_t> bases;   // of all features of the file, for each step
 
   void add_ranges(std::size_t step, std::vector<StoredRange>& ranges) const {
@@ -123,7 +123,7 @@ class StepReader::Planning {
     plan_.steps.push_back(step);
   }
 
-  // Where the piece of a step begins in the record. `step` may be one more than there are.
+  // The begin of a step's piece in the record. `step` may be the number of steps.
   static std::uint64_t piece_at(const StepFile& file, const StepFeature& feature,
                                 std::uint32_t base, std::uint64_t first_step, std::uint32_t step) {
     if (feature.width != 0) return base + std::uint64_t{feature.width} * step;
@@ -165,7 +165,7 @@ class StepReader::Planning {
     }
     entry.end_segment = static_cast<std::uint32_t>(plan_.segments.size());
     entry.valid_count = static_cast<std::uint32_t>(plan_.valid.size() - entry.first_valid);
-    if (entry.bytes == 0) {  // left out, as it would be without a value
+    if (entry.bytes == 0) {  // left out, like a feature without values
       plan_.segments.resize(entry.first_segment);
       entry.end_segment = entry.first_segment;
     } else {
@@ -184,7 +184,7 @@ class StepReader::Planning {
     const StepWindow& window = *features_[entry.feature].window;
     const std::int64_t stride = window.stride;
     const std::int64_t last = std::int64_t{step.steps} - 1;
-    // Those that follow one another are read together.
+    // Consecutive pieces are read together.
     std::uint32_t first = 0, end = 0;
     const auto flush = [&] {
       if (first < end) add_pieces(step, entry, base, first, end);
@@ -265,14 +265,14 @@ class StepReader::Planning {
   Plan& plan_;
 };
 
-// Reads steps of a plan, one after another, each to its place. One thread.
+// Reads the steps of a plan, each to its place. One thread at a time.
 class StepReader::Reading {
  public:
   Reading(const StepReader& reader, const Plan& plan)
       : reader_(reader), features_(reader.contents_.features), plan_(plan) {}
 
-  // Writes the Example to `out`, which has space for it. Throws Error io and the like, or returns
-  // what is damaged.
+  // Writes the Example to `out`, which must have space for the Example. Throws Error io and the
+  // like. Returns damage, if any.
   std::optional<BadStep> read(std::size_t number, std::uint8_t* out) {
     const Plan::Step& step = plan_.steps[number];
     lay_out(step, out);
@@ -283,7 +283,7 @@ class StepReader::Reading {
       const std::optional<Wrong> wrong = first_wrong(step);
       if (!wrong) break;
       const FileRange range{step.row.frame.offset + kHeaderBytes + wrong->at, wrong->bytes};
-      // A copy of the shard may have been damaged, where the shard is not.
+      // The local copy of a shard may be damaged while the shard is intact.
       if (looks_elsewhere || !file.mend(range)) return explain(step, *wrong, range);
       looks_elsewhere = true;
     }
@@ -295,22 +295,22 @@ class StepReader::Reading {
   }
 
  private:
-  // What is compared with one checksum.
+  // The bytes under one checksum, and the two checksums.
   struct Wrong {
     std::uint64_t at = 0;  // in the record
     std::uint64_t bytes = 0;
     std::uint32_t computed = 0;
     std::uint32_t expected = 0;
-    const std::string* feature = nullptr;  // null: one of the episode's
+    const std::string* feature = nullptr;  // null: an entry of the episode
   };
-  // A segment that is read to one place and needed at another.
+  // A segment to move from where it was read to where it is needed.
   struct Move {
     std::size_t scratch = 0;
     std::uint8_t* out = nullptr;
     std::size_t bytes = 0;
   };
 
-  // Writes all but the pieces, and lists what is to be read.
+  // Writes everything but the pieces, and lists the ranges to read.
   void lay_out(const Plan::Step& step, std::uint8_t* out) {
     ranges_.clear();
     moves_.clear();
@@ -409,7 +409,7 @@ class StepReader::Reading {
           end = Planning::piece_at(file, feature, base, step.first_step,
                                    (run + 1) * feature.run_steps);
         }
-        if (end < at || end > stop) end = stop;  // then its checksum is wrong
+        if (end < at || end > stop) end = stop;  // then the checksum is wrong
         const std::uint32_t computed = crc32c(next, static_cast<std::size_t>(end - at));
         const std::uint32_t expected = file.crc(feature, place + run);
         if (computed != expected) return Wrong{at, end - at, computed, expected, &feature.name};
@@ -442,9 +442,9 @@ class StepReader::Reading {
       is_shorter = now.bytes < file.facts().bytes;
       is_changed = !file.is_still(now);
     } catch (const Error&) {
-      // It is gone.
+      // The file is gone.
     }
-    // In the last page of a truncated file, a mapping shows zeros without a fault.
+    // After the end of a truncated file, the last page of a mapping shows zeros without a fault.
     if (is_shorter) throw_mapping_fault(file, range.offset);
     const std::string what =
         std::to_string(range.bytes) + " bytes of " +
@@ -562,7 +562,7 @@ void StepReader::plan(std::span<const std::int64_t> steps, const Row* rows, Plan
 
 namespace {
 
-// Where each step's record lies. Throws Error out_of_range for a step that does not exist.
+// Locates each step's record. Throws Error out_of_range for a step that does not exist.
 std::vector<Row> rows_of(const StepReader& reader, std::span<const std::int64_t> steps) {
   std::vector<std::int64_t> records(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -579,7 +579,7 @@ std::vector<Row> rows_of(const StepReader& reader, std::span<const std::int64_t>
   return rows;
 }
 
-// Where the rows of each task begin.
+// Cuts rows into tasks. Returns the first row of each task.
 template <class BytesOf>
 std::vector<std::size_t> cut_steps(std::size_t count, const BytesOf& bytes_of) {
   std::vector<std::size_t> starts{0};

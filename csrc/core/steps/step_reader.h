@@ -1,5 +1,5 @@
-// Step numbers in, Examples out, each put together from the parts of its episode's record that it
-// needs. Nothing else of the record is read.
+// Turns step numbers into Examples. Each Example is assembled from the parts of its episode's
+// record that the step needs, and only these parts are read.
 #pragma once
 
 #include <cstddef>
@@ -19,35 +19,35 @@
 
 namespace tfrfast {
 
-// Like a Reader: immutable except for what it has skipped and remembers, and safe from many
-// threads. Each part that is read is compared with a checksum in the step file.
+// Like a Reader: immutable except for the list of skipped records and the memory of cold records.
+// Safe from many threads. Every part that is read is compared with a checksum in the step file.
 class StepReader final : public RecordSource {
  public:
-  // The file is of the reader's data. Throws Error invalid as StepContents does, and stale_index if
-  // damaged records were left out of the file and the reader does not leave them out.
+  // `file` must belong to the reader's data. Throws Error invalid like StepContents, and
+  // stale_index if the file lacks damaged records that the reader does not skip.
   StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<const StepFile> file,
              StepOptions options);
 
-  // The same with only the chosen ones of its steps. None were chosen before.
+  // The same steps, but only the chosen ones. This reader must not have a choice.
   std::shared_ptr<const StepReader> only(std::string_view chosen) const;
-  // The same steps with only these features: see StepOptions::columns.
+  // The same steps with only these features; see StepOptions::columns.
   std::shared_ptr<const StepReader> with_columns(const std::vector<std::string>& names) const;
 
   const StepFile& file() const noexcept { return *file_; }
   const Reader& records() const noexcept { return *records_; }
 
-  // Which step of which record that is. The step exists.
+  // The record of an existing step, and the step's number in the record.
   struct Place {
     std::uint64_t record = 0;
     std::uint32_t step = 0;
   };
   Place place(std::uint64_t step) const noexcept;
-  // The number of the first step of each record and, at the end, of all steps. Those that windows
-  // leave out, or that are not chosen, are not counted.
+  // The number of each record's first step, then the number of all steps. Steps that windows leave
+  // out, or that are not chosen, do not count.
   const std::vector<std::uint64_t>& first_steps() const noexcept {
     return choice_ ? first_chosen_ : unchosen_steps();
   }
-  // Features of its steps that are along the axis.
+  // The steps' features along the axis.
   const std::vector<StepContents::Feature>& features() const noexcept { return contents_.features; }
 
   const ShardSet& shards() const noexcept override { return records_->shards(); }
@@ -97,7 +97,7 @@ class StepReader final : public RecordSource {
   const std::shared_ptr<const StepFile> file_;
   const StepOptions options_;
   const StepContents contents_;
-  std::vector<std::uint64_t> counted_;  // first steps, if windows leave any out
+  std::vector<std::uint64_t> counted_;  // first steps; empty unless windows leave steps out
   std::optional<StepChoice> choice_;
   std::vector<std::uint64_t> first_chosen_;
   std::uint64_t mean_step_bytes_ = 0;

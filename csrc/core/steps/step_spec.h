@@ -1,5 +1,5 @@
-// What a graph, or another process, has to know to read the same steps. It is one string, which a
-// SourceSpec carries.
+// Describes how to read steps, for a graph or another process that must read the same steps. A
+// SourceSpec carries the description as a string.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct StepSpec {
   std::string encode() const;
   static StepSpec decode(std::string_view encoded);  // throws Error invalid
 
-  // Throws what StepFile::open() and StepReader throw.
+  // Throws like StepFile::open() and StepReader.
   std::shared_ptr<const StepReader> open(std::shared_ptr<const Reader> records) const;
 };
 
-// Numbers and strings that tell options apart.
+// Encodes options. Different options have different encodings.
 std::string encode_options(const StepOptions& options);
 
 }  // namespace tfrfast
