@@ -1,4 +1,4 @@
-"""The tf.data source. Importing this loads the ops that its graphs need in every process."""
+"""The tf.data source. Importing this loads the ops of its graphs, which every process needs."""
 
 from tfrfast.tensorflow.accelerating import accelerate
 from tfrfast.tensorflow.batched_features import make_batched_features_dataset

@@ -1,4 +1,4 @@
-"""accelerate(): any finished dataset, read by tfrfast as far as that gains."""
+"""accelerate(): a finished dataset, read by tfrfast as far as possible."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _CALLS = (
 
 
 def accelerate(dataset: Any) -> Any:
-    """The same dataset, whose files tfrfast reads: `tfr.accelerate(dataset)`, whoever built it.
+    """Returns the same dataset, with its files read by tfrfast.
 
         names = tf.data.Dataset.list_files("train-*")
         records = names.interleave(tf.data.TFRecordDataset).shuffle(10_000)
         batches = tfr.accelerate(records.map(parse).batch(256).prefetch(2))
 
-    Elements, their spec and their errors are those of `dataset`. What is shuffled is shuffled
-    exactly and globally, each record once an epoch. Files are opened when the result is iterated.
-    What tfrfast cannot plan stays TensorFlow's; `tfr.explain` says for each call what was done, or
-    why not. `dataset` itself is returned if nothing is gained, and with TFRFAST_ACCELERATE=0.
+    Any library may have built `dataset`. Elements, spec and errors stay the same. Shuffles become
+    exact and global, with each record once an epoch. Iterating the result opens the files.
+    TensorFlow runs the calls that tfrfast cannot plan; `tfr.explain` describes each call, with the
+    reason. Returns `dataset` itself if planning gains nothing, and with TFRFAST_ACCELERATE=0.
     """
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(f"accelerate() takes a tf.data.Dataset, not {type(dataset).__name__}.")
     if os.environ.get(SWITCH) == "0" or not tf.executing_eagerly():
         return dataset
-    if isinstance(dataset, LazyDataset):  # it is tfrfast's already
+    if isinstance(dataset, LazyDataset):  # a dataset of tfrfast
         return dataset
     faster, _ = acceleration_of(dataset)
     return dataset if faster is None else faster
 
 
 def acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
-    """The dataset as accelerate() returns it; None and the reason if nothing is gained.
+    """Returns the dataset for accelerate(); None and the reason if planning gains nothing.
 
     Opens no file.
     """
@@ -70,7 +70,7 @@ def acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
 
 
 class _Iterator(InterruptibleIterator):
-    """An iterator that says why it cannot take a plain dataset's place in a checkpoint."""
+    """An iterator whose error explains why it does not fit a checkpoint of a plain dataset."""
 
     def _restore_from_tensors(self, restored_tensors: Any) -> Any:
         try:
@@ -86,7 +86,7 @@ class _Iterator(InterruptibleIterator):
 
 
 class AcceleratedDataset(LazyDataset):
-    """Stands for a finished dataset of TensorFlow's, and opens files when it is used."""
+    """Stands for a finished dataset of TensorFlow's, and opens files on use."""
 
     def __init__(self, plain: Any) -> None:
         self._plain_dataset = plain
@@ -96,14 +96,16 @@ class AcceleratedDataset(LazyDataset):
         return _Iterator(self) if tf.executing_eagerly() else super().__iter__()
 
     def _trace_variant_creation(self) -> Any:
-        """What a SavedModel holds: TensorFlow's own reading, which every process has."""
+        """Returns the content of a SavedModel: TensorFlow's own dataset, which every process can
+        read.
+        """
         return self._plain_dataset._trace_variant_creation()
 
     def _inputs(self) -> list[Any]:
         return [self._plain_dataset]
 
     def cardinality(self) -> Any:
-        """As TensorFlow knows it, which opens no file to answer."""
+        """Returns TensorFlow's cardinality, and opens no file."""
         return self._plain_dataset.cardinality()
 
     def options(self) -> Any:
@@ -119,7 +121,7 @@ def _plain(argument: Any) -> Any:
 
 
 def _later(method: str) -> Callable[..., Any]:
-    """A method whose call is planned with all before it, when the result is used."""
+    """Makes a method whose call is planned with all earlier calls, when the result is used."""
     theirs = getattr(tf.data.Dataset, method)
 
     @functools.wraps(theirs)
@@ -161,9 +163,9 @@ class _Planned(AcceleratedDataset):
 
     @functools.cached_property
     def _made(self) -> tuple[Any, History]:
-        """The dataset that is iterated, and what became of each call.
+        """Returns the dataset to iterate, and the treatment of each call.
 
-        Whatever goes wrong before the first element, TensorFlow's own reading says so, or reads.
+        After any failure before the first element, TensorFlow's own dataset takes over.
         """
         try:
             with tf.init_scope():

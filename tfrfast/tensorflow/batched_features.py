@@ -1,4 +1,4 @@
-"""make_batched_features_dataset: tf.data's, with a plan."""
+"""make_batched_features_dataset: tf.data's function, with a plan."""
 
 from __future__ import annotations
 
@@ -31,27 +31,28 @@ def make_batched_features_dataset(
     sloppy_ordering: bool = False,
     drop_final_batch: bool = False,
 ) -> Any:
-    """`tf.data.experimental.make_batched_features_dataset`, read and decoded in whole batches.
+    """Replaces `tf.data.experimental.make_batched_features_dataset`, and reads and decodes whole
+    batches.
 
         batches = tfr.make_batched_features_dataset("train-*", 256, features, label_key="label")
         model.fit(batches, steps_per_epoch=1000)
 
-    The shuffle is exact, whatever `shuffle_buffer_size` says. With `shuffle=False`, records come in
-    the order of the sorted file names. tfrfast chooses its threads and keeps the order, so
+    The shuffle is exact for any `shuffle_buffer_size`. With `shuffle=False`, records come in the
+    order of the sorted file names. tfrfast chooses its threads and keeps the order, so
     `reader_num_threads`, `parser_num_threads` and `sloppy_ordering` change nothing.
 
     Args:
-      file_pattern: a file name, a glob, or a list of them.
+      file_pattern: a file name, a glob, or a list of these.
       batch_size: rows of a batch.
       features: the spec of each feature, of tf.io.
-      reader: None, `TFRecordDataset`, or a function of a file name that returns one, such as TFX's
-        `gzip_reader_fn`. It is called once, to see how it opens a file.
-      label_key: a feature that is returned apart from the others, as `(features, label)`.
+      reader: None, `TFRecordDataset`, or a function of a file name that returns such a dataset, for
+        example TFX's `gzip_reader_fn`. The function is called once, to see how it opens a file.
+      label_key: a feature that is returned apart from other features, as `(features, label)`.
       reader_args: further positional arguments of `reader`, such as the compression.
       num_epochs: None repeats without end, in full batches.
       shuffle: whether records are shuffled.
       shuffle_buffer_size: accepted.
-      shuffle_seed: None draws one.
+      shuffle_seed: None draws a seed.
       prefetch_buffer_size: batches that are read ahead. None: TensorFlow chooses.
       reader_num_threads: accepted.
       parser_num_threads: accepted.
@@ -79,7 +80,7 @@ def make_batched_features_dataset(
 
 
 def _records(files: Any, reader: Any, arguments: Sequence[Any]) -> Any:
-    """Those that the reader finds in the files."""
+    """Returns the records that the reader finds in the files."""
     if reader in (None, TFRecordDataset, internals.TheirTFRecordDataset):
         return TFRecordDataset(files, *arguments)
     name = tf.TensorSpec([], tf.string)

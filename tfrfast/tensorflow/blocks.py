@@ -1,4 +1,4 @@
-"""What there is of a block that was read: its records or addresses, and each error at its place."""
+"""The contents of a block that was read: records or addresses, and each error at its place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrfast.tensorflow.library import ops
 
 
 def records(head: Any, error: Any, tail: Any, *of_each: int) -> tuple[Any, Any, Any]:
-    """The outputs of a reading op, with their shapes: `of_each` is that of a record."""
+    """Returns the outputs of a reading op with their shapes. `of_each` is the shape of a record."""
     for records in (head, tail):
         records.set_shape([None, *of_each])
     error.set_shape([])
@@ -19,7 +19,9 @@ def records(head: Any, error: Any, tail: Any, *of_each: int) -> tuple[Any, Any, 
 
 
 def emit_block(head: Any, error: Any, tail: Any) -> Any:
-    """The records of a block as one element. An error comes after those before the damage."""
+    """Returns the records of a block as one element. An error follows the records before the
+    damage.
+    """
     is_sound = tf.logical_and(tf.equal(error, ""), tf.size(head) > 0)
     return tf.cond(
         is_sound,
@@ -29,17 +31,19 @@ def emit_block(head: Any, error: Any, tail: Any) -> Any:
 
 
 def in_parts(head: Any, error: Any, tail: Any) -> Any:
-    """A dataset of the records before the first error, that error, and the other records."""
+    """Returns a dataset of the records before the first error, the error, and other records."""
     return some(head).concatenate(failure(error, tail)).concatenate(some(tail))
 
 
 def some(records: Any) -> Any:
-    """A dataset of one element, or of none if there are no records."""
+    """Returns a dataset of one element, or of none without records."""
     return tf.data.Dataset.from_tensors(records).take(tf.sign(tf.size(records, tf.int64)))
 
 
 def failure(error: Any, records: Any) -> Any:
-    """A dataset without elements. It raises `error` unless that is empty. `records` show a type."""
+    """Returns a dataset without elements, which raises `error` unless empty. `records` fix the
+    type.
+    """
     is_error = tf.cast(tf.sign(tf.strings.length(error)), tf.int64)
     return raising(tf.data.Dataset.from_tensors(records).take(is_error), error)
 
@@ -47,14 +51,14 @@ def failure(error: Any, records: Any) -> Any:
 def raising(dataset: Any, error: Any) -> Any:
     """Raises `error` in place of the elements of `dataset`.
 
-    TensorFlow puts no words of its own before an error that take_while() meets: from map() or
-    filter() it would begin with the path of the iterator.
+    TensorFlow puts no words before an error of take_while(). An error of map() or filter() would
+    begin with the path of the iterator.
     """
     return take_while(dataset, _fails, error)
 
 
 def _fails(*element_and_error: Any) -> Any:
-    # Needs what never comes: a mere control dependency is optimised away.
+    # Needs an element that never comes, because a mere control dependency is optimised away.
     never = ops.tfrfast_raise(element_and_error[-1])
     never.set_shape([None])
     return tf.size(never) > 0

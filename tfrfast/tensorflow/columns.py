@@ -1,4 +1,4 @@
-"""Features as tensors: what the ops decode, and the dense, ragged and sparse tensors made of it."""
+"""Features as tensors: the ops' outputs, and the dense, ragged and sparse tensors made of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTITIONS = {
 
 
 class TensorFeatures:
-    """A compiled feature description, as the ops take it and as tensors."""
+    """A compiled feature description, for the ops and as tensors."""
 
     def __init__(self, compiled: CompiledFeatures) -> None:
         self._slots: dict[str, Slot] = compiled.slots
@@ -44,7 +44,7 @@ class TensorFeatures:
         ]
 
     def _type_of(self, name: str) -> Any:
-        """The tensor type of a slot's values."""
+        """Returns the tensor type of a slot's values."""
         spec = self._specs.get(name)
         if self._slots[name].type == "raw":
             assert isinstance(spec, FixedLen)
@@ -61,15 +61,15 @@ class TensorFeatures:
         return [values]
 
     def shapes(self, rows: int | None) -> list[list[int | None]]:
-        """The shapes of an op's outputs; `rows` is None where it is not known."""
+        """Returns the shapes of an op's outputs; `rows` is None if unknown."""
         return [each for slot in self._slots.values() for each in _shapes_of(slot, rows)]
 
     def shaped(self, outputs: Sequence[Any], rows: int | None) -> tuple[Any, ...]:
-        """An op's outputs with their shapes checked."""
+        """Returns an op's outputs with their shapes checked."""
         return tuple(map(tf.ensure_shape, outputs, self.shapes(rows)))
 
     def assemble(self, columns: Sequence[Any]) -> dict[str, Any]:
-        """The requested features, made from what shaped() gave."""
+        """Returns the requested features, made from the outputs of shaped()."""
         left = iter(columns)
         parsed: dict[str, Any] = {}
         for name, slot in self._slots.items():
@@ -94,7 +94,7 @@ class TensorFeatures:
         return _divided(name, spec, parsed)
 
     def parse(self, records: Any) -> dict[str, Any]:
-        """What `tf.io.parse_example` makes of a vector of serialized Examples."""
+        """Returns `tf.io.parse_example`'s result for a vector of serialized Examples."""
         columns = ops.tfrfast_parse_example(
             records=records, features=tf.constant(self.text), column_types=self.column_types
         )
@@ -102,7 +102,7 @@ class TensorFeatures:
 
 
 def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
-    """The shapes of the outputs that a slot becomes."""
+    """Returns the shapes of a slot's outputs."""
     if slot.layout == "ragged":
         return [[None], [None if rows is None else rows + 1]]
     if slot.layout == "sparse":
@@ -149,5 +149,5 @@ def _partition(partition: Partition) -> Any:
 
 
 def _composite(name: str, feature: Any, tensors: dict[str, Any]) -> Any:
-    """A composite feature, made of flat ones by TensorFlow's own code."""
+    """Returns a composite feature, made of flat features by TensorFlow's own code."""
     return internals.composite_features({name: feature}, tensors)[name]

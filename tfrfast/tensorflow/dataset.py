@@ -1,4 +1,4 @@
-"""TFRecordDataset: tf.data's, with everything on it that a plan can take over."""
+"""TFRecordDataset: tf.data's class, with planned calls."""
 
 from __future__ import annotations
 
@@ -34,27 +34,26 @@ class TFRecordDataset(PlannedDataset):
         records = tfr.TFRecordDataset(files).shuffle(1_000_000, seed=1)
         batches = records.batch(256).parse_example(features).prefetch(2)
 
-    Raises what TensorFlow's class raises.
+    Raises the errors of TensorFlow's class.
 
     Args:
-      filenames: a string, path or list of them, a string tensor, or a dataset of scalar strings.
-        May be symbolic. Where a name does not exist and has wildcards, it is a glob: "train-*".
+      filenames: a string, path or list of these, a string tensor, or a dataset of scalar strings.
+        May be symbolic. A name that does not exist and has wildcards is a glob: "train-*".
       compression_type: "", "ZLIB" or "GZIP".
       buffer_size: accepted, and checked; files are mapped.
-      num_parallel_reads: so many files take turns, in TensorFlow's order. For AUTOTUNE this process
-        chooses how many, as the runtime would. batch() builds the indexes that are missing.
+      num_parallel_reads: the number of interleaved files, in TensorFlow's order. For AUTOTUNE this
+        process chooses the runtime's number. batch() builds missing indexes.
       name: for the dataset's operation.
       on_corruption: "raise", or "skip" to leave damaged records out.
-      zero_copy: strings may point into the mapped files. Use it only for files that nobody changes
-        or truncates while any of the strings lives: bytes may change after they were verified, and
-        touching what was cut off ends the process. It needs TensorFlow 2.21, and has no effect
-        where files are not mapped.
-      lift_parsing: whether map(f) before batch() may be given whole batches of columns where f
-        parses single records. None: as the environment variable TFRFAST_LIFT_PARSING says ("0" or
-        "1"), else True.
-      storage: how to reach s3://, gs://, az://, hf:// and https:// URLs, as for Reader. Graphs
-        hold the options without secrets: in another process, the environment supplies those.
-      cache: a `tfrfast.DiskCache` that keeps what comes from URLs on this machine. Graphs hold its
+      zero_copy: strings may point into the mapped files. Use it only for files that do not change
+        during the life of the strings: bytes may change after verification, and reading a cut-off
+        part ends the process. Needs TensorFlow 2.21, and has no effect if files are not mapped.
+      lift_parsing: True lets map(f) before batch() run on whole batches of columns if f parses
+        single records. None takes the environment variable TFRFAST_LIFT_PARSING ("0" or "1"), by
+        default True.
+      storage: options of s3://, gs://, az://, hf:// and https:// URLs, as for Reader. Graphs hold
+        the options without secrets: in another process, the environment supplies the secrets.
+      cache: a `tfrfast.DiskCache` that keeps bytes from URLs on this machine. Graphs hold its
         folder and its limit.
     """
 
@@ -78,7 +77,8 @@ class TFRecordDataset(PlannedDataset):
         reached = Storage(storage, cache_text(cache))
         names = file_names(filenames, name, reached)
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
-            theirs = internals.TheirTFRecordDataset(  # whatever tf.data.TFRecordDataset is by now
+            # TensorFlow's class, even if tf.data.TFRecordDataset was replaced.
+            theirs = internals.TheirTFRecordDataset(
                 names.dataset, compression_type, buffer_size, num_parallel_reads, name
             )
             why, instead = "TensorFlow's own reader reads the files", ""
@@ -112,7 +112,7 @@ class TFRecordDataset(PlannedDataset):
 
 
 def _is_ours(compression_type: Any, buffer_size: Any) -> bool:
-    """Whether we read such files. Else TensorFlow's reader does, which also refuses nonsense."""
+    """True if tfrfast reads such files. Otherwise TensorFlow's reader reads or refuses them."""
     named = isinstance(compression_type, str) and compression_type in ("", *CODECS)
     if compression_type is not None and not named:
         return False
@@ -123,7 +123,7 @@ def _is_ours(compression_type: Any, buffer_size: Any) -> bool:
 
 
 def _turns(num_parallel_reads: Any, names: list[bytes] | None) -> int | None:
-    """How many files take turns in TensorFlow's order, if that is known here."""
+    """Returns the number of files that TensorFlow interleaves, if known here."""
     if num_parallel_reads is None:
         return 1
     reads = static_integer(num_parallel_reads)

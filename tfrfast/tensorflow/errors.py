@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 def exception_from(text: str) -> Exception:
-    """The exception that "<code> <message>" stands for."""
+    """Returns the exception for "<code> <message>"."""
     code, _, message = text.partition(" ")
     kind = tf.compat.v1.errors.exception_type_from_error_code(int(code))
     error: Exception = kind(None, None, message)

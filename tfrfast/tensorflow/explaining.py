@@ -1,4 +1,4 @@
-"""Says what becomes of each call of a tf.data pipeline that begins with a TFRecordDataset."""
+"""Explains the treatment of each call of a tf.data pipeline that begins with a TFRecordDataset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AND = "and"
 
 @dataclass(frozen=True)
 class Explanation:
-    """What becomes of each call, in order."""
+    """The treatment of each call, in order."""
 
     steps: tuple[Step, ...]
     _text: str
@@ -44,15 +44,16 @@ class Explanation:
 
 
 def explain(dataset: Any) -> Explanation:
-    """What becomes of each call of a tf.data pipeline, for a notebook, a prompt or `print`.
+    """Explains the treatment of each call of a tf.data pipeline, for a notebook, a prompt or
+    `print`.
 
         print(tfr.explain(tfr.TFRecordDataset(files).map(parse).shuffle(10_000).batch(64)))
 
-    Calls that are fused are read at once, in C++ threads. For each of the others it says why it is
-    not, and what to write instead. `dataset` is any dataset that tf.data made of ours. Readers
-    inside functions, such as that of interleave(), are found too.
+    Fused calls are read at once, in C++ threads. Each other call comes with the reason, and with a
+    remedy. `dataset` is any dataset that tf.data made of a dataset of tfrfast. Readers inside
+    functions, for example of interleave(), are found too.
 
-    Nothing is printed. Each of the result's `steps` has `call`, `fused`, `why` and `instead`.
+    Prints nothing. Each of the result's `steps` has `call`, `fused`, `why` and `instead`.
     """
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(f"explain() takes a tf.data.Dataset, not {type(dataset).__name__}.")
@@ -75,13 +76,13 @@ def explain(dataset: Any) -> Explanation:
 
 
 def text_of(dataset: Any) -> str:
-    """What becomes of each call of a dataset, as lines."""
+    """Returns the treatment of each call of a dataset, as lines."""
     return "\n".join(line for part in _walk(dataset) for line in _lines(part))
 
 
 def _walk(dataset: Any) -> Iterator[Step | str]:
-    """Headings, and the steps under each, from the source on."""
-    built = getattr(dataset, "_built", None)  # only then it is known what could not be lifted
+    """Yields headings, and the steps under each, from the source on."""
+    built = getattr(dataset, "_built", None)  # the build decides which maps could not be lifted
     history = getattr(dataset, "_history", None)
     if built is not None and history is None:
         yield from _walk(built)
@@ -101,7 +102,7 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
 
 
 def _other_inputs(dataset: Any, history: History) -> Iterator[Any]:
-    """What is combined with the calls of `history`, by concatenate() for example."""
+    """Yields datasets that are combined with the calls of `history`, as by concatenate()."""
     for built in internals.inputs_of(dataset):
         for each in internals.inputs_of(built):
             own = getattr(each, "_history", None)
@@ -110,7 +111,7 @@ def _other_inputs(dataset: Any, history: History) -> Iterator[Any]:
 
 
 def _step_of(dataset: Any) -> Step:
-    """A dataset that TensorFlow made, as a call."""
+    """Returns a dataset of TensorFlow's as a call."""
     kind = re.sub("^_|Parallel|Dataset(V[0-9])?$|Dataset(?=V)", "", type(dataset).__name__)
     call = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind).lower()
     for function in internals.functions_of(dataset):
@@ -126,7 +127,7 @@ def _step_of(dataset: Any) -> Step:
 
 
 def _reads(graph: Any) -> bool:
-    """Whether a function has ops of ours, also in the functions that it calls."""
+    """True if a function, or a function that it calls, has ops of tfrfast."""
     nodes = graph.as_graph_def()
     functions = (each.node_def for each in nodes.library.function)
     return any(
@@ -135,7 +136,7 @@ def _reads(graph: Any) -> bool:
 
 
 def _checkpoints(dataset: Any) -> Iterator[str]:
-    """What checkpoints of its iterators hold, where they could hold positions alone."""
+    """Describes checkpoints of the dataset's iterators that could hold positions alone."""
     if holds_positions(dataset):
         why = what_prevents(dataset)
         held = f"all that is read ahead: {why}" if why else "positions alone"

@@ -1,7 +1,7 @@
 """Records in file order: as blocks of strings, or found first, cut into batches, and then read.
 
-Nothing here depends on whether there are indexes. They only make finding records faster. So a
-dataset is the same graph with indexes and without, and a checkpoint fits both.
+Indexes only make finding records faster. So a dataset is the same graph with and without indexes,
+and a checkpoint fits both.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tfrfast.tensorflow.planning import COMPRESSION_CODES
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
 from tfrfast.tensorflow.steps import pieces_of_files, steps, steps_of_all
 
-# A shard's index is made by one thread at a time. The second call waits for it.
+# One thread at a time makes a shard's index. A second call waits for the first.
 _PARALLEL_FINDS = 2
-# One call finds the records of so many blocks of one mebibyte. In a compressed shard it is one
-# block: spans are inflated to find records, and soon forgotten, so they should be read at once.
+# The number of blocks of one mebibyte whose records one call finds. In a compressed shard, one
+# block: finding inflates spans, which are soon dropped, so their records should be read at once.
 _BLOCKS_AT_ONCE = 4
 # The numbers of an address.
 _ADDRESS = 4
-# Each of them where there is no record.
+# The same numbers for a place without a record.
 _NO_RECORD = -1
 
 
@@ -61,21 +61,21 @@ class FileOrder:
         return pieces_of_files(self.source, wanted, files)
 
     def blocks(self) -> Any:
-        """All records in blocks, which TensorFlow does not shard by file."""
+        """Returns all records in blocks, which TensorFlow does not shard by file."""
         wanted = tf.constant(EVERYTHING.encode())
         return self._read(steps_of_all(self._pieces(wanted)), wanted)
 
     def records(self, sequence: Sequence) -> Any:
-        """A sequence without a shuffle, record by record."""
+        """Returns a sequence without a shuffle, record by record."""
         return _ended(unbatched(_repeated(self._payloads(sequence), sequence)), sequence)
 
     def batches(
         self, sequence: Sequence, symbolic: bool, record_bytes: int | None = None
     ) -> Batches:
-        """The batches of a sequence without a shuffle.
+        """Returns the batches of a sequence without a shuffle.
 
-        With `symbolic`, checkpoints can hold positions alone, but batches are cut more slowly. If
-        it is known how large records are, small batches are read several in a call.
+        With `symbolic`, checkpoints can hold positions alone, but cutting batches is slower. If the
+        size of records is known, one call reads several small batches.
         """
         assert sequence.batch is not None
         size, is_full = sequence.batch.rows, sequence.batch.drop_remainder
@@ -99,7 +99,8 @@ class FileOrder:
             ended = _ended(dataset, sequence)
             return _repeated(ended, sequence) if ends_with_epoch else ended
 
-        if self._skips_damage:  # so that batches are full, records are left out before they are cut
+        # Damaged records are left out before batches are cut, so that batches are full.
+        if self._skips_damage:
             return StringBatches(again(size, is_full), size if is_full else None, finished)
         cut = again(size * group, is_full)
         return _FoundBatches(self.source, cut, size, is_full, group, finished)
@@ -112,10 +113,10 @@ class FileOrder:
         return flat_map(parallel_map(blocks, _read_block, self.source, wanted), emit_block)
 
     def _addresses(self, sequence: Sequence, group_rows: int) -> Any:
-        """Where the records are, for a few MiB at a time.
+        """Returns the addresses of records, for a few MiB at a time.
 
-        If they will be cut into groups of `group_rows`, an error comes after so many rows that no
-        group before it is held back: only such rows are, and lost with it.
+        For groups of `group_rows`, filling rows precede an error, so that no complete group before
+        the error is held back. Only filling rows are lost with the error.
         """
         wanted = tf.constant(sequence.of_one_epoch.encode())
 
@@ -128,7 +129,7 @@ class FileOrder:
         return flat_map(found, _emit_found, tf.constant(group_rows - 1, tf.int64))
 
     def _steps(self, wanted: Any, length: int = 1) -> Any:
-        """The blocks that hold what is wanted."""
+        """Returns the blocks that hold the wanted records."""
         pieces, no_order = self._pieces(wanted), IterationKeys(0)
         return steps(pieces, self.source, wanted, no_order, length)
 
@@ -142,7 +143,7 @@ def _find(blocks: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
 
 
 def _emit_found(head: Any, error: Any, tail: Any, filling: Any) -> Any:
-    """emit_block(), with `filling` rows that stand for no record before an error."""
+    """Like emit_block(), with `filling` rows without a record before an error."""
 
     def filled() -> Any:
         rows = tf.where(tf.equal(error, ""), tf.constant(0, tf.int64), filling)
@@ -155,7 +156,7 @@ def _emit_found(head: Any, error: Any, tail: Any, filling: Any) -> Any:
 
 
 class _FoundBatches(Batches):
-    """Batches of records that have been found, and are read by their addresses."""
+    """Batches of found records, which are read by their addresses."""
 
     def __init__(
         self,
@@ -209,7 +210,7 @@ def _repeated(dataset: Any, sequence: Sequence) -> Any:
 
 
 def _ended(dataset: Any, sequence: Sequence) -> Any:
-    """Ends after the elements that were asked for. If there is no end, its length says so."""
+    """Ends after the requested elements. An endless sequence has an infinite length."""
     if sequence.batch is not None and sequence.batch.ends_with_epoch:  # and is repeated later
         sequence = dataclasses.replace(sequence, epochs=1)
     if sequence.epochs is None:

@@ -1,11 +1,11 @@
-"""install(): every dataset that the program iterates is accelerated, whoever built it.
+"""install(): accelerates every dataset that the program iterates.
 
-TensorFlow calls `DatasetV2._apply_debug_options` for whatever makes an iterator: loops, `reduce`,
-`as_numpy_iterator`, Keras, strategies. This file replaces that method, and nothing else.
+TensorFlow calls `DatasetV2._apply_debug_options` before every iterator: in loops, `reduce`,
+`as_numpy_iterator`, Keras, strategies. This file replaces only that method.
 
-What leaves the process stays TensorFlow's, as other processes need not know our ops: graphs for a
-tf.data service, a coordinator and remote devices. So do SavedModels and `save`, which do not use
-the result, and `get_single_element`, which does not call the method.
+Graphs that leave the process stay TensorFlow's, because other processes may lack the ops: graphs
+for a tf.data service, a coordinator and remote devices. SavedModels and `save`, which do not use
+the result, and `get_single_element`, which does not call the method, stay TensorFlow's, too.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _FOUND = "_tfrfast_accelerated"
 
 
 def install() -> None:
-    """Accelerates every dataset that this process iterates, as `tfr.accelerate` does.
+    """Accelerates every dataset that this process iterates, like `tfr.accelerate`.
 
         import tfrfast.tensorflow
         tfrfast.tensorflow.install()
 
-    A dataset object is accelerated once, when it is first iterated. `python -m tfrfast run
-    train.py` does this for a program without a line of it changed. Does nothing with
-    TFRFAST_ACCELERATE=0. With TFRFAST_EXPLAIN=1, the end of the program prints what became of each
-    dataset. `uninstall()` is the way back; what was accelerated before stays so.
+    A dataset object is accelerated once, at its first iteration. `python -m tfrfast run train.py`
+    installs acceleration for an unchanged program. Does nothing with TFRFAST_ACCELERATE=0. With
+    TFRFAST_EXPLAIN=1, the end of the program prints the treatment of each dataset. `uninstall()`
+    ends the acceleration of further datasets.
     """
     if os.environ.get(SWITCH) == "0":
         return
@@ -45,12 +45,12 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Datasets that are iterated for the first time from now on are TensorFlow's."""
+    """Leaves datasets whose first iteration comes later to TensorFlow."""
     internals.Dataset._apply_debug_options = _plain
 
 
 def _accelerated(dataset: Any) -> Any:
-    """In the place of `_apply_debug_options`."""
+    """Replaces `_apply_debug_options`."""
     caller = sys._getframe(1).f_globals.get("__name__", "")
     if (
         isinstance(dataset, LazyDataset)
@@ -58,7 +58,7 @@ def _accelerated(dataset: Any) -> Any:
         or getattr(_planning, "now", False)
     ):
         return _plain(dataset)
-    _planning.now = True  # which iterates names of files, for example
+    _planning.now = True  # planning may iterate datasets, for example of file names
     try:
         faster = _found(dataset)
         return _plain(dataset) if faster is None else faster._apply_debug_options()
@@ -67,7 +67,9 @@ def _accelerated(dataset: Any) -> Any:
 
 
 def _found(dataset: Any) -> Any:
-    """What is iterated instead; None if nothing is gained. The same for each use of the object."""
+    """Returns the dataset to iterate instead, the same for each use; None if planning gains
+    nothing.
+    """
     if _is_of_a_graph(dataset):
         return _in_a_graph(dataset)
     if _FOUND not in vars(dataset):
@@ -76,9 +78,9 @@ def _found(dataset: Any) -> Any:
             with tf.init_scope():
                 faster, why_not = acceleration_of(dataset)
             reason = why_not.why
-        except Exception as error:  # what we fail to understand is TensorFlow's
+        except Exception as error:  # TensorFlow reads a dataset that planning fails on
             reason = f"reading it failed: {error}"
-        if vars(dataset).setdefault(_FOUND, faster) is faster:  # else another thread was first
+        if vars(dataset).setdefault(_FOUND, faster) is faster:  # otherwise another thread was first
             telling.note(dataset, faster, reason)
             if faster is not None:
                 _keep_out_of_saved_models(dataset, faster)
@@ -86,13 +88,13 @@ def _found(dataset: Any) -> Any:
 
 
 def _keep_out_of_saved_models(dataset: Any, faster: Any) -> None:
-    """Functions captured `faster`; in a SavedModel they get what `dataset` is saved as."""
+    """Lets functions that captured `faster` use the saved form of `dataset` in a SavedModel."""
     children_of_plain = dataset._trackable_children
 
     def children(*arguments: Any, **named: Any) -> dict[str, Any]:
         found: dict[str, Any] = children_of_plain(*arguments, **named)
         plain = found.get("_variant_tracker")
-        if plain is not None:  # TensorFlow finds what to save by the tensor that was captured
+        if plain is not None:  # TensorFlow finds the object to save by the captured tensor
             instead = type(plain)(internals.variant_of(faster), plain._create_resource)
             found["_tfrfast_variant_tracker"] = instead
         return found
@@ -101,7 +103,7 @@ def _keep_out_of_saved_models(dataset: Any, faster: Any) -> None:
 
 
 def _in_a_graph(dataset: Any) -> Any:
-    """A loop in a tf.function makes datasets of the one that it is given."""
+    """Returns the replacement for a dataset that a tf.function's loop derives from another."""
     if not _is_of_a_graph(dataset):
         return _found(dataset)
     inputs = nodes.inputs(dataset)

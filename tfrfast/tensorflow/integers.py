@@ -20,7 +20,7 @@ def static_integer(value: Any) -> int | None:
 
 
 def static_integers(values: Sequence[Any]) -> tuple[int, ...] | None:
-    """All of them; None if one is not known."""
+    """Returns all values; None if one is unknown."""
     known = [static_integer(value) for value in values]
     numbers = tuple(number for number in known if number is not None)
     return numbers if len(numbers) == len(known) else None

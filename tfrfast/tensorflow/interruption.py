@@ -11,10 +11,10 @@ from tfrfast.tensorflow import internals, library
 
 
 class InterruptibleIterator(internals.OwnedIterator):  # type: ignore[misc]
-    """An iterator whose wait was ended raises KeyboardInterrupt.
+    """An iterator that raises KeyboardInterrupt if its wait was ended.
 
-    Python raises that while TensorFlow makes its own exception. What comes of the two is a
-    RuntimeError.
+    Python raises KeyboardInterrupt while TensorFlow makes its own exception. The two together
+    become a RuntimeError.
     """
 
     def __next__(self) -> Any:
@@ -27,7 +27,7 @@ class InterruptibleIterator(internals.OwnedIterator):  # type: ignore[misc]
 
 
 def interruptible_or(dataset: Any, other: Callable[[], Any]) -> Any:
-    """Such an iterator where Ctrl-C ends waits, else another."""
+    """Returns such an iterator if Ctrl-C ends waits, else the other iterator."""
     if library.are_waits_ended and tf.executing_eagerly():
         return InterruptibleIterator(dataset)
     return other()

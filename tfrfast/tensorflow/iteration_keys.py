@@ -1,4 +1,4 @@
-"""Keys of iterations: each gives an iteration an order of its own, the same in each run."""
+"""Keys of iterations. A key gives an iteration an order of its own, the same in each run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED
 ENDLESS = 2**63 - 1
 # TensorFlow takes an op's seed modulo this.
 _SEEDS_OF_OPS = 2**31 - 1
-# Seeds what is drawn where the user has given a seed, which the keys depend on as well.
+# Seeds the draw if the user has given a seed, which the keys depend on as well.
 _DRAWN = 1
-# No order stands for it.
+# A key that no order stands for.
 _NEVER = -1
-# An iteration is told by an order of this many numbers. There are 16! orders, some 2 ** 44.
+# An order of this many numbers identifies an iteration. There are 16! orders, some 2 ** 44.
 _NUMBERS = 16
-# Different ones, so that two orders hardly ever have one sum. No product with a number is above
-# 2 ** 58.
+# Different factors, so that two orders hardly ever have the same sum. No product with a number is
+# above 2 ** 58.
 WEIGHTS = tuple(2**26 - 3 ** (number + 1) for number in range(_NUMBERS))
 
 
@@ -32,15 +32,16 @@ class IterationKeys:
     """A key for each iteration."""
 
     seed: int
-    renewed: bool = False  # each iteration has another key
-    seeded: bool = True  # by the user, whose seed is the key of the first iteration
+    renewed: bool = False  # True if each iteration has another key
+    # True if the user has given a seed, which is the key of the first iteration.
+    seeded: bool = True
 
     def drawn(self) -> Any:
-        """A dataset of one vector: numbers in an order that each dataset made here draws anew.
+        """Returns a dataset of one vector: numbers in an order that each such dataset draws anew.
 
-        tf.data service does not split it: all workers get the same order. A checkpoint of the
-        iterator holds the order, and how many iterations there have been. Fingerprints of datasets
-        do not depend on the seed of TensorFlow's shuffle, nor on when it was made.
+        tf.data service does not split the dataset: all workers get the same order. A checkpoint of
+        the iterator holds the order, and the number of past iterations. Fingerprints of datasets
+        depend neither on the seed of TensorFlow's shuffle, nor on the time of its making.
         """
         numbers = _numbers().take(_NUMBERS)
         return (self._shuffled(numbers) if self.is_drawn else numbers).batch(
@@ -49,16 +50,16 @@ class IterationKeys:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the key depends on what is drawn. Else it is the seed in each iteration."""
+        """True if the key depends on the draw. Otherwise the key is the seed in each iteration."""
         return self.renewed or not self.seeded
 
     @property
     def first(self) -> int:
-        """What the order drawn for an iteration stands for if that iteration's key is the seed."""
+        """Returns the number of an iteration's drawn order if that iteration's key is the seed."""
         return _first_key() if self.seeded and self.renewed else _NEVER
 
     def _shuffled(self, numbers: Any) -> Any:
-        # Not tf.data's shuffle(): where TensorFlow shards by file, it would move that.
+        # Not tf.data's shuffle(), which TensorFlow would move when it shards by file.
         variant = tf.raw_ops.ShuffleAndRepeatDatasetV2(
             input_dataset=internals.variant_of(numbers),
             buffer_size=tf.constant(_NUMBERS, tf.int64),
@@ -74,12 +75,14 @@ class IterationKeys:
 
     @property
     def shown(self) -> int:
-        """The seed as far as the dataset's fingerprint depends on it."""
+        """The part of the seed that the dataset's fingerprint depends on."""
         return self.seed if self.seeded else 0
 
 
 def _numbers() -> Any:
-    """The same numbers for all, and without end, which is why tf.data service does not split it."""
+    """Returns the same numbers for all, without end, so that tf.data service does not split the
+    dataset.
+    """
     variant = tf.raw_ops.RandomDataset(
         seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
         seed2=tf.constant(0, tf.int64),
@@ -90,12 +93,12 @@ def _numbers() -> Any:
 
 
 def key_of(drawn: Any) -> Any:
-    """The key that an order stands for."""
+    """Returns the key that an order stands for."""
     return tf.reduce_sum(drawn * tf.constant(WEIGHTS, tf.int64))
 
 
 def for_ever(value: Any) -> Any:
-    """Like repeat(), but symbolic checkpoints do not grow with each repetition."""
+    """Repeats like repeat(), but symbolic checkpoints do not grow with each repetition."""
     return serial_map(tf.data.Dataset.range(ENDLESS), _second, value)
 
 
@@ -104,8 +107,8 @@ def _second(_: Any, value: Any) -> Any:
 
 
 def zero_then_keys() -> Any:
-    """For each step 0 in the first iteration, and that iteration's key in every other one."""
-    # TensorFlow knows only of repeat() that it has no end.
+    """Yields for each step 0 in the first iteration, and the iteration's key in later ones."""
+    # TensorFlow recognises only repeat() as endless.
     first = tf.constant(_first_key(), tf.int64)
     return flat_map(_iterations(), _zero_or_key, first).repeat()
 
@@ -121,7 +124,7 @@ def _iterations() -> Any:
 
 @functools.cache
 def _first_key() -> int:
-    """The key of a first iteration. Only TensorFlow knows how it follows from the seed."""
+    """Returns the key of a first iteration, which only TensorFlow can compute from the seed."""
     with private_session() as session:
         keys = tf.compat.v1.data.make_initializable_iterator(_iterations())
         session.run(keys.initializer)
@@ -129,5 +132,5 @@ def _first_key() -> int:
 
 
 def as_int64(number: int) -> int:
-    """The int64 with the bits of an unsigned `number`."""
+    """Returns the int64 with the bits of an unsigned `number`."""
     return number - 2**64 if number >= 2**63 else number

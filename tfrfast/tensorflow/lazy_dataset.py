@@ -1,4 +1,4 @@
-"""A dataset that is built when it is used."""
+"""A dataset that is built on use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrfast.tensorflow.saving import saved_as_it_bears
 
 
 class LazyDataset(tf.data.Dataset):  # type: ignore[misc]
-    """Stands for `_built`, a dataset of tf.data. Its `_history` says what became of each call."""
+    """Stands for `_built`, a dataset of tf.data. `_history` holds the treatment of each call."""
 
     # DatasetV2 keeps its variant tensor here.
     @property
@@ -27,5 +27,5 @@ class LazyDataset(tf.data.Dataset):  # type: ignore[misc]
         return interruptible_or(self, super().__iter__)
 
     def _apply_debug_options(self) -> Any:
-        """What TensorFlow makes iterators of."""
+        """Returns the dataset of which TensorFlow makes iterators."""
         return saved_as_it_bears(super()._apply_debug_options())

@@ -1,4 +1,4 @@
-"""The op library: loaded into TensorFlow once a process, and asked directly through ctypes."""
+"""The op library: loaded into TensorFlow once a process, and called directly through ctypes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tfrfast.storage.remote import client
 
 _PATH = Path(__file__).resolve().parents[1] / "_tensorflow_ops.so"
 
-# The ops' Python wrappers. Loading must come first: TensorFlow sees only ops that are registered
-# while it loads a library.
+# The ops' Python wrappers. TensorFlow sees only ops that are registered while it loads a library,
+# so loading must come first.
 ops: Any = tf.load_op_library(str(_PATH))
 
 PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)
@@ -70,24 +70,24 @@ calls = _declare(ctypes.CDLL(str(_PATH)))
 client.start_when_asked(calls.tfrfast_remote_client_table())
 
 
-#: Whether Ctrl-C ends the ops' waits for a network.
+#: True if Ctrl-C ends the ops' waits for a network.
 are_waits_ended = False
 
 
 def end_waits_at_interrupts() -> None:
-    """Ctrl-C ends the ops' waits for a network. Call it before URLs are opened."""
+    """Lets Ctrl-C end the ops' waits for a network. Call it before URLs are opened."""
     global are_waits_ended
     are_waits_ended = True
     client.end_waits_at_interrupts(calls.tfrfast_remote_client_table())
 
 
 def open_source_count() -> int:
-    """How many sources this process has open."""
+    """Returns the number of open sources of this process."""
     return int(calls.tfrfast_open_source_count())
 
 
 def hand_out_views(yes: bool) -> None:
-    """Whether records become views of pooled memory or strings of their own."""
+    """Lets records become views of pooled memory, or strings of their own."""
     calls.tfrfast_hand_out_views(yes)
 
 
@@ -99,9 +99,9 @@ def _probe_counts() -> tuple[int, int]:
 
 @contextlib.contextmanager
 def private_session() -> Iterator[Any]:
-    """A graph and a session of their own.
+    """Yields a graph and a session of their own.
 
-    Running eagerly would start the runtime, and with that end the user's chance to configure it.
+    Eager execution would start the runtime, which the user could then no longer configure.
     """
     config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, use_per_session_threads=True)
     with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
@@ -120,9 +120,9 @@ def _copy_and_drop_a_view() -> None:
 
 
 def runtime_counts_views(copy_and_drop: Callable[[], None] = _copy_and_drop_a_view) -> bool:
-    """Whether the runtime counts a view's references when it copies and drops it.
+    """True if the runtime counts a view's references when it copies and drops the view.
 
-    TensorFlow does so from 2.21 on. Before, a copy would outlive the memory it points to.
+    TensorFlow counts from 2.21 on. Before, a copy would outlive its memory.
     """
     copies, live = _probe_counts()
     copy_and_drop()

@@ -20,7 +20,7 @@ from tfrfast.tensorflow.planned_dataset import made_already
 from tfrfast.tensorflow.planning import open_described
 from tfrfast.tensorflow.saving import with_positions
 
-# How many batches wait to be asked for, besides those that are being read.
+# The number of finished batches that wait, besides batches that are being read.
 _READ_AHEAD = 2
 
 
@@ -87,21 +87,23 @@ def dataset_of(
 
 
 def _with_shapes(tensors: Sequence[Any], shapes: Sequence[list[int | None]]) -> tuple[Any, ...]:
-    """The tensors, which have these shapes. No op checks it, since each op of a step takes time."""
+    """Sets the shapes of the tensors. No op checks the shapes, because each op of a step takes
+    time.
+    """
     for tensor, shape in zip(tensors, shapes, strict=True):
         tensor.set_shape(shape)
     return tuple(tensors)
 
 
 def _passes(*parts: Any) -> Any:
-    """Raises the error that a batch came with."""
+    """Raises the error of a batch."""
     return _with_shapes([ops.tfrfast_pass(parts[-1])], [[]])[0]
 
 
 def _may_differ(plan: Plan) -> bool:
-    """Whether iterations after the first one have orders of their own.
+    """True if later iterations have orders of their own.
 
-    With several ranks they do not: every rank would have to iterate equally often.
+    With several ranks they have not, because every rank would have to iterate equally often.
     """
     return plan.world == 1 and not isinstance(plan.order, InOrder)
 

@@ -1,4 +1,4 @@
-"""File names as TFRecordDataset takes them: what can be known of them before a graph runs."""
+"""File names in every form of TFRecordDataset, and the names that are known before a graph runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tfrfast.tensorflow.schemes import has_scheme, is_ours
 
 
 class FileNames(NamedTuple):
-    """Names in every form that is at hand."""
+    """Names in every available form."""
 
     dataset: Any  # of scalar strings
     tensor: Any  # a vector; None if the names come from a dataset
-    known: list[bytes] | None  # None if they are symbolic, or come in a random order
-    in_any_order: list[bytes] | None = None  # if they come in a random order
+    known: list[bytes] | None  # None if the names are symbolic, or come in a random order
+    in_any_order: list[bytes] | None = None  # names that come in a random order
     why_unknown: str = ""
 
     @property
@@ -34,7 +34,7 @@ class FileNames(NamedTuple):
 
 
 def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
-    """Raises what `tf.data.TFRecordDataset` raises, because its own check is asked."""
+    """Raises the errors of `tf.data.TFRecordDataset`, whose own check is called."""
     if isinstance(filenames, Reader | Mixture):
         raise TypeError(
             f"{filenames!r} is no file name. Give the names of the files, or let a Loader read it: "
@@ -42,7 +42,7 @@ def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
         )
     found = _file_names(filenames, name, storage)
     if found.known is None:
-        end_waits_at_interrupts()  # they may be URLs
+        end_waits_at_interrupts()  # the names may be URLs
     if storage.secrets and found.known is None:
         raise ValueError(
             f"storage has {', '.join(storage.secrets)}, and {found.why_unknown}. So it is not "
@@ -57,7 +57,7 @@ def _file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames
         return _names_in(dataset, storage)
     tensor = internals.attribute(dataset, "tensors")[0]
     known = tf.get_static_value(tensor)
-    if known is None and tensor.op.type == "Reshape":  # in a graph, to flatten what was given
+    if known is None and tensor.op.type == "Reshape":  # in a graph, flattens the argument
         known = tf.get_static_value(tensor.op.inputs[0])
     if known is None:
         why = "its file names are known only in the graph"

@@ -13,10 +13,11 @@ from tfrfast.tensorflow.schemes import has_scheme, is_ours
 
 
 def expand_patterns(names: list[bytes], storage: Storage) -> list[bytes]:
-    """The names, with what each pattern matches in its place. A name that exists is no pattern.
+    """Returns the names, with each pattern replaced by its matches. An existing name is not a
+    pattern.
 
-    Raises NotFoundError for a pattern without a match, and ValueError for a URL that names nothing.
-    `storage` says how to reach URLs, from now on.
+    Raises NotFoundError for a pattern without a match, and ValueError for a URL that names no
+    object. `storage` holds the options of URLs, from now on.
     """
     found = [found for name in names for found in _expanded(name, storage)]
     if urls := [os.fsdecode(name) for name in found if is_ours(name)]:
@@ -43,7 +44,7 @@ def _expanded_remotely(name: bytes) -> list[bytes]:
             return [name]
         found = tf.io.gfile.glob(name.decode())
     except (tf.errors.OpError, UnicodeDecodeError):
-        return [name]  # reading says what is wrong
+        return [name]  # reading raises the error
     if not found:
         message = (
             f"No shard matches the pattern {name.decode()!r}. Check the folder and the spelling."

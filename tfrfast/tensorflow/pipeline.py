@@ -1,8 +1,7 @@
-"""What is read at once: a source, what has been asked of it, and what follows the read.
+"""The pipeline that is read at once: a source, the requested records, and the calls after the read.
 
-Each method returns the pipeline with one more call in it, or why the call does not fit. What maps,
-filters, prefetches and options do is the same before and after the calls that are planned, so they
-wait at the end.
+Each method returns the pipeline with one more call, or the reason why the call does not fit. Maps,
+filters, prefetches and options commute with planned calls, so they wait at the end.
 """
 
 from __future__ import annotations
@@ -45,24 +44,24 @@ class Single(NamedTuple):
 @dataclass(frozen=True)
 class Pipeline:
     source: Source
-    sequence: Sequence | None = None  # None: of files in an order that is not known here
-    features: TensorFeatures | None = None  # what batches are decoded into
-    lifts: bool = True  # whether the parse may be taken out of maps before batch()
+    sequence: Sequence | None = None  # None: the order of the files is unknown here
+    features: TensorFeatures | None = None  # the decoded features of batches
+    lifts: bool = True  # True if the parse may be lifted out of maps before batch()
     lifted: Lifted | None = None  # the maps whose batches are decoded
-    single: Single | None = None  # for what batches are taken apart; None: batches are asked for
-    cached: bool = False  # records in memory, until a call is planned that needs others
-    elementwise: tuple[Any, ...] = ()  # maps and filters of single records, as tf.data made them
+    single: Single | None = None  # the purpose of unbatching; None: batches are requested
+    cached: bool = False  # True for records in memory, until a planned call needs other records
+    elementwise: tuple[Any, ...] = ()  # maps and filters of single records, made by tf.data
     filtered: bool = False
-    parses: bool = False  # single records, in a map
+    parses: bool = False  # True if a map parses single records
     decodes_media: bool = False
-    # Whether checkpoints of a shuffle hold positions, which takes time for each element.
+    # True if checkpoints of a shuffle hold positions, which takes time for each element.
     saves_positions: bool = True
     prefetched: int | None = None
     options: Any = None
 
     @property
     def length(self) -> int | None:
-        """How many elements there are; None if that is not known, or there is no end."""
+        """Returns the number of elements; None if unknown or endless."""
         plan = self.source.plan
         if self.sequence is not None and self.sequence.epochs == 0:
             return 0
@@ -70,7 +69,7 @@ class Pipeline:
             return None
         if self.sequence.shuffle is not None:
             return self.sequence.length
-        if self.source.skip_damage:  # nobody knows how many are left
+        if self.source.skip_damage:  # the number of good records is unknown
             return None
         return self.sequence.over(plan.record_count).length
 
@@ -117,7 +116,7 @@ class Pipeline:
         return replace(self, sequence=sequence, cached=False)
 
     def counted(self, count: Any) -> Pipeline | Refusal:
-        """If there are `count` elements. May build indexes."""
+        """Declares `count` elements. May build indexes."""
         source = self.source.planned(build_indexes=True)
         if source is None:
             return _streams(self.source)
@@ -127,7 +126,7 @@ class Pipeline:
         return counted
 
     def shuffled(self, shuffle: Shuffle) -> Pipeline | Refusal:
-        """May build indexes. Raises for structural damage."""
+        """Adds a shuffle. May build indexes. Raises for structural damage."""
         sequence = self.sequence or EVERYTHING
         if self.source.takes_turns and sequence.records != EVERYTHING.records:
             return Refusal("what is left of files that take turns is shuffled", _SHUFFLE_FIRST)
@@ -168,7 +167,7 @@ class Pipeline:
         return batched if lifted is None else replace(batched, lifted=lifted)
 
     def of_blocks(self) -> Pipeline | Refusal:
-        """Single elements, whose parse is made of whole blocks. May build indexes."""
+        """Reads single elements, parsed in whole blocks. May build indexes."""
         maps = tuple(itertools.takewhile(_is_map, self.elementwise))
         if not maps or self.batch is not None or self.decodes_media:
             return Refusal("it handles elements one by one")
@@ -196,7 +195,7 @@ class Pipeline:
         return replace(made, sequence=sequence, single=single, prefetched=self.prefetched)
 
     def _in_turns(self, sequence: Sequence, rows: int, lifted: Lifted | None) -> Pipeline | Refusal:
-        """Batches of files that take turns. May build indexes."""
+        """Reads batches of interleaved files. May build indexes."""
         if self.source.skip_damage:
             return Refusal('on_corruption="skip" changes whose turn it is', _LEAVE_IT_OUT)
         turns = self.source.in_turns()
@@ -206,7 +205,7 @@ class Pipeline:
         return replace(batched, source=turns[0], lifted=lifted)
 
     def _lifted(self, padding: Padding | None) -> Lifted | Refusal:
-        """The maps before a batch(), where they can be given whole batches."""
+        """Lifts the maps before a batch(), if they can run on whole batches."""
         if self.filtered:
             return Refusal(
                 "filter() before it makes single elements",
@@ -280,7 +279,7 @@ class Pipeline:
 
     @property
     def parses_needlessly(self) -> bool:
-        """Whether single records are parsed where batches could be."""
+        """True if single records are parsed, though batches could be."""
         return self.parses and not self.decodes_media and self.lifted is None
 
     def with_prefetch(self, buffer_size: Any) -> Pipeline | Refusal:
@@ -298,7 +297,7 @@ def _is_map(call: Any) -> bool:
 
 
 def _streams(source: Source) -> Refusal:
-    """Why a source is not planned."""
+    """Returns the reason why a source is not planned."""
     if source.names.known is None:
         instead = "tfr.TFRecordDataset of a list of names or a pattern"
         if source.names.in_any_order is not None:
@@ -316,5 +315,5 @@ def _refused_shuffle(sequence: Sequence) -> Refusal:
 
 
 def _merged(before: Any, options: Any) -> Any:
-    """A copy, since the user may go on to change `options`. Later ones take precedence."""
+    """Returns a copy, as the user may still change `options`. Later options take precedence."""
     return (tf.data.Options() if before is None else before).merge(options)

@@ -1,4 +1,4 @@
-"""Datasets whose calls add to what is read at once, for as long as they fit its grammar."""
+"""Datasets whose calls extend the pipeline, as long as the calls fit the grammar."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ from tfrfast.tensorflow.saving import bears
 from tfrfast.tensorflow.slow_paths import warn_of_requests, warn_once
 from tfrfast.tensorflow.tracing import traced
 
-#: Why a call is not planned that follows one that ends the plan.
+#: The reason for calls after the end of the plan.
 ENDED = Refusal("it follows a call that is not in the plan")
 
 
 class Planned(LazyDataset):
-    """What a plan reads, with the calls that tf.data makes after it.
+    """A planned dataset, with the calls that tf.data makes after the plan.
 
-    TensorFlow makes each call, on a stand-in. The reader looks at what came of that: the grammar
-    (`reading/grammar.py`) takes the call into the pipeline, or tf.data makes it after all else.
+    TensorFlow makes each call on a stand-in. The grammar (`reading/grammar.py`) examines the
+    result: it takes the call into the pipeline, or tf.data makes the call after the pipeline.
     """
 
     _pipeline: Pipeline | None  # None: plain tf.data from here on
-    # Makes the last call on any dataset; and the dataset before it, if it is made after that.
+    # Makes the last call on any dataset; and the dataset before that call, if tf.data makes the
+    # call.
     _again: Callable[[Any], Any] | None = None
     _before: Any = None
 
     def _blank(self) -> Any:
-        """A dataset with the same methods, which is not set up yet."""
+        """Returns a dataset with the same methods, which is not set up yet."""
         raise NotImplementedError
 
     def _next(self, pipeline: Pipeline | None, history: History, **options: Any) -> Any:
@@ -58,21 +59,21 @@ class Planned(LazyDataset):
         again: Callable[[Any], Any] | None = None,
         before: Any = None,
     ) -> None:
-        """`built` is the dataset, or what `again` makes of `before`; else the pipeline's."""
+        """The dataset is `built`, or `again` of `before`, or the pipeline's dataset."""
         self._pipeline, self._history = pipeline, history
         self._known_spec = element_spec
         self._again, self._before = again, before
         if built is not None:
             self._built = built
         elif not tf.executing_eagerly():
-            self._built = self._build()  # here and now: a graph's tensors belong to it
+            self._built = self._build()  # built now, because a graph's tensors belong to the graph
         super().__init__(None)
         if pipeline is not None and pipeline.options is not None:
             self._options_attr = pipeline.options
 
     @functools.cached_property
     def _built(self) -> Any:
-        # Built when it is used: a chain of calls costs one graph, not one for each link.
+        # Built on use, so that a chain of calls costs one graph, not a graph for each call.
         with tf.init_scope():
             return self._build()
 
@@ -98,14 +99,14 @@ class Planned(LazyDataset):
         return self._known_spec
 
     def cardinality(self) -> Any:
-        """How many elements there are, also where only the indexes know."""
-        # It is not in the graph, which is the same with indexes and without.
+        """Returns the number of elements, even if only the indexes know it."""
+        # The number is not in the graph, which is the same with indexes and without.
         known = self._length
         return super().cardinality() if known is None else tf.constant(known, tf.int64)
 
     @property
     def _length(self) -> int | None:
-        """None if it is not known here, or there is no end."""
+        """Returns None if the length is unknown here or infinite."""
         if self._pipeline is not None:
             return self._pipeline.length
         before = self._before
@@ -120,11 +121,13 @@ class Planned(LazyDataset):
         return f"<{name}, {self._history.state}, element_spec={self.element_spec}>"
 
     def explain(self) -> Explanation:
-        """What becomes of each call; see `tfr.explain`."""
+        """Explains the treatment of each call; see `tfr.explain`."""
         return explain(self)
 
     def _trace_variant_creation(self) -> Any:
-        """What a SavedModel holds: a form of the dataset without the ops that none can hold."""
+        """Returns the content of a SavedModel: a form of the dataset without ops that a SavedModel
+        cannot hold.
+        """
         with internals.eager_mode():  # a SavedModel's graph is being made
             whole = self._saved_whole()
             if whole is not self:
@@ -132,7 +135,9 @@ class Planned(LazyDataset):
         return super()._trace_variant_creation()
 
     def _saved_whole(self) -> Planned:
-        """The dataset in a form of which checkpoints can hold all that is read ahead."""
+        """Returns a form of the dataset whose checkpoints can hold all elements that are read
+        ahead.
+        """
         pipeline = self._pipeline
         if pipeline is None or pipeline.lifted is None or not pipeline.lifted.raises:
             return self
@@ -142,7 +147,7 @@ class Planned(LazyDataset):
         return self._next(whole, self._history, element_spec=self.element_spec)
 
     def _called(self, make: Callable[[Any], Any], text: str = "") -> Any:
-        """The dataset with a call on it, which `make` makes on any dataset."""
+        """Returns the dataset with a call on it. `make` makes the call on any dataset."""
         if self._pipeline is None:
             made = make(self)
             _warn_of(self, made, ENDED, text)
@@ -162,7 +167,7 @@ class Planned(LazyDataset):
         return self._with(call, made, text or call_of(call))
 
     def _with_each(self, calls: list[Any], text: str = "") -> Any:
-        """The dataset with calls that TensorFlow has made, which can be moved."""
+        """Returns the dataset with calls that TensorFlow has made and that can be moved."""
         dataset: Any = self
         for call in calls:
             if dataset._pipeline is None:
@@ -211,16 +216,16 @@ class Planned(LazyDataset):
     def _then(
         self, why: Refusal, built: Any, text: str, again: Callable[[Any], Any] | None = None
     ) -> Any:
-        """What tf.data made of the dataset, as `again` makes it of any."""
+        """Returns tf.data's result on the dataset. `again` makes the same of any dataset."""
         step = ending(why, text or call_of(built))
         before = None if again is None else self
         return self._next(None, self._history.then(step), built=built, again=again, before=before)
 
 
 def stand_in(spec: Any, options: Any = None, length: int = 0) -> Any:
-    """Takes a dataset's place while TensorFlow makes a call on it. Nobody iterates it.
+    """Replaces a dataset during a call of TensorFlow's. Never iterated.
 
-    To build the records takes longer, and often only what the call says is needed.
+    Building the records takes longer, and often only the call's arguments are needed.
     """
     made = map_as_traced(tf.data.Dataset.range(length), _nothing(), spec)
     if options is not None:
@@ -230,7 +235,7 @@ def stand_in(spec: Any, options: Any = None, length: int = 0) -> Any:
 
 @functools.cache
 def _nothing() -> Any:
-    """A function that nobody calls."""
+    """A function that is never called."""
     with tf.init_scope():
         return traced(lambda number: number, (tf.TensorSpec([], tf.int64),), {})
 
@@ -240,7 +245,9 @@ def _mover(call: Any) -> Callable[[Any], Any]:
 
 
 def _remade(made: Any, dataset: Any) -> Callable[[Any], Any] | None:
-    """What makes a call of tf.data on other datasets, without the user's functions."""
+    """Returns a function that makes a call of tf.data on other datasets, without the user's
+    functions.
+    """
     one_input = nodes.inputs(made) == [dataset]
     return _mover(made) if one_input and nodes.can_be_moved(made) else None
 
@@ -251,14 +258,14 @@ def ending(why: Refusal, text: str) -> Step:
 
 
 def _cuts_otherwise(before: Pipeline | None, after: Pipeline) -> bool:
-    """Whether options that were added change how records are read."""
+    """True if added options change the reading of records."""
     was = None if before is None else before.options
     asked = None if was is None else was.experimental_symbolic_checkpoint
     return after.options is not None and after.options.experimental_symbolic_checkpoint != asked
 
 
 def _warn_of(dataset: Planned, call: Any, refusal: Refusal, text: str) -> None:
-    """Warns of what is slower or mixes less than it could."""
+    """Warns of calls that are slower, or mix less, than necessary."""
     pipeline, kind = dataset._pipeline, nodes.kind(call)
     if kind == "_ShuffleDataset" and not dataset._history.is_ordered:
         why = dataset._history.why_ended or refusal

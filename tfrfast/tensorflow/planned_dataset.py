@@ -1,4 +1,4 @@
-"""The methods of tf.data on what a plan reads, and those that only tfrfast has."""
+"""The methods of tf.data on planned datasets, and the methods that only tfrfast has."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WRITTEN_AGAIN = Refusal(
     "it writes its files again in each run",
     "snapshot() of files on a disk, before shuffle(), and tf.data's other methods after it",
 )
-# Methods that the grammar knows, as far as their arguments allow.
+# Methods that the grammar knows, for arguments that it allows.
 _PLANNED = (
     "batch",
     "cache",
@@ -70,7 +70,7 @@ _OTHERS = {
 
 
 class PlannedDataset(Planned):
-    """What a plan reads, with all methods of `tf.data.Dataset`."""
+    """A planned dataset with all methods of `tf.data.Dataset`."""
 
     def _blank(self) -> PlannedDataset:
         return PlannedDataset.__new__(PlannedDataset)
@@ -84,11 +84,11 @@ class PlannedDataset(Planned):
         *,
         order: BlockShuffle | None = None,
     ) -> Any:
-        """Shuffles all records, exactly, whatever `buffer_size` says.
+        """Shuffles all records exactly, for any `buffer_size`.
 
-        If the file names are not known, or after calls that leave the plan, it is tf.data's shuffle
-        through a buffer; the first time, a warning says so. `order=tfr.BlockShuffle(...)` is for
-        storage where seeks are slow; `seed` seeds it.
+        If the file names are unknown, or after calls that leave the plan, tf.data shuffles through
+        a buffer, and one warning says so. `order=tfr.BlockShuffle(...)`, seeded by `seed`, suits
+        storage where seeks are slow.
         """
         _check_order(order)
         whole = buffer_size is None
@@ -128,7 +128,8 @@ class PlannedDataset(Planned):
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
         before, history, pipeline = self._saved_whole(), self._history, self._pipeline
         if pipeline is not None and pipeline.lifted is not None:
-            # Which elements are lost with a bad one depends on where tf.data's batches begin then.
+            # The place where tf.data's batches begin decides which elements are lost with a bad
+            # element.
             history = history.one_by_one(_LEAVES_OUT)
             before = self._next(None, history, built=build_one_by_one(pipeline))
         made = tf.data.Dataset.ignore_errors(before, log_warning, name=name)
@@ -159,17 +160,17 @@ class PlannedDataset(Planned):
         if self._pipeline is not None and calls and all(map(nodes.can_be_moved, calls)):
             return self._with_each(calls, text if len(calls) == 1 else "")
         if type(applied).__iter__ is not tf.data.Dataset.__iter__:
-            return applied  # it is more than a dataset
+            return applied  # the result is not only a dataset
         ended = ENDED if self._pipeline is None else Refusal("it is TensorFlow's")
         return self._then(ended, applied, text)
 
     def parse_example(self, features: AnyFeatures) -> Any:
-        """Parses tf.train.Examples to what `tf.io.parse_example` gives: a dict of tensors.
+        """Parses tf.train.Examples into a dict of tensors, like `tf.io.parse_example`.
 
-        `features` are specs of tfrfast or of tf.io; or, executing eagerly, a list of names or
-        "infer" for all: then the specs are inferred here, once, from the first records. After
-        batch(), records are decoded where they are read and never become strings. Single records
-        are parsed by TensorFlow, which is slow, and takes specs of tf.io.
+        `features` are specs of tfrfast or of tf.io. In eager execution, a list of names, or "infer"
+        for all, infers the specs here, once, from the first records. After batch(), records are
+        decoded during reading and never become strings. TensorFlow parses single records, slowly,
+        and takes only specs of tf.io.
         """
         spec = self.element_spec
         if (
@@ -193,7 +194,7 @@ class PlannedDataset(Planned):
         return self._next(made, history_of(made, (*self._history.steps, step)))
 
     def _first_records(self, count: int) -> Sample:
-        """Records in file order where that is known, else as the dataset gives them."""
+        """Returns records in file order if known, otherwise in the dataset's order."""
         if not tf.executing_eagerly():
             raise ValueError("Features are only inferred eagerly. Give a dict of specs in a graph.")
         pipeline = self._pipeline
@@ -205,7 +206,7 @@ class PlannedDataset(Planned):
 
 
 def made_already(built: Any, history: History) -> PlannedDataset:
-    """A dataset of ours that tf.data has made. Nothing is planned of the calls on it."""
+    """Wraps a finished dataset of tfrfast. Calls on it are not planned."""
     dataset = PlannedDataset.__new__(PlannedDataset)
     dataset._set_up(None, history, built=built)
     return dataset
@@ -222,7 +223,7 @@ def _planned(method: str) -> Callable[..., Any]:
 
 
 def _other(method: str, why: Refusal) -> Callable[..., Any]:
-    """A method of which nothing can be planned."""
+    """Returns a method that is never planned."""
     theirs = getattr(tf.data.Dataset, method)
 
     @functools.wraps(theirs)
@@ -249,7 +250,7 @@ for _method, _why in _OTHERS.items():
 
 
 def _is_called_or_read(argument: Any) -> bool:
-    """Whether it is a function, which would be called again, or another dataset."""
+    """True for a function, which would be called again, and for another dataset."""
     return callable(argument) or isinstance(argument, tf.data.Dataset)
 
 
@@ -266,7 +267,7 @@ def _check_order(order: BlockShuffle | None) -> None:
 
 
 def _note(shuffle: Any, seed: Any, order: BlockShuffle | None) -> None:
-    """Notes what TensorFlow's own arguments cannot say: 64 bits of a seed, and blocks."""
+    """Notes the arguments that TensorFlow's cannot hold: 64 bits of a seed, and blocks."""
     known = static_integer(seed)
     if seed is not None and known is None:
         return
@@ -277,7 +278,7 @@ def _note(shuffle: Any, seed: Any, order: BlockShuffle | None) -> None:
 
 
 def _on_theirs(dataset: Planned) -> Any | None:
-    """The same elements from TensorFlow's own reader, if build_on_theirs() can give them."""
+    """Returns the elements from TensorFlow's own reader, if build_on_theirs() supports them."""
     if dataset._pipeline is not None:
         return build_on_theirs(dataset._pipeline)
     if dataset._history.source == "tf.data.TFRecordDataset":

@@ -1,4 +1,4 @@
-"""Opens shards when a dataset is made, to count their records: for a shuffle, or for its length."""
+"""Opens shards when a dataset is made, to count their records for a shuffle or for a length."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.library import PROGRESS, calls, end_waits_at_interrupts
 
 _BUILD_INDEXES, _SKIP_DAMAGE, _ZERO_COPY, _BESIDE, _COMPRESSION = 1, 2, 4, 8, 16
-# As the ops number them.
+# The ops' numbers.
 COMPRESSION_CODES: dict[str, int] = {"": 0}
 COMPRESSION_CODES.update((codec.name, codec.code) for codec in CODECS.values())
 _ERROR_BYTES = 4096
 
 
 class OpenPlan:
-    """Shards whose records are counted. Keeps them open in this process as long as it lives."""
+    """Shards with counted records. Keeps the shards open in this process during its life."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
         self._closing = weakref.finalize(self, calls.tfrfast_close_plan, handle)
-        self._closing.atexit = False  # daemon threads may be using it until the very end
+        self._closing.atexit = False  # daemon threads may use the shards until the very end
         size = ctypes.c_size_t()
         text = calls.tfrfast_plan_source(handle, ctypes.byref(size))
         self.source: bytes = ctypes.string_at(text, size.value)
@@ -35,13 +35,13 @@ class OpenPlan:
         self.damage: str = calls.tfrfast_plan_damage(handle).decode(errors="replace")
 
     def file_records(self, file_count: int) -> list[int]:
-        """How many records each of its files has."""
+        """Returns the number of records of each file."""
         counts = (ctypes.c_int64 * file_count)()
         calls.tfrfast_plan_file_records(self._handle, counts)
         return list(counts)
 
     def step_count(self, sequence: bytes) -> int:
-        """How many steps a sequence has."""
+        """Returns the number of steps of a sequence."""
         return int(calls.tfrfast_plan_step_count(self._handle, sequence, len(sequence)))
 
 
@@ -55,12 +55,13 @@ def open_plan(
     access: str = "",
     beside: bool = False,
 ) -> OpenPlan | None:
-    """Opens shards by their indexes; None if one is missing, unless they are to be built.
+    """Opens shards by their indexes. Returns None if an index is missing, unless missing indexes
+    are built.
 
-    `access` says how to reach URLs, without secrets. With `beside`, only indexes beside the shards
-    count, which every user and machine sees.
+    `access` holds the options of URLs, without secrets. With `beside`, only indexes beside the
+    shards count, which every user and machine sees.
 
-    Building raises what opening raises, as TensorFlow's exceptions.
+    Building raises the errors of opening, as TensorFlow's exceptions.
     """
     flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage + _ZERO_COPY * zero_copy
     flags += _BESIDE * beside + _COMPRESSION * COMPRESSION_CODES[compression]
@@ -76,7 +77,7 @@ def open_plan(
 
 
 def open_described(description: bytes) -> OpenPlan:
-    """Opens the data of a Reader as that reads them. Raises TensorFlow's exceptions."""
+    """Opens the data of a Reader with the Reader's options. Raises TensorFlow's exceptions."""
     _expect_waits(description)
 
     def begin(report: Any, error: Any) -> int | None:
@@ -101,7 +102,7 @@ def _open_quietly(begin: _Begin) -> OpenPlan | None:
 
 
 def _opened(begin: _Begin) -> OpenPlan:
-    """Shows progress. Ctrl-C ends it."""
+    """Opens shards with a progress bar. Ctrl-C ends the opening."""
     error = ctypes.create_string_buffer(_ERROR_BYTES)
     interruption: list[BaseException] = []
     with ProgressBar("Indexing", None) as bar:
@@ -109,7 +110,7 @@ def _opened(begin: _Begin) -> OpenPlan:
         def advance(done: int, total: int) -> int:
             try:
                 bar.update(done, total)
-            except BaseException as exception:  # it cannot pass through the library
+            except BaseException as exception:  # an exception cannot pass through the library
                 interruption.append(exception)
                 return 1
             return 0

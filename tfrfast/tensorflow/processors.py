@@ -1,10 +1,10 @@
-"""How many files TensorFlow's runtime reads in turns, by the processors that it may use."""
+"""The number of files that TensorFlow's runtime interleaves, by the processors that it may use."""
 
 from __future__ import annotations
 
 import os
 
-# The runtime allows so many threads for each file where it chooses how many files take turns.
+# The runtime's number of threads for each file, if it chooses the number of interleaved files.
 _THREADS_OF_A_FILE = 3
 
 
@@ -15,5 +15,5 @@ def usable() -> int:
 
 
 def turns_of_the_runtime() -> int:
-    """How many files take turns where calls in parallel are AUTOTUNE."""
+    """Returns the number of interleaved files for AUTOTUNE."""
     return -(-usable() // _THREADS_OF_A_FILE)

@@ -1,4 +1,4 @@
-"""Recognises what only parses tf.train.Examples, by the graphs that TensorFlow traced."""
+"""Recognises functions that only parse tf.train.Examples, by the graphs that TensorFlow traced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
 
-# What decodes them gives tensors of different shapes, or takes longer than parsing.
+# Decoding ops that give tensors of different shapes, or take longer than parsing.
 _MEDIA = {
     "DecodeAndCropJpeg",
     "DecodeBmp",
@@ -29,12 +29,12 @@ SERIALIZED, _NAMES, _SPARSE, _DENSE, _RAGGED, _DEFAULTS = range(6)
 
 
 def parses_examples(mapped: Any) -> bool:
-    """Whether the function of a map() parses Examples, whatever else it does."""
+    """True if the function of a map() parses Examples, among other work."""
     return any(operation.type in PARSERS for operation in _operations(mapped))
 
 
 def decodes_media(mapped: Any) -> bool:
-    """Whether the function of a map() has to see single records, because of images or sounds."""
+    """True if the function of a map() must see single records, because of images or sounds."""
     return any(operation.type in _MEDIA for operation in _operations(mapped))
 
 
@@ -44,7 +44,7 @@ def _operations(mapped: Any) -> Iterator[Any]:
 
 
 class ArrangedFeatures(TensorFeatures):
-    """Features in the structure in which a function returns them."""
+    """Features in the structure of a function's result."""
 
     def __init__(self, features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any]) -> None:
         super().__init__(compile_features(features))
@@ -55,10 +55,10 @@ class ArrangedFeatures(TensorFeatures):
 
 
 def features_of_map(mapped: Any) -> TensorFeatures | None:
-    """The features, if a map() does nothing but parse batches of Examples and arrange the result.
+    """Returns the features, if a map() only parses batches of Examples and arranges the result.
 
-    So it is with `map(lambda batch: tf.io.parse_example(batch, features))`, with functools.partial,
-    and if the function returns some of the features in another structure.
+    Examples are `map(lambda batch: tf.io.parse_example(batch, features))`, functools.partial, and a
+    function that returns some of the features in another structure.
     """
     functions = internals.functions_of(mapped)
     if len(functions) != 1:
@@ -89,7 +89,9 @@ def features_of_map(mapped: Any) -> TensorFeatures | None:
 
 
 def features_of_transformation(transformation: Any) -> TensorFeatures | None:
-    """Those of `tf.data.experimental.parse_example_dataset(features)`, given to apply()."""
+    """Returns the features of `tf.data.experimental.parse_example_dataset(features)`, given to
+    apply().
+    """
     place = tuple(getattr(transformation, each, "") for each in ("__module__", "__qualname__"))
     if place != internals.PARSE_EXAMPLE_DATASET:
         return None
@@ -98,7 +100,7 @@ def features_of_transformation(transformation: Any) -> TensorFeatures | None:
 
 
 def features_of_parsing(parsed: Any) -> TensorFeatures | None:
-    """Those that a dataset parses that parse_example_dataset() has made."""
+    """Returns the features of a dataset that parse_example_dataset() has made."""
     features = internals.attribute(parsed, "features")
     plain = (tf.io.FixedLenFeature, tf.io.VarLenFeature)
     if not isinstance(features, dict):
@@ -111,7 +113,7 @@ def features_of_parsing(parsed: Any) -> TensorFeatures | None:
 def arranged(
     features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any]
 ) -> TensorFeatures | None:
-    """Features in another structure; None if only TensorFlow can parse them."""
+    """Returns features in another structure; None if only TensorFlow can parse them."""
     try:
         return ArrangedFeatures(features, arrange)
     except (TypeError, ValueError):
@@ -119,14 +121,14 @@ def arranged(
 
 
 class ParsedColumns(NamedTuple):
-    """What a ParseExampleV2 makes: its features, and the tensors of each by their names."""
+    """The result of a ParseExampleV2: its features, and the tensors of each by name."""
 
     features: dict[str, Any]
     key_of: dict[tuple[str, ...], str]
 
 
 def columns_of(parser: Any) -> ParsedColumns | None:
-    """None if something is not constant, or a key is given twice."""
+    """Returns None if an input is not constant, or a key occurs twice."""
     keys = [_strings(parser.inputs[each]) for each in (_NAMES, _SPARSE, _DENSE, _RAGGED)]
     if any(each is None for each in keys) or keys[0]:
         return None
@@ -176,7 +178,7 @@ def _dense_feature(given_shape: Any, dtype: Any, tensor: Any) -> Any:
 
 
 def _parts(output: Any) -> tuple[str, ...]:
-    """The tensors that a component of a function's result is made of."""
+    """Returns the tensors in a component of a function's result."""
     tensor = origin(output)
     kind = tensor.op.type
     if kind not in ("SerializeSparse", "RaggedTensorToVariant"):
@@ -189,7 +191,7 @@ def _parts(output: Any) -> tuple[str, ...]:
 
 
 def origin(tensor: Any) -> Any:
-    """The tensor that it is, before identities."""
+    """Returns the tensor before identities."""
     while tensor.op.type == "Identity" and not tensor.op.control_inputs:
         tensor = tensor.op.inputs[0]
     return tensor

@@ -1,4 +1,4 @@
-"""How large records are, by the first few: an estimate from which nothing but speed follows."""
+"""The size of records, estimated from the first few. Only speed depends on the estimate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FRAME_BYTES = _HEADER.size + 4
 
 
 def mean_record_bytes(path: bytes) -> int | None:
-    """The mean size of the first records of a file; None if they cannot be read."""
+    """Returns the mean size of the first records of a file; None if they cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
             return None

@@ -1,8 +1,8 @@
-"""What a checkpoint of an iterator holds: positions alone, or all that has been read ahead, too.
+"""The content of an iterator's checkpoint: positions alone, or also the elements read ahead.
 
-TensorFlow's symbolic checkpoints hold positions. They are an option of a whole pipeline. With it,
-some datasets cannot be saved, and others take time for every element that they hold. So it is
-decided when an iteration begins, by all datasets that take part.
+TensorFlow's symbolic checkpoints hold positions. They are an option of a whole pipeline. With this
+option, some datasets cannot be saved, and others take time for every element that they hold. So all
+datasets of the pipeline decide when an iteration begins.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 
-# Datasets of TensorFlow that bear the option, on each TensorFlow from 2.15 on.
+# Datasets of TensorFlow that support the option, on each TensorFlow from 2.15 on.
 _BEARING = {
     "_BatchDataset",
     "_ConcatenateDataset",
@@ -41,18 +41,18 @@ _BEARING = {
 
 
 def with_positions(source: Any) -> Any:
-    """The same dataset, which is large to save unless checkpoints hold positions alone."""
+    """Marks a dataset that is large to save unless checkpoints hold positions alone."""
     source._tfrfast_has_positions = True
     return source
 
 
 def holds_positions(dataset: Any) -> bool:
-    """Whether such a source is part of it."""
+    """True if a marked source is part of the dataset."""
     return _is_source(dataset) or any(map(holds_positions, _inputs_of(dataset)))
 
 
 def what_prevents(dataset: Any) -> str:
-    """Why checkpoints of a dataset cannot hold positions alone; "" if they can."""
+    """Returns why checkpoints of a dataset cannot hold positions alone; "" if they can."""
     options = internals.options_of(dataset)
     asked = options.experimental_symbolic_checkpoint
     if asked is not None:
@@ -65,7 +65,7 @@ def what_prevents(dataset: Any) -> str:
 
 
 def saved_as_it_bears(dataset: Any) -> Any:
-    """What an iteration begins with in place of `dataset`."""
+    """Returns the dataset with which an iteration of `dataset` begins."""
     if internals.options_of(dataset).experimental_symbolic_checkpoint is not None:
         return dataset
     if not holds_positions(dataset) or what_prevents(dataset):
@@ -93,12 +93,12 @@ def _is_source(dataset: Any) -> bool:
 
 
 def _is_wrapper(dataset: Any) -> bool:
-    """Whether it is one of ours, which stands for what it has built."""
+    """True for a dataset of tfrfast that stands for a built dataset."""
     return hasattr(dataset, "_built")
 
 
 def bears(dataset: Any) -> bool:
-    """Whether TensorFlow can save a position in a dataset that it made, whatever comes before."""
+    """True if TensorFlow can save a position in a dataset of its own, after any input."""
     kind = type(dataset)
     is_ordered = internals.attribute(dataset, "deterministic") != "false"
     return is_ordered and kind.__name__ in _BEARING and kind.__module__.startswith("tensorflow.")

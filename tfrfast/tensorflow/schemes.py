@@ -1,4 +1,4 @@
-"""Names with a scheme: those that tfrfast reads, and those of TensorFlow's filesystems."""
+"""Names with a scheme: URLs that tfrfast reads, and names of TensorFlow's filesystems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*://"
 
 
 def has_scheme(name: bytes) -> bool:
-    """Whether TensorFlow's own reader has to read it. Raises ModuleNotFoundError if it cannot."""
+    """True if only TensorFlow's own reader can read the name. Raises ModuleNotFoundError if it
+    cannot.
+    """
     if re.match(_SCHEME.encode(), name) is None:
         return False
     url = name.decode(errors="replace")
@@ -30,12 +32,12 @@ def has_scheme(name: bytes) -> bool:
 
 
 def is_ours(name: bytes) -> bool:
-    """Whether it is a URL that tfrfast reads."""
+    """True for a URL that tfrfast reads."""
     return is_url(name.decode(errors="replace")) and not has_scheme(name)
 
 
 def any_has_scheme(symbolic: Any) -> Any:
-    """Whether TensorFlow has to read any name in a symbolic vector."""
+    """True if TensorFlow must read any name in a symbolic vector."""
     theirs = tf.strings.regex_full_match(symbolic, f"{_SCHEME}(?s:.*)")
     if _reaches_urls():
         ours = tf.strings.regex_full_match(symbolic, f"({'|'.join(SCHEMES)})://(?s:.*)")

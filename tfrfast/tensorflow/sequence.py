@@ -1,9 +1,9 @@
-"""What take, skip, shard, shuffle, repeat and batch on a source add up to.
+"""The result of take, skip, shard, shuffle, repeat and batch on a source.
 
 The grammar: any of take, skip and shard on records; one shuffle; any of take, skip and shard on
-positions; repeats, which may also come before the shuffle, since each epoch is shuffled by itself;
-one batch; or repeat after batch. A method returns None where it does not fit, and plain tf.data
-takes over.
+positions; repeats, which may also come before the shuffle, because each epoch is shuffled by
+itself; one batch; or repeat after batch. A method returns None if its call does not fit, and plain
+tf.data takes over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfrfast.order import Shuffle as ExactShuffle
 
 @dataclass(frozen=True)
 class Progression:
-    """first, first + stride, ...: `count` of them."""
+    """The numbers first, first + stride, ...: `count` numbers."""
 
     first: int
     stride: int
@@ -27,11 +27,11 @@ class Progression:
 
     @property
     def is_open(self) -> bool:
-        """Whether it goes on to the last record, however many there are."""
+        """True if the progression continues to the last record."""
         return self.first + self.stride * (self.count + 1) > _native.MAX_RECORDS
 
     def below(self, end: int) -> Progression:
-        """Those below `end`."""
+        """Returns the numbers below `end`."""
         there = max(0, -(-(end - self.first) // self.stride))
         return dataclasses.replace(self, count=min(self.count, there))
 
@@ -50,7 +50,9 @@ class Progression:
 
 @dataclass(frozen=True)
 class Turns:
-    """So many files take turns, a block of records each. One that ends gives way to the next."""
+    """The number of interleaved files, and the records of a block. The next file replaces a file
+    that ends.
+    """
 
     files: int
     file_records: tuple[int, ...]
@@ -59,14 +61,14 @@ class Turns:
 
 @dataclass(frozen=True)
 class Shuffle:
-    """The order of an epoch: of a seed and, if it reshuffles, of the epoch's number."""
+    """The order of an epoch, from a seed and, if it reshuffles, the epoch's number."""
 
     seed: int
     reshuffles: bool = True
     blocks: BlockShuffle | None = None
     #: A seed that the user chose: other processes can choose the same.
     seeded: bool = True
-    #: Nothing is shuffled: the files take turns.
+    #: Files are interleaved, without a shuffle.
     turns: Turns | None = None
 
 
@@ -74,7 +76,7 @@ class Shuffle:
 class Batched:
     rows: int
     drop_remainder: bool = False
-    #: Repeat came after batch: each epoch ends with a batch of its own.
+    #: True if repeat came after batch: each epoch ends with a batch of its own.
     ends_with_epoch: bool = False
 
 
@@ -109,14 +111,14 @@ class Sequence:
         return self._narrowed("shard", num_shards, index)
 
     def shuffled(self, shuffle: Shuffle) -> Sequence | None:
-        """Each epoch has each record once, also where repeat() came first."""
+        """Adds a shuffle. Each epoch has each record once, even if repeat() came first."""
         if self.shuffle is not None or self.batch is not None:
             return None
         positions = Progression(0, 1, self.records.count)
         return dataclasses.replace(self, shuffle=shuffle, positions=positions)
 
     def in_turns(self, turns: Turns) -> Sequence:
-        """The same calls on the records of files that take turns."""
+        """Returns the same calls on the records of interleaved files."""
         assert self.shuffle is None
         count = sum(turns.file_records)
         return dataclasses.replace(
@@ -142,18 +144,18 @@ class Sequence:
         return dataclasses.replace(self, batch=Batched(rows, drop_remainder))
 
     def over(self, record_count: int) -> Sequence:
-        """The same calls on that many records, before a shuffle."""
+        """Returns the same calls on that many records, before a shuffle."""
         assert self.positions is None
         return dataclasses.replace(self, records=self.records.below(record_count))
 
     @property
     def of_one_epoch(self) -> Sequence:
-        """Its records alone, once."""
+        """Returns only the records, once."""
         return Sequence(self.records)
 
     @property
     def length(self) -> int | None:
-        """How many elements it has; None: without end."""
+        """Returns the number of elements; None: without end."""
         size = self.epoch_size
         if self.batch is None:
             return _times(size, self.epochs)
@@ -178,7 +180,7 @@ class Sequence:
         return order._positions(self.records.count)
 
     def encode(self) -> bytes:
-        """What the ops take."""
+        """Returns the encoding for the ops."""
         shuffle, batch = self.shuffle, self.batch or Batched(0)
         records = self.records
         return _native.encode_sequence(
@@ -199,5 +201,5 @@ def _times(size: int, epochs: int | None) -> int | None:
     return None
 
 
-#: The records of files that nobody has counted.
+#: The records of uncounted files.
 EVERYTHING = Sequence(Progression(0, 1, _native.MAX_RECORDS))

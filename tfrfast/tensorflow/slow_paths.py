@@ -1,4 +1,4 @@
-"""Warns, once in a process, where a pipeline is slower or less exact than it could be."""
+"""Warns, once in a process, if a pipeline is slower or less exact than necessary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _told: set[str] = set()
 
 
 def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal: Refusal) -> None:
-    """The first time for each kind. Names the user's line."""
+    """Warns the first time for each kind, at the user's line."""
     if kind in _told:
         return
     _told.add(kind)
@@ -29,7 +29,7 @@ def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal:
 
 
 def warn_of_requests(remote: RemoteRecords | None) -> None:
-    """Says once that an exact shuffle of small records asks the network for each of them."""
+    """Warns once that an exact shuffle of small records makes a request for each record."""
     if remote is None or "requests" in _told:
         return
     cost = remote.cost("shuffle(order=tfr.BlockShuffle(...))", "dataset")
@@ -39,7 +39,7 @@ def warn_of_requests(remote: RemoteRecords | None) -> None:
 
 
 def _users_level() -> int:
-    """The stack level, for warn(), of the nearest line that is neither ours nor TensorFlow's."""
+    """Returns the stack level, for warn(), of the nearest line outside tfrfast and TensorFlow."""
     frame, level = inspect.currentframe(), 0
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in _OWN:

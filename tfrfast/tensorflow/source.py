@@ -1,4 +1,4 @@
-"""The shards of a dataset: how their records are counted, and how they stream."""
+"""The shards of a dataset: the counting and the streaming of their records."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from tfrfast.tensorflow.sequence import EVERYTHING, Turns
 
 @dataclass(frozen=True)
 class Source:
-    """Shards, and what is known of them."""
+    """Shards, and the known facts about them."""
 
     names: FileNames
     skip_damage: bool
     zero_copy: bool
     compression: str
-    access: str = ""  # how to reach URLs, without secrets
+    access: str = ""  # options of URLs, without secrets
     num_parallel_reads: Any = None
-    turns: int | None = 1  # how many files take turns; None: that is not known here
-    block_records: int = 1  # of a file before it is the next one's turn; else only in batches
+    turns: int | None = 1  # the number of interleaved files; None: unknown here
+    block_records: int = 1  # records of a file in each turn; more than 1 only in batches
     plan: OpenPlan | None = None
     open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
     def planned(self, build_indexes: bool, beside: bool = False) -> Source | None:
-        """With their records counted; None where that cannot be done.
+        """Returns the shards with counted records; None if counting is impossible.
 
-        With `beside`, by indexes beside the files alone.
+        With `beside`, counts only by indexes beside the files.
         """
         if self.plan is not None:
             return self
         names = self.names.known
-        if names is None and build_indexes:  # for a shuffle, which takes files in any order
+        if names is None and build_indexes:  # a shuffle takes files in any order
             names = self.names.in_any_order
         if names is None:
             return None
@@ -60,12 +60,14 @@ class Source:
         return None if plan is None else replace(self, plan=plan)
 
     def in_turns(self) -> tuple[Source, Turns] | None:
-        """With whose turn it is. May build indexes. None if that is known only on the way."""
+        """Returns the order of turns. May build indexes. None if the order is known only during
+        reading.
+        """
         assert self.turns is not None
         try:
             source = self.planned(build_indexes=True)
         except tf.errors.OpError:
-            return None  # it is told when its turn comes
+            return None  # the error comes in the file's turn
         if source is None or source.plan is None or source.plan.damage:
             return None
         assert self.names.known is not None
@@ -74,7 +76,7 @@ class Source:
 
     @property
     def remote_records(self) -> RemoteRecords | None:
-        """Its records if they are planned and come from a network."""
+        """Returns the records if they are planned and come from a network."""
         plan, names = self.plan, self.names.known or self.names.in_any_order or []
         if plan is None or not any(is_url(os.fsdecode(name)) for name in names):
             return None
@@ -86,7 +88,7 @@ class Source:
 
     @property
     def takes_turns(self) -> bool:
-        """Whether several files take turns, in an order that is known."""
+        """True if several files are interleaved in a known order."""
         return self.has_known_order and self.turns != 1
 
     @property
@@ -101,7 +103,7 @@ class Source:
         return f"TFRecordDataset of {files}, {records:,} record" + "s" * (records != 1)
 
     def in_file_order(self, names: Any = None) -> FileOrder:
-        """The records of the known shards, or of others that are read in the same way."""
+        """Returns the records of the known shards, or of other shards with the same options."""
         known = names is None
         names = self.names.tensor if known else names
         made = FileOrder(names, self.skip_damage, self.zero_copy, self.compression, self.access)
@@ -111,15 +113,15 @@ class Source:
 
     @property
     def record_bytes(self) -> int | None:
-        """About how large records are, by a look into the first file; None if that does not tell.
+        """Returns the approximate size of records, from the first file; None if unknown.
 
-        The same with an index and without, so that graphs are.
+        The estimate does not depend on indexes, so that graphs are the same.
         """
         names = self.names.known
         return None if self.compression or not names else mean_record_bytes(names[0])
 
     def stream(self) -> Any:
-        """All records in file order, or as `num_parallel_reads` mixes the files."""
+        """Returns all records in file order, or in the order of `num_parallel_reads`."""
         if self.has_known_order and not self.takes_turns:
             return self.in_file_order().records(EVERYTHING)
         if self.num_parallel_reads is None and self.names.tensor is not None:
@@ -129,7 +131,9 @@ class Source:
         )
 
     def stream_of_theirs(self) -> Any | None:
-        """The same by TensorFlow's own reader; None if it would read other records or none."""
+        """Returns the same by TensorFlow's own reader; None if that reader would read other records
+        or none.
+        """
         names = self.names.known or self.names.in_any_order
         if names is None or self.skip_damage or self.block_records != 1:
             return None
@@ -143,7 +147,8 @@ class Source:
         return self._stream_symbolic(tf.reshape(name, [1]))
 
     def _stream_symbolic(self, names: Any) -> Any:
-        show_a_reader()  # TensorFlow looks for one in the user's function, and not in those of If
+        # TensorFlow looks for a reader in the user's function, and not in the functions of If.
+        show_a_reader()
         return tf.cond(
             any_has_scheme(names),
             lambda: internals.TheirTFRecordDataset(names, self.compression),

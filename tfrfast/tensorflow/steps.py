@@ -1,12 +1,12 @@
-"""The steps of an iteration, and the files that they read: all files, or this process's own.
+"""The steps of an iteration, and their files: all files, or this process's own.
 
 To shard by file, TensorFlow puts a shard() before a flat_map whose function reads files. One such
-flat_map here passes on 0, 1, 2, ... The first two numbers that sharding leaves tell this process
-which files are its own, and their steps are counted when the iteration begins. Without sharding,
-the steps come in pieces, which tf.data service may split among workers.
+flat_map here passes on 0, 1, 2, ... From the first two numbers that sharding leaves, this process
+finds its own files, and counts their steps when the iteration begins. Without sharding, the steps
+come in pieces, which tf.data service may split among workers.
 
-The ops are told what to read by one vector: the order's key, the first of the files and their
-stride, the first step and the one after the last. Each further tensor of a step would take time.
+One vector tells the ops what to read: the order's key, the first file and the stride of files, the
+first step and the end of steps. Each further tensor of a step would take time.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from tfrfast.tensorflow.functions import flat_map, serial_map, show_a_reader
 from tfrfast.tensorflow.iteration_keys import ENDLESS, IterationKeys, key_of
 from tfrfast.tensorflow.library import ops
 
-# Files are given as the first one and a stride.
+# Files are given as a first file and a stride.
 ALL_FILES = (0, 1)
 _MAX_PIECE_STEPS = 64
-# If there are few steps, pieces are smaller, so that there are still about this many.
+# With few steps, pieces are smaller, so that about this many pieces remain.
 _PIECES = 8
 _COPIES = 4096
 
 
 def pieces_of_steps(count: int, group: int) -> Any:
-    """The steps 0 to `count` - 1 in pieces of whole groups: where each begins and ends."""
+    """Returns the steps 0 to `count` - 1 in pieces of whole groups: the begin and end of each
+    piece.
+    """
     size = max(1, min(_MAX_PIECE_STEPS // group, count // _PIECES // group)) * group
     pieces = tf.data.Dataset.range(-(-count // size))
     return flat_map(pieces, _piece, tf.constant(count, tf.int64), tf.constant(size, tf.int64))
@@ -40,13 +42,13 @@ def _piece(number: Any, count: Any, size: Any) -> Any:
 
 
 def _bounds(number: Any, count: Any, size: Any) -> Any:
-    """The first step of a piece, and the one after its last."""
+    """Returns the first step and the end of a piece."""
     begin = number * size
     return tf.stack([begin, begin + tf.minimum(count - begin, size)])
 
 
 def pieces_of_files(source: Any, sequence: Any, files: Any) -> Any:
-    """The blocks of a source in file order, as far as the sequence needs them."""
+    """Returns the blocks of a source in file order, as far as the sequence needs them."""
     return flat_map(files, _blocks_of_file, source, sequence)
 
 
@@ -58,7 +60,7 @@ def _blocks_of_file(file: Any, source: Any, sequence: Any) -> Any:
 
 
 def steps_of_all(pieces: Any) -> Any:
-    """Each step of `pieces`, which TensorFlow does not shard by file, without a key."""
+    """Yields each step of `pieces` without a key. TensorFlow does not shard the steps by file."""
     of_all = tf.constant([0, *ALL_FILES], tf.int64)
     return flat_map(pieces, _cut_up, of_all, tf.constant(1, tf.int64))
 
@@ -68,16 +70,17 @@ def _cut_up(bounds: Any, whose: Any, length: Any) -> Any:
 
 
 def steps(pieces: Any, source: Any, sequence: Any, keys: IterationKeys, length: int = 1) -> Any:
-    """The steps of `pieces` or, once sharded, of this process's own files, `length` at a time.
+    """Yields the steps of `pieces` or, once sharded, of this process's own files, `length` at a
+    time.
 
-    Which of the two is decided once for each piece, so that a step costs little.
+    Each piece decides between the two once, so that a step costs little.
     """
     known = (
         tf.constant(keys.shown, tf.int64),
         tf.constant(keys.first, tf.int64),
         tf.constant(not keys.is_drawn),
     )
-    # Pieces come second in zip: a sharded process that has no piece must not ask for one.
+    # Pieces come second in zip, so that a sharded process without a piece does not request one.
     everything = tf.data.Dataset.zip(
         (flat_map(_numbers_left(keys.drawn(), *known), _unless_sharded), pieces)
     )
@@ -98,14 +101,14 @@ def _steps_between(whose: Any, bounds: Any, length: Any) -> Any:
 
 
 def _copies(vector: Any, count: Any) -> Any:
-    """Rows for from_tensor_slices(). Starting a map() would take milliseconds."""
+    """Returns rows for from_tensor_slices(). Starting a map() would take milliseconds."""
     rows = tf.broadcast_to(vector, tf.stack([count, 3]))
     rows.set_shape([None, 3])
     return rows
 
 
 def _numbers_left(drawn: Any, seed: Any, first: Any, is_known: Any) -> Any:
-    """The first two of 0, 1, 2, ... that sharding leaves to this process, and the key twice."""
+    """Yields the first two of 0, 1, 2, ... that sharding leaves here, and the key twice."""
     numbers = flat_map(flat_map(drawn, _count, seed, first, is_known), _pass_on)
     return numbers.take(2).batch(2, drop_remainder=True)
 

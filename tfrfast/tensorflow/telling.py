@@ -1,4 +1,4 @@
-"""Says at the end of the program what became of each dataset, where it was asked to."""
+"""Reports the treatment of each dataset at the end of the program, on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _begun = False
 
 
 def begin() -> None:
-    """From now on datasets know the line that built them, if somebody wants to be told."""
+    """Lets datasets keep the line that built them from now on, if a report is requested."""
     global _begun
     if _begun or os.environ.get(_SWITCH) != "1":
         return
@@ -35,14 +35,14 @@ def begin() -> None:
 
 
 def note(dataset: Any, faster: Any, why_not: str) -> None:
-    """What became of a dataset that is about to be iterated. `faster` is None if nothing did."""
+    """Notes a dataset's treatment before its iteration. `faster` is None without acceleration."""
     if not _begun:
         return
     place = vars(dataset).get(_PLACE, "a dataset")
     text = f"  TensorFlow's: {why_not or 'nothing is gained'}\n" if faster is None else ""
     try:
         text += text_of(dataset if faster is None else faster)
-    except Exception as error:  # the program goes on whatever there is to tell
+    except Exception as error:  # a failing report must not end the program
         text += f"  not explained: {error}"
     _told.setdefault(place, text)
 

@@ -1,6 +1,6 @@
-"""Functions whose bodies are our own, made in less time than tf.function takes.
+"""Functions with bodies of tfrfast, made in less time than by tf.function.
 
-Nothing in them has to run in an order, and nothing is to be kept that their results do not need.
+No op in such a function needs an order, and only ops that the results need are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tfrfast.tensorflow import internals
 
 
 def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """The ConcreteFunction of a body that takes tensors and returns some."""
+    """Returns the ConcreteFunction of a body that takes and returns tensors."""
     return internals.traced("run", run, given, attributes) or traced_in_order(
         run, given, attributes
     )
@@ -23,6 +23,6 @@ def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str
 def traced_in_order(
     run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]
 ) -> Any:
-    """The same of a body in which there may be anything."""
+    """Returns the same of a body with any ops."""
     function = tf.function(run, given, autograph=False, experimental_attributes=attributes)
     return function.get_concrete_function()
