@@ -45,16 +45,22 @@ def test_instead_of_a_large_shuffle() -> None:
 
 
 def test_steps_of_episodes() -> None:
-    action, image = np.ones(7 * 1300, np.float32), [b"jpeg"] * 1300
-    with tfr.ShardedWriter("data/train", num_shards=2) as writer:
-        for _ in range(10):
-            columns = {"steps/action": action, "steps/observation/image": image}
-            writer.write(tfr.encode_example(columns))
-    features = {"steps/action": tfr.FixedLen((7,), "float32")}
-    droid = 'tfr.tfds("~/tensorflow_datasets/droid/1.0.0", split="train").steps()'
-    plain = types.SimpleNamespace(reader=tfr.Reader("data/train-*"), features=None)
-    done = run_page("docs/steps.md", {"features": features, "droid": plain}, {droid: "droid"})
+    action, images = np.ones(7 * 1300, np.float32), [b"jpeg"] * 1300
+    for prefix, image in (("data/train", "image"), ("droid/d", "image"), ("bridge/b", "image_0")):
+        with tfr.ShardedWriter(prefix + ".tfrecord", num_shards=2) as writer:
+            for _ in range(10):
+                columns = {"steps/action": action, f"steps/observation/{image}": images}
+                writer.write(tfr.encode_example(columns))
+    given = {
+        "features": {"steps/action": tfr.VarLen("float32")},
+        "decode": lambda batch: batch["steps/action"].lengths,
+        "prepared": types.SimpleNamespace(reader=tfr.Reader("data/train*"), features=None),
+    }
+    prepared = 'tfr.tfds("~/tensorflow_datasets/droid/1.0.0", split="train").steps()'
+    instead = {prepared: "prepared", "data/train-*": "data/train*"}
+    done = run_page("docs/steps.md", given, instead)
     assert len(done["steps"]) == 13_000
+    assert len(done["mixture"].reader) == 26_000
 
 
 def test_distributed_training() -> None:

@@ -41,6 +41,14 @@ def test_only_the_parts_of_steps_are_fetched(
         options["cache"] = tfr.DiskCache(tmp_path / "cache", "1GiB")
     steps = tfr.Steps(url, along="steps/", **options)
     server.forget()
+    assert steps[150] == expected[150]
+    # At most a request for each feature: the picture, 16 steps of actions, and the name.
+    sizes = sorted((each.end or 0) - (each.begin or 0) for each in server.reads())
+    assert len(sizes) <= 3
+    if not is_cached:
+        assert sizes[-1] < 20_020
+        assert sum(sizes[:-1]) < 1700  # two that lie close are one request
+    server.forget()
     numbers = [200, 40, 77, 77]
     assert [bytes(each) for each in steps[numbers]] == [expected[each] for each in numbers]
     # Three images of 20 kB, three runs of actions and three names, where an episode has 1.2 MB.
