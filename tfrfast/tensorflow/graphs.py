@@ -1,4 +1,4 @@
-"""Shuffled records in tf.data: steps, and the op that reads one."""
+"""Shuffled records in tf.data: steps, and the op that reads a step."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tfrfast.tensorflow.saving import with_positions
 from tfrfast.tensorflow.sequence import Batched, Sequence
 from tfrfast.tensorflow.steps import pieces_of_steps, steps
 
-# A block of shuffled records holds about this many bytes, and at most so many records.
+# The approximate bytes of a block of shuffled records, and its largest number of records.
 _BLOCK_BYTES = 1 << 20
 _MAX_BLOCK_RECORDS = 4096
 
 
 class PlannedBatches(Batches):
-    """The batches of a shuffle, known by an order's key, the files, and some steps.
+    """The batches of a shuffle, identified by an order's key, the files, and some steps.
 
     With `symbolic`, checkpoints hold positions alone.
     """
@@ -76,7 +76,7 @@ class PlannedBatches(Batches):
 
 
 def planned_records(plan: OpenPlan, sequence: Sequence, symbolic: bool) -> Any:
-    """The records of a shuffle one by one."""
+    """Returns the single records of a shuffle."""
     rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // mean_bytes(plan)))
     blocks = PlannedBatches(plan, dataclasses.replace(sequence, batch=Batched(rows)))
     read = blocks.mapped(lambda *batch: records(*blocks.read(*batch)))

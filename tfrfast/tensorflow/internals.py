@@ -1,7 +1,7 @@
-"""TensorFlow's private names: each stands here once, as TensorFlow 2.15 to 2.21 have it.
+"""TensorFlow's private names, each only here, as in TensorFlow 2.15 to 2.21.
 
-`missing()` says what another TensorFlow lacks. Only the names of dataset classes, by which
-`reading` knows calls, stand there, too.
+`missing()` lists the names that another TensorFlow lacks. Only `reading` also has names of dataset
+classes, by which it recognises calls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _missing: list[str] = []
 
 
 def _named(place: str, other: Any = None) -> Any:
-    """What TensorFlow has under a private name. Where some have none, `other` stands for it."""
+    """Returns TensorFlow's object of a private name, or `other` if the name is missing."""
     module, _, name = place.rpartition(".")
     try:
         return getattr(importlib.import_module(f"tensorflow.python.{module}"), name)
@@ -49,7 +49,7 @@ Shuffle: Any = _named("data.ops.shuffle_op._ShuffleDataset")
 dataset_of_names: Any = _needed("data.ops.readers._create_or_validate_filenames_dataset")
 dataset_of_files: Any = _needed("data.ops.readers._create_dataset_reader")
 composite_features: Any = _needed("ops.parsing_config._construct_tensors_for_composite_features")
-#: What `tf.data.TFRecordDataset` gives its op where the user says nothing.
+#: The default arguments of `tf.data.TFRecordDataset`'s op.
 default_buffer_bytes: int = _named("data.ops.readers._DEFAULT_TF_RECORD_BUFFER_SIZE_BYTES", 0)
 
 # Elements as flat lists of tensors.
@@ -68,12 +68,12 @@ _definition_of_op: Any = _named("framework.op_def_registry.get")
 
 #: The modules whose classes make datasets.
 DATASET_MODULES = "tensorflow.python.data."
-#: Where and as what `tf.data.experimental.parse_example_dataset` makes its transformation.
+#: The module and the name of the function in `tf.data.experimental.parse_example_dataset`.
 PARSE_EXAMPLE_DATASET = (
     "tensorflow.python.data.experimental.ops.parsing_ops",
     "parse_example_dataset.<locals>._apply_fn",
 )
-#: Callers of `_apply_debug_options` that serialise a dataset, or throw away what they get.
+#: Callers of `_apply_debug_options` that serialise a dataset, or drop the result.
 SERIALISING = frozenset(
     [
         "tensorflow.python.data.experimental.ops.data_service_ops",
@@ -85,7 +85,7 @@ SERIALISING = frozenset(
     ]
 )
 
-# Methods and attributes that are used here, or overridden by classes of ours.
+# Methods and attributes that tfrfast uses or overrides.
 _OF_DATASETS = (
     *("_apply_debug_options", "_functions", "_inputs", "_options_attr", "_trace_variant_creation"),
     *("_trackable_children", "_variant_tensor", "_variant_tensor_attr"),
@@ -97,8 +97,8 @@ _OF_GRAPHS = ("_add_function_recursive", "_get_function", "capture", "captures",
 def traced(
     name: str, run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]
 ) -> Any:
-    """The ConcreteFunction of what nothing has to be kept of but its results, and which needs no
-    order; None if this TensorFlow makes it otherwise.
+    """Returns the ConcreteFunction of a body whose ops need no order, without ops that the results
+    do not need; None if this TensorFlow makes functions in another way.
     """
     if None in (_concrete_function, _function_type_of, _graph_of_python):
         return None
@@ -110,7 +110,7 @@ def traced(
 
 
 def missing() -> list[str]:
-    """The private names that this TensorFlow lacks."""
+    """Returns the private names that this TensorFlow lacks."""
     function = tf.function(lambda given: given).get_concrete_function(tf.TensorSpec([], tf.int64))
     dataset = tf.data.Dataset.range(1)
     groups = (
@@ -131,7 +131,7 @@ def missing() -> list[str]:
 
 
 def attribute(dataset: Any, name: str) -> Any:
-    """What a dataset keeps of an argument; None if it has no such attribute.
+    """Returns the value that a dataset keeps of an argument; None without such an attribute.
 
     TensorFlow's classes keep an argument of their op under its name with a `_` before it.
     """
@@ -143,19 +143,19 @@ def has_attribute(dataset: Any, name: str) -> bool:
 
 
 def like(dataset: Any, kind: Any = None, **attributes: Any) -> Any:
-    """A dataset object of the same class with other attributes, which is not set up yet.
+    """Returns a dataset object of the same class with other attributes, which is not set up yet.
 
-    With a `kind`, an object of that class that has these attributes alone.
+    With a `kind`, returns an object of that class with only these attributes.
     """
     made = object.__new__(type(dataset) if kind is None else kind)
-    if kind is None:  # what is saved with an object no other may share
+    if kind is None:  # saved attributes must not be shared between objects
         vars(made).update({k: v for k, v in vars(dataset).items() if not k.startswith("_self_")})
     vars(made).update({f"_{name}": value for name, value in attributes.items()})
     return made
 
 
 def variant_of(dataset: Any) -> Any:
-    """The tensor that stands for a dataset."""
+    """Returns the tensor that stands for a dataset."""
     return dataset._variant_tensor
 
 
@@ -164,12 +164,12 @@ def inputs_of(dataset: Any) -> list[Any]:
 
 
 def functions_of(dataset: Any) -> list[Any]:
-    """The ConcreteFunctions that a dataset calls, and the structures of what they return."""
+    """Returns the ConcreteFunctions that a dataset calls, and the structures of their results."""
     return list(dataset._functions())
 
 
 def options_of(dataset: Any) -> Any:
-    """A dataset's own options; options() warns in graphs."""
+    """Returns a dataset's own options; options() warns in graphs."""
     return dataset._options_attr
 
 
@@ -183,28 +183,28 @@ def serialized(options: Any) -> bytes:
 
 
 def captured(tensor: Any, graph: Any) -> Any:
-    """The tensor of a FuncGraph that stands for one outside it."""
+    """Returns the tensor of a FuncGraph that stands for an outer tensor."""
     return graph.capture(tensor)
 
 
 def captures_of(graph: Any) -> list[tuple[Any, Any]]:
-    """Each tensor outside a FuncGraph, with the one that stands for it."""
+    """Returns each captured tensor of a FuncGraph, with its placeholder."""
     return list(graph.captures)
 
 
 def body_of(call: Any) -> Any:
-    """The graph of the function that an operation calls; None if it cannot be had."""
+    """Returns the graph of the function that an operation calls; None if unavailable."""
     return body_named(call.graph, call.get_attr("f").name)
 
 
 def body_named(graph: Any, name: str) -> Any:
-    """The graph of a function that a graph knows; None if it cannot be had."""
+    """Returns the graph of a function that a graph knows; None if unavailable."""
     find = getattr(graph, "_get_function", None)
     return None if find is None else getattr(find(name), "graph", None)
 
 
 def share_function(name: str, graph: Any, other: Any) -> bool:
-    """Lets another graph call a function that a graph knows. Returns whether that worked."""
+    """Lets another graph call a function that a graph knows. Returns True on success."""
     find: Callable[[str], Any] | None = getattr(graph, "_get_function", None)
     add = getattr(other, "_add_function_recursive", None)
     function = None if find is None else find(name)
@@ -215,18 +215,18 @@ def share_function(name: str, graph: Any, other: Any) -> bool:
 
 
 def is_stateful(kind: str) -> bool:
-    """Whether TensorFlow says that ops of this type have effects, or draw from what they keep."""
+    """True if ops of this type have effects or a state, according to TensorFlow."""
     definition = None if _definition_of_op is None else _definition_of_op(kind)
     return definition is None or definition.is_stateful
 
 
 def batched(spec: Any, rows: int | None) -> Any:
-    """The spec of batches of elements with this spec, as batch() has it."""
+    """Returns the spec of batches of elements with this spec, like batch()."""
     return spec._batch(rows)
 
 
 def before_return(tensor: Any) -> Any:
-    """The result, before the identity that makes a function wait for what must run."""
+    """Returns the result before the identity that waits for necessary operations."""
     operation = tensor.op
     waits = operation.control_inputs
     if operation.type == "Identity" and all(each.type == "NoOp" for each in waits):
