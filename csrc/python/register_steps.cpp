@@ -110,17 +110,22 @@ class StepTablesMaker {
     tables_.append(StepPart::decode(part));
   }
   std::uint64_t step_count() const { return tables_.step_count(); }
-  py::bytes finish(std::uint64_t fingerprint, std::uint64_t stamp) {
-    const std::string bytes = [&] {
-      const WithoutGil without_gil;
-      return std::move(tables_).finish(fingerprint, stamp);
-    }();
-    return py::bytes(bytes);
+  StepFileBytes finish(std::uint64_t fingerprint, std::uint64_t stamp) {
+    const WithoutGil without_gil;
+    return std::move(tables_).finish(fingerprint, stamp);
   }
 
  private:
   StepTables tables_;
 };
+
+// Returns at most `count` bytes from `at` on.
+py::bytes read_step_file(const StepFileBytes& file, std::uint64_t at, std::uint64_t count) {
+  at = std::min(at, file.size());
+  std::string bytes(static_cast<std::size_t>(std::min(count, file.size() - at)), '\0');
+  file.read(at, {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
+  return py::bytes(bytes);
+}
 
 StepWindow::Pad pad_named(const std::string& name) {
   if (name == "repeat") return StepWindow::Pad::repeat;
@@ -218,6 +223,8 @@ void register_steps(py::module_& module) {
       .def("add", &StepPartOfReader::add, py::arg("reader"), py::arg("begin"), py::arg("end"),
            py::arg("max_bytes"))
       .def("finish", &StepPartOfReader::finish);
+  py::class_<StepFileBytes>(module, "StepFileBytes")
+      .def("read", &read_step_file, py::arg("at"), py::arg("count"));
   py::class_<StepTablesMaker>(module, "StepTables")
       .def(constructor<StepTablesMaker, std::string_view>(), py::arg("axis"))
       .def("append", &StepTablesMaker::append, py::arg("part"))

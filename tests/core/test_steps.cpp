@@ -54,9 +54,13 @@ struct Fixture {
     auto reader = open_reader({shard.path()});
     StepTables tables(kAxis);
     tables.append(StepPart::decode(part.encode()));
-    const std::string bytes = std::move(tables).finish(reader->shards().fingerprint(), 7);
+    const StepFileBytes made = std::move(tables).finish(reader->shards().fingerprint(), 7);
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(made.size()));
+    made.read(0, bytes);
     const std::string path = folder / "made.steps";
-    std::ofstream(path, std::ios::binary) << bytes;
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
     return std::make_shared<const StepReader>(reader, StepFile::open(path, reader->shards(), 7),
                                               std::move(options));
   }

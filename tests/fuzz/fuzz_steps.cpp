@@ -111,8 +111,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.index.use = IndexUse::memory;
     const auto reader =
         std::make_shared<const Reader>(ShardSet::open({shard.path()}, options), ReadOptions{});
-    const std::string made = std::move(tables).finish(reader->shards().fingerprint(), kStamp);
-    Bytes bytes(made.begin(), made.end());
+    const StepFileBytes made = std::move(tables).finish(reader->shards().fingerprint(), kStamp);
+    Bytes intact(static_cast<std::size_t>(made.size()));
+    made.read(0, intact);
+    Bytes bytes = intact;
     for (std::size_t i = 0; i + 3 <= change_bytes; i += 3) {
       bytes[load_little_endian<std::uint16_t>(change + i) % bytes.size()] = change[i + 2];
     }
@@ -120,7 +122,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     file.set(bytes);
     const auto opened = StepFile::open(file.path(), reader->shards(), kStamp);
     const StepReader steps(reader, opened, options_for(*opened, data[0] / 16));
-    const bool is_intact = Bytes(made.begin(), made.end()) == bytes;
+    const bool is_intact = intact == bytes;
     for (std::uint64_t step = 0; step < std::min<std::uint64_t>(steps.record_count(), 8); ++step) {
       const auto read = [&] { require(steps.read_one(step)->size() == 1); };
       if (is_intact) {

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+import wire_examples as wire
 from quoted_code import ROOT, pages_with_code, run_page, write_shards
 
 if not (ROOT / "docs").exists():
@@ -51,6 +52,9 @@ def test_steps_of_episodes() -> None:
             for _ in range(10):
                 columns = {"steps/action": action, f"steps/observation/{image}": images}
                 writer.write(tfr.encode_example(columns))
+    frames = wire.entry(b"rgb", wire.field(1, wire.byte_strings(b"jpeg")))
+    with tfr.ShardedWriter("yt8m/train", num_shards=1) as shard:
+        shard.write(wire.field(2, frames))
     given = {
         "features": {"steps/action": tfr.VarLen("float32")},
         "decode": lambda batch: batch["steps/action"].lengths,

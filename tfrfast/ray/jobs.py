@@ -17,6 +17,8 @@ from tfrfast.keys.key_file import key_path
 from tfrfast.ray.executor import RayExecutor
 from tfrfast.ray.nodes import check_nodes
 from tfrfast.reader import INDEX_USES, Reader, Skipped
+from tfrfast.steps.along import Along
+from tfrfast.steps.building import build_steps
 from tfrfast.storage.paths import (
     PathLike,
     Paths,
@@ -28,7 +30,7 @@ from tfrfast.storage.paths import (
 from tfrfast.storage.remote.options import Storage, storage_of
 from tfrfast.storage.remote.urls import is_url
 
-__all__ = ["copy", "export", "index", "keys", "verify"]
+__all__ = ["copy", "export", "index", "keys", "steps", "verify"]
 
 
 def index(
@@ -165,6 +167,27 @@ def build_key_file(
     return building.build_key_file(reader, feature, folder, max_memory, None, progress, executor)
 
 
+def steps(
+    source: Reader | Paths,
+    *,
+    along: Along,
+    ray_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> str:
+    """`tfr.build_steps`, run as Ray tasks. The tasks read and find steps; this process joins.
+
+        tfrfast.ray.steps("data/train-*", along="steps/")
+
+    Args:
+      source, along, options: as for `tfr.build_steps`.
+      ray_options: as for `index`. The same checks precede the job.
+    """
+    reader, own = _reader(source, options, _STEPS)
+    executor = RayExecutor(ray_options)
+    check_nodes(reader._paths, [], reader._options["storage"])
+    return build_steps(reader, along=along, executor=executor, **own)
+
+
 _COPYING = {
     *("num_shards", "max_bytes", "compression", "level", "index", "sync"),
     *("overwrite", "progress"),
@@ -174,6 +197,7 @@ _EXPORTING = {
     *("overwrite", "progress"),
 }
 _KEYS = {"folder", "max_memory", "progress"}
+_STEPS = {"folder", "progress"}
 
 
 def _reader(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import tempfile
@@ -30,6 +31,8 @@ __all__ = ["build_step_file", "build_steps", "step_path"]
 # The number of records among which a record with steps is searched.
 _SAMPLES = 16
 _BYTES_AT_ONCE = 32 << 20
+_WRITTEN_AT_ONCE = 1 << 20
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def build_steps(
@@ -98,34 +101,46 @@ def build_step_file(
     with contextlib.ExitStack() as stack:
         try:
             work = stack.enter_context(WorkFolder(path))
-        except PermissionError as error:
-            raise PermissionError(
+            file = stack.enter_context(open(work.inside("steps"), "xb", buffering=0))
+        except OSError as error:
+            if error.errno not in _NOT_WRITABLE:
+                raise
+            raise OSError(
                 error.errno,
                 "The step file goes where indexes lie, and nothing can be written there. Name "
                 'another folder, Steps(index=FOLDER), or keep no file, Steps(index="memory")',
                 os.path.dirname(path),
             ) from None
-        file = stack.enter_context(open(work.inside("steps"), "xb"))
-        file.write(_step_bytes(reader, axis, threads, progress, executor))
-        publish_own(file, path)
+        made = _made(reader, axis, threads, progress, executor)
+        try:
+            _write(made, file)
+            publish_own(file, path)
+        except OSError as error:  # one of the file itself has no name of its own
+            raise OSError(error.errno, error.strerror, error.filename or path) from None
 
 
 def in_memory(reader: Reader, axis: bytes) -> Iterator[str]:
-    """Yields the path of a temporary step file, which is removed with the iterator."""
-    with tempfile.NamedTemporaryFile(suffix=".steps") as file:
+    """Yields the path of a step file that nobody finds and that goes with the iterator."""
+    with tempfile.NamedTemporaryFile(suffix=".steps", buffering=0) as file:
         threads, progress = reader._options["threads"], reader._options["progress"]
-        file.write(_step_bytes(reader, axis, threads, progress, None))
-        file.flush()
+        _write(_made(reader, axis, threads, progress, None), file)
         yield file.name
 
 
-def _step_bytes(
+def _write(made: _native.StepFileBytes, file: Any) -> None:
+    """Writes the step file to a file without a buffer, which may take a part of a chunk."""
+    at = 0
+    while chunk := made.read(at, _WRITTEN_AT_ONCE):
+        at += file.write(chunk)
+
+
+def _made(
     reader: Reader,
     axis: bytes,
     threads: int | None,
     progress: bool | None,
     executor: Executor | None,
-) -> bytes:
+) -> _native.StepFileBytes:
     threads = checked_threads(threads)
     stamp = stamp_of(reader)
     tasks = _planned(ShardSizes(reader), _layout(reader, axis), num_workers(executor, threads))

@@ -10,11 +10,12 @@ namespace tfrfast {
 // Calls `on_entry(entry, key, feature)` for each entry of the map, in the order of the bytes,
 // through concatenated Examples too. Returns null, or the first byte that does not fit an Example.
 template <class OnEntry>
-const std::uint8_t* for_each_whole_entry(WireBytes record, OnEntry&& on_entry) {
+const std::uint8_t* for_each_whole_entry(WireBytes record, OnEntry&& on_entry,
+                                         unsigned map_field = 1) {
   WireReader example(record);
   std::uint32_t length;
   while (!example.at_end()) {
-    if (!example.take(bytes_tag(1))) {
+    if (!example.take(bytes_tag(map_field))) {
       if (!example.skip_field()) return example.position();
       continue;
     }

@@ -15,6 +15,7 @@ namespace {
 constexpr EncodedKind kEncoding{"axis of steps", "tfSA"};
 constexpr std::string_view kFlatValues = "/ragged_flat_values";
 constexpr std::string_view kRowLengths = "/ragged_row_lengths_";
+constexpr unsigned kFeatureLists = 2;  // of a SequenceExample; its context is 1, as in an Example
 constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 31;
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -90,6 +91,7 @@ class Cutting {
   Cutting(WireBytes record, const StepAxis& axis) : record_(record), axis_(axis) {}
 
   CutRecord run() {
+    if (has_lists()) return cut_lists();
     find_features();
     for (auto& [name, found] : found_) count_values(found);
     CutRecord cut;
@@ -101,6 +103,101 @@ class Cutting {
   }
 
  private:
+  // Whether it is a SequenceExample, in which features along the axis are lists of Features.
+  bool has_lists() {
+    bool has_any = false;
+    for_each_whole_entry(
+        record_,
+        [&](WireBytes, WireBytes key, WireBytes list) {
+          has_any = true;
+          const std::string_view name = text_of(key);
+          if (axis_.has(name) && !lists_.emplace(name, list).second) {
+            refuse("has two lists of " + quoted(name));
+          }
+        },
+        kFeatureLists);
+    return has_any;
+  }
+
+  CutRecord cut_lists() {
+    CutRecord cut;
+    const auto refuse_rest = [&](const std::uint8_t* stopped) {
+      if (stopped == nullptr) return;
+      refuse("is not a SequenceExample: it breaks off at byte " +
+             std::to_string(stopped - record_.data()));
+    };
+    refuse_rest(
+        for_each_whole_entry(record_, [](WireBytes, WireBytes, WireBytes) {}, kFeatureLists));
+    refuse_rest(for_each_whole_entry(record_, [&](WireBytes entry, WireBytes key, WireBytes) {
+      if (lists_.contains(text_of(key))) {
+        refuse("has a list of Features and, in its context, a feature that are both called '" +
+               std::string(text_of(key)) + "'");
+      }
+      cut.rest.push_back(entry);
+    }));
+    std::string_view decides;
+    for (const auto& [name, list] : lists_) {
+      CutFeature feature = cut_list(name, list);
+      const auto steps = static_cast<std::uint32_t>(feature.sizes.size());
+      if (steps == 0) continue;
+      if (cut.steps != 0 && steps != cut.steps) {
+        refuse("has " + std::to_string(cut.steps) + " steps in " + quoted(decides) + " and " +
+               std::to_string(steps) + " in " + quoted(name));
+      }
+      decides = name;
+      cut.steps = steps;
+      find_width(feature);
+      cut.features.push_back(std::move(feature));
+    }
+    return cut;
+  }
+
+  // A piece is a Feature of the list, with its tag and length.
+  CutFeature cut_list(std::string_view name, WireBytes list) const {
+    CutFeature cut{name, listed(StepForm::bytes), 0, list, 0, {}};
+    WireReader reader(list);
+    bool has_form = false;
+    for (std::uint64_t before = 0; !reader.at_end(); ++before) {
+      if (before == kMaxSteps) refuse("has too many steps in " + quoted(name));
+      const std::size_t left = reader.bytes_left();
+      WireBytes feature;
+      if (!reader.take(bytes_tag(1)) || !reader.read_bytes(feature)) {
+        refuse("has no intact list of Features in " + quoted(name));
+      }
+      const auto bytes = static_cast<std::uint32_t>(left - reader.bytes_left());
+      cut.sizes.push_back(bytes);
+      Found found{name, StepForm::bytes, {}, 0, 0};
+      ListKind kind;
+      if (!read_list_kind(feature, kind)) refuse("has no list in " + quoted(name));
+      if (kind != ListKind::none) {
+        const FeatureList values = find_list(feature, kind, Dialect::sequence_example);
+        if (values.form == ListForm::malformed) refuse("has no intact list in " + quoted(name));
+        found.form = form_of(kind, values.form);
+        found.list = values.values;
+        count_values(found);
+      }
+      if (found.count != 0) {
+        if (has_form && cut.form != listed(found.form)) {
+          refuse("has Features of two forms in the list " + quoted(name));
+        }
+        has_form = true;
+        cut.form = listed(found.form);
+      }
+      if (value_bytes_of(has_form ? cut.form : listed(found.form), bytes) != found.list.size() ||
+          (!found.list.empty() && found.list.data() + found.list.size() != reader.position())) {
+        refuse("has a Feature of an unusual form in the list " + quoted(name));
+      }
+      const auto count = static_cast<std::uint32_t>(found.count);
+      if (before == 0) cut.values = count;
+      if (count != cut.values) cut.values = 0;
+      if (const std::uint32_t wanted = given(name); wanted != 0 && wanted != count) {
+        refuse("has " + std::to_string(count) + " values in a Feature of " + quoted(name) +
+               " instead of " + std::to_string(wanted));
+      }
+    }
+    return cut;
+  }
+
   void find_features() {
     const std::uint8_t* const stopped =
         for_each_whole_entry(record_, [this](WireBytes entry, WireBytes key, WireBytes feature) {
@@ -281,6 +378,7 @@ class Cutting {
 
   const WireBytes record_;
   const StepAxis& axis_;
+  std::map<std::string_view, WireBytes, std::less<>> lists_;  // along the axis
   std::map<std::string_view, Found, std::less<>> found_;
   std::vector<WireBytes> rest_;
 };

@@ -3,7 +3,7 @@
 namespace tfrfast {
 
 std::string zero_of(StepForm form) {
-  switch (form) {
+  switch (values_form(form)) {
     case StepForm::bytes:
       return {'\x0a', '\0'};
     case StepForm::packed_floats:
@@ -15,6 +15,32 @@ std::string zero_of(StepForm form) {
     default:
       return {'\x08', '\0'};
   }
+}
+
+namespace {
+
+// How many bytes a message has that takes so many with its tag and its length.
+std::optional<std::uint64_t> content_of(std::uint64_t bytes) noexcept {
+  for (std::uint64_t length_bytes = 1; length_bytes < bytes; ++length_bytes) {
+    const std::uint64_t content = bytes - 1 - length_bytes;
+    const std::size_t needed = varint_bytes(content);
+    if (needed == length_bytes) return content;
+    if (needed < length_bytes) break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> value_bytes_of(StepForm form, std::uint64_t piece_bytes) noexcept {
+  if (!is_listed(form)) return piece_bytes;
+  std::optional<std::uint64_t> content = piece_bytes;
+  // The Feature, its list and, if that is packed, its run of values. Each may be empty.
+  for (int messages = is_packed(form) ? 3 : 2; messages > 0 && content != 0; --messages) {
+    content = content_of(*content);
+    if (!content) return {};
+  }
+  return content;
 }
 
 }  // namespace tfrfast

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/example/list.h"
@@ -16,11 +17,28 @@ enum class StepForm : std::uint8_t {
   floats = 2,  // a tag before each value
   packed_ints = 3,
   ints = 4,  // a tag before each value
+  // In a SequenceExample: a tag, a length and a Feature for each step, whose values have the form
+  // above that is five less.
+  listed_bytes = 5,
+  listed_packed_floats = 6,
+  listed_floats = 7,
+  listed_packed_ints = 8,
+  listed_ints = 9,
 };
-inline constexpr StepForm kLastForm = StepForm::ints;
+inline constexpr StepForm kLastForm = StepForm::listed_ints;
+
+constexpr bool is_listed(StepForm form) noexcept {
+  return form >= StepForm::listed_bytes;
+}
+constexpr StepForm values_form(StepForm form) noexcept {
+  return is_listed(form) ? static_cast<StepForm>(static_cast<unsigned>(form) - 5) : form;
+}
+constexpr StepForm listed(StepForm form) noexcept {
+  return static_cast<StepForm>(static_cast<unsigned>(form) + 5);
+}
 
 constexpr ListKind list_kind_of(StepForm form) noexcept {
-  switch (form) {
+  switch (values_form(form)) {
     case StepForm::bytes:
       return ListKind::bytes;
     case StepForm::packed_floats:
@@ -32,7 +50,7 @@ constexpr ListKind list_kind_of(StepForm form) noexcept {
 }
 
 constexpr bool is_packed(StepForm form) noexcept {
-  return form == StepForm::packed_floats || form == StepForm::packed_ints;
+  return values_form(form) == StepForm::packed_floats || values_form(form) == StepForm::packed_ints;
 }
 
 // A value of the form that is zero, or the empty string.
@@ -43,6 +61,11 @@ constexpr std::size_t varint_bytes(std::uint64_t value) noexcept {
   for (; value >= 0x80; value >>= 7) ++count;
   return count;
 }
+
+// How many of the last bytes of a piece are values, if its messages begin with the shortest lengths
+// and hold nothing else. That follows from how many bytes the piece has. No number if no such piece
+// has so many.
+std::optional<std::uint64_t> value_bytes_of(StepForm form, std::uint64_t piece_bytes) noexcept;
 
 inline std::uint8_t* put_varint(std::uint8_t* out, std::uint64_t value) noexcept {
   for (; value >= 0x80; value >>= 7) *out++ = static_cast<std::uint8_t>(value | 0x80);

@@ -59,7 +59,7 @@ StepLayout StepLayout::of(const StepAxis& axis, WireBytes sample) {
   StepLayout layout{axis, {}};
   const CutRecord cut = cut_record(sample, axis);
   for (const CutFeature& feature : cut.features) {
-    if (feature.form != StepForm::bytes) continue;
+    if (list_kind_of(feature.form) != ListKind::bytes) continue;
     const std::uint32_t run = run_steps_for(feature.pieces.size() / cut.steps);
     if (run > 1) layout.runs[std::string(feature.name)] = run;
   }
@@ -188,7 +188,7 @@ FeaturePart& StepPartMaker::part_of(const CutFeature& cut) {
   made.name = cut.name;
   made.form = cut.form;
   made.values = cut.values;
-  switch (cut.form) {
+  switch (values_form(cut.form)) {
     case StepForm::bytes:
       if (const auto run = layout_.runs.find(cut.name); run != layout_.runs.end()) {
         made.run_steps = run->second;

@@ -41,6 +41,8 @@ struct StepReader::Plan {
     std::uint64_t skipped_bytes = 0;  // read bytes before the needed pieces
     std::uint64_t bytes = 0;          // of the needed pieces
     std::uint32_t zeros = 0;          // steps
+    // Steps whose values lie apart, each in a Feature of its own.
+    std::uint32_t first_listed = 0, end_listed = 0;
     bool is_whole() const noexcept { return read_bytes == bytes; }
   };
   // A feature of a step.
@@ -241,6 +243,18 @@ class StepReader::Planning {
     segment.read_bytes = read_stop - segment.read_at;
     segment.skipped_bytes = begin - segment.read_at;
     segment.bytes = stop - begin;
+    if (is_listed(feature.form)) {
+      segment.first_listed = first;
+      segment.end_listed = end;
+      segment.bytes = 0;
+      for (std::uint64_t from = begin; first < end; ++first) {
+        const std::uint64_t next = at(first + 1);
+        const std::optional<std::uint64_t> bytes = value_bytes_of(feature.form, next - from);
+        if (next < from || next > stop || !bytes) refuse();
+        segment.bytes += *bytes;
+        from = next;
+      }
+    }
     check_inside(step, segment.read_at, segment.read_bytes);
     plan_.segments.push_back(segment);
     entry.bytes += segment.bytes;
@@ -342,8 +356,7 @@ class StepReader::Reading {
           std::uint8_t* to = out;
           if (!segment.is_whole()) {
             to = scratch_.data() + scratch;
-            moves_.push_back(
-                {scratch + static_cast<std::size_t>(segment.skipped_bytes), out, bytes});
+            move_from(step, segment, scratch, out);
             scratch += read_bytes;
           }
           ranges_.push_back({payload + segment.read_at, to, read_bytes});
@@ -370,6 +383,36 @@ class StepReader::Reading {
     }
   }
 
+  // Where the segment's values go from what is read to `scratch`.
+  void move_from(const Plan::Step& step, const Plan::Segment& segment, std::size_t scratch,
+                 std::uint8_t* out) {
+    if (segment.first_listed == segment.end_listed) {
+      moves_.push_back({scratch + static_cast<std::size_t>(segment.skipped_bytes), out,
+                        static_cast<std::size_t>(segment.bytes)});
+      return;
+    }
+    const StepFeature& feature = *features_[segment.feature].in_file;
+    const auto at = [&](std::uint32_t number) {
+      return Planning::piece_at(*reader_.file_, feature, base_of(step, segment), step.first_step,
+                                number);
+    };
+    std::uint64_t begin = at(segment.first_listed);
+    for (std::uint32_t number = segment.first_listed; number < segment.end_listed; ++number) {
+      const std::uint64_t end = at(number + 1);
+      const auto bytes = static_cast<std::size_t>(*value_bytes_of(feature.form, end - begin));
+      moves_.push_back(
+          {scratch + static_cast<std::size_t>(end - segment.read_at) - bytes, out, bytes});
+      out += bytes;
+      begin = end;
+    }
+  }
+
+  std::uint32_t base_of(const Plan::Step& step, const Plan::Segment& segment) const {
+    const std::size_t number = static_cast<std::size_t>(&step - plan_.steps.data());
+    return plan_
+        .bases[number * reader_.file_->features().size() + features_[segment.feature].number];
+  }
+
   void copy(const StoredFile& file, bool looks_elsewhere) {
     const std::uint8_t* const mapping = file.mapping();
     if (mapping == nullptr || looks_elsewhere) {
@@ -392,13 +435,10 @@ class StepReader::Reading {
 
   std::optional<Wrong> first_wrong(const Plan::Step& step) const {
     const StepFile& file = *reader_.file_;
-    const std::uint32_t* const bases =
-        plan_.bases.data() +
-        (&step - plan_.steps.data()) * static_cast<std::ptrdiff_t>(file.features().size());
     for (std::size_t i = 0; i < reads_.size(); ++i) {
       const Plan::Segment& segment = *reads_[i];
       const StepFeature& feature = *features_[segment.feature].in_file;
-      const std::uint32_t base = bases[features_[segment.feature].number];
+      const std::uint32_t base = base_of(step, segment);
       const std::uint64_t place = first_run_of(step.row.record, step.first_step, feature.run_steps);
       const std::uint8_t* next = ranges_[i].out;
       std::uint64_t at = segment.read_at;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "core/base/encoding.h"
@@ -16,23 +17,25 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tables are mapped as they lie");
 
+// The tables of a body, each after the one before.
 class Body {
  public:
-  // Appends a table, and returns its begin.
+  // Returns where the table begins.
   template <class T>
-  std::uint64_t append(const std::vector<T>& values) {
-    const std::uint64_t at = begin();
-    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+  std::uint64_t append(std::vector<T>&& values) {
+    const std::uint64_t at = (end_ + kStepAlignment - 1) / kStepAlignment * kStepAlignment;
+    const auto kept = std::make_shared<const std::vector<T>>(std::move(values));
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(kept->data());
+    end_ = at + kept->size() * sizeof(T);
+    tables_.push_back({at, {bytes, kept->size() * sizeof(T)}, kept});
     return at;
   }
-  std::uint64_t begin() {
-    bytes_.resize((bytes_.size() + kStepAlignment - 1) / kStepAlignment * kStepAlignment);
-    return bytes_.size();
-  }
-  std::string& bytes() { return bytes_; }
+  std::uint64_t bytes() const { return end_; }
+  std::vector<StepFileBytes::Table> finish() { return std::move(tables_); }
 
  private:
-  std::string bytes_;
+  std::uint64_t end_ = 0;
+  std::vector<StepFileBytes::Table> tables_;
 };
 
 void add_number(std::string& out, std::uint64_t value, std::size_t bytes) {
@@ -140,7 +143,7 @@ void StepTables::append_feature(const StepPart& part, const FeaturePart& from) {
   }
 }
 
-std::string StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) && {
+StepFileBytes StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) && {
   if (features_.empty()) {
     throw Error(ErrorKind::invalid,
                 "No record has any step: `along` names no feature that they have.");
@@ -150,7 +153,9 @@ std::string StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) &
   });
   const std::size_t records = rest_counts_.size();
   Body body;
-  body.append(first_steps_);
+  const std::uint64_t steps = step_count();
+  const std::uint64_t entries = rest_.size();
+  body.append(std::move(first_steps_));
   std::vector<std::uint32_t> rows;
   rows.reserve((records + 1) * (1 + features_.size()));
   std::uint32_t rest = 0;
@@ -161,8 +166,8 @@ std::string StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) &
       rows.push_back(record < records ? each.made.bases[record] : kNoPieces);
     }
   }
-  const std::uint64_t rows_at = body.append(rows);
-  const std::uint64_t rest_at = body.append(rest_);
+  const std::uint64_t rows_at = body.append(std::move(rows));
+  const std::uint64_t rest_at = body.append(std::move(rest_));
 
   std::string description;
   add_text(description, axis_.encode());
@@ -170,7 +175,7 @@ std::string StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) &
   add_number(description, rest_at, 8);
   add_number(description, features_.size(), 4);
   for (Feature& each : features_) {
-    const FeaturePart& made = each.made;
+    FeaturePart& made = each.made;
     PackedBytes packed;
     if (made.has_sizes) {
       each.ends.append(std::span(&each.end, 1));
@@ -181,26 +186,28 @@ std::string StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) &
     add_number(description, made.values, 4);
     add_number(description, made.run_steps, 4);
     add_number(description, made.width, 4);
-    add_number(description, body.append(made.crcs), 8);
-    add_number(description, made.crcs.size(), 8);
-    add_number(description, body.append(packed.blocks), 8);
-    add_number(description, body.append(packed.residuals), 8);
-    add_number(description, packed.residuals.size(), 8);
+    const std::uint64_t crcs = made.crcs.size(), residuals = packed.residuals.size();
+    add_number(description, body.append(std::move(made.crcs)), 8);
+    add_number(description, crcs, 8);
+    add_number(description, body.append(std::move(packed.blocks)), 8);
+    add_number(description, body.append(std::move(packed.residuals)), 8);
+    add_number(description, residuals, 8);
   }
-  std::string& bytes = body.bytes();
+  StepFileBytes made(body.bytes(), body.finish());
   std::string crcs;
-  for (std::uint64_t at = 0; at < bytes.size(); at += kStepBlockBytes) {
-    const std::size_t count =
-        static_cast<std::size_t>(std::min<std::uint64_t>(kStepBlockBytes, bytes.size() - at));
-    add_number(crcs, crc32c(reinterpret_cast<const std::uint8_t*>(bytes.data()) + at, count), 4);
+  std::uint8_t block[kStepBlockBytes];
+  for (std::uint64_t at = 0; at < made.size(); at += kStepBlockBytes) {
+    const auto count = static_cast<std::size_t>(std::min(kStepBlockBytes, made.size() - at));
+    made.read(at, {block, count});
+    add_number(crcs, crc32c(block, count), 4);
   }
   StepFileHeader header{};
   std::memcpy(header.magic, kStepsMagic, sizeof header.magic);
   header.version = kStepFileVersion;
   header.flags = left_out_ ? kStepsLeftOut : 0;
   header.record_count = records;
-  header.step_count = step_count();
-  header.rest_count = rest_.size();
+  header.step_count = steps;
+  header.rest_count = entries;
   header.fingerprint = fingerprint;
   header.stamp = stamp;
   header.description_bytes = description.size();
@@ -208,14 +215,26 @@ std::string StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) &
   const std::size_t end = sizeof header + head.size();
   head.resize(head.size() + (kStepAlignment - end % kStepAlignment) % kStepAlignment);
   header.body_at = sizeof header + head.size();
-  header.body_bytes = bytes.size();
+  header.body_bytes = made.size();
   const auto* const packed = reinterpret_cast<const std::uint8_t*>(&header);
   std::uint32_t crc = crc32c(packed, offsetof(StepFileHeader, header_crc));
   crc = crc32c(reinterpret_cast<const std::uint8_t*>(head.data()), head.size(), crc);
   header.header_crc = crc;
-  bytes.insert(0, head);
-  bytes.insert(0, reinterpret_cast<const char*>(&header), sizeof header);
-  return std::move(bytes);
+  made.set_head(std::string(reinterpret_cast<const char*>(&header), sizeof header) + head);
+  return made;
+}
+
+void StepFileBytes::read(std::uint64_t at, std::span<std::uint8_t> out) const noexcept {
+  std::fill(out.begin(), out.end(), std::uint8_t{0});
+  const std::uint64_t end = at + out.size();
+  const auto copy = [&](std::uint64_t begin, std::span<const std::uint8_t> from) {
+    const std::uint64_t first = std::max(at, begin), last = std::min(end, begin + from.size());
+    if (first >= last) return;
+    std::memcpy(out.data() + (first - at), from.data() + (first - begin),
+                static_cast<std::size_t>(last - first));
+  };
+  copy(0, {reinterpret_cast<const std::uint8_t*>(head_.data()), head_.size()});
+  for (const Table& each : tables_) copy(head_.size() + each.at, each.bytes);
 }
 
 }  // namespace tfrfast

@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/index/packed_offsets.h"
@@ -56,6 +59,29 @@ constexpr std::uint64_t first_run_of(std::uint64_t record, std::uint64_t first_s
   return run_steps == 1 ? first_step : first_step / run_steps + record;
 }
 
+// The bytes of a step file, without a second copy of its tables. Immutable once it is finished.
+class StepFileBytes {
+ public:
+  struct Table {
+    std::uint64_t at = 0;  // in the body
+    std::span<const std::uint8_t> bytes;
+    std::shared_ptr<const void> owner;
+  };
+  StepFileBytes(std::uint64_t body_bytes, std::vector<Table> tables)
+      : body_bytes_(body_bytes), tables_(std::move(tables)) {}
+  // What comes before the body. Until then, the body is all.
+  void set_head(std::string head) { head_ = std::move(head); }
+
+  std::uint64_t size() const noexcept { return head_.size() + body_bytes_; }
+  // Bytes from `at` on. There are so many.
+  void read(std::uint64_t at, std::span<std::uint8_t> out) const noexcept;
+
+ private:
+  std::string head_;
+  std::uint64_t body_bytes_;
+  std::vector<Table> tables_;
+};
+
 // Joins parts in the order of their records.
 class StepTables {
  public:
@@ -68,7 +94,7 @@ class StepTables {
   std::uint64_t step_count() const noexcept { return first_steps_.back(); }
 
   // Returns the bytes of the file. Call once. Throws Error invalid if no record has a step.
-  std::string finish(std::uint64_t fingerprint, std::uint64_t stamp) &&;
+  StepFileBytes finish(std::uint64_t fingerprint, std::uint64_t stamp) &&;
 
  private:
   struct Feature {

@@ -97,6 +97,23 @@ def test_keys_are_collected(local_ray: Any, data: list[str]) -> None:
     assert made == Path(path).read_bytes()
 
 
+def test_steps_are_found(local_ray: Any, tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"robots-{shard}") for shard in range(3)]
+    for shard, path in enumerate(paths):
+        with tfr.Writer(path) as writer:
+            for steps in range(1, 20):
+                image = [b"x" * (each + shard) for each in range(steps)]
+                writer.write(tfr.encode_example({"s/n": range(steps), "s/image": image}))
+    from tfrfast.cli import main
+
+    made = rays.steps(paths, along="s/")
+    found = Path(made).read_bytes()
+    assert main(["index", "--steps", "s/", "--ray", *paths]) == 0
+    assert Path(made).read_bytes() == found
+    assert tfr.build_steps(paths, along="s/", threads=1) == made
+    assert Path(made).read_bytes() == found
+
+
 def test_rows_are_exported(local_ray: Any, data: list[str], tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 

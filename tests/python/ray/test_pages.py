@@ -15,6 +15,8 @@ ray = pytest.importorskip("ray")
 @pytest.mark.usefixtures("own_folder")
 def test_ray(local_ray: Any) -> None:
     write_shards("data/train")
+    with tfr.Writer("data/robots-0") as writer:
+        writer.write(tfr.encode_example({"steps/action": [1, 2, 3]}))
     given = {
         "embed": lambda batch: {"vector": batch["label"] * 2.0},
         "numbers": [5, 1, 2],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import Any
 
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, add_steps, print_json, print_table
@@ -46,9 +47,19 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
 
 
+def _build_steps(options: argparse.Namespace) -> str:
+    own: dict[str, Any] = {
+        "along": options.steps,
+        "folder": options.folder,
+        "progress": options.progress,
+    }
+    if options.ray is None:
+        return build_steps(options.paths, threads=options.threads, **own)
+    path: str = on_ray(options.ray).steps(options.paths, **own)
+    return path
+
+
 def run(options: argparse.Namespace) -> int:
-    if options.steps and options.ray is not None:
-        raise ValueError("Steps are found on this machine: run --steps without --ray.")
     if options.export_text:  # fails before a long build, not after it
         check_text_places(expand_paths(options.paths), options.export_text)
     if options.import_text:
@@ -66,13 +77,7 @@ def run(options: argparse.Namespace) -> int:
         export_text_indexes([each.shard for each in built], options.export_text)
     path = None
     if options.steps:
-        path = build_steps(
-            options.paths,
-            along=options.steps,
-            folder=options.folder,
-            threads=options.threads,
-            progress=options.progress,
-        )
+        path = _build_steps(options)
     if options.json:
         indexes = [each._asdict() for each in built]
         print_json(indexes if path is None else {"indexes": indexes, "steps": path})
