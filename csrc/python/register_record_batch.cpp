@@ -166,8 +166,7 @@ void register_record_batch(py::module_& module) {
           [](const Batch& batch) {
             return read_only(array_over(batch->offsets_to_show(), batch->size() + 1, batch));
           },
-          "The start of each payload in `data`, and the end of the last payload (int64, "
-          "read-only).")
+          "Each payload's start in `data`, and the end of the last payload (int64, read-only).")
       .def_property_readonly(
           "indices",
           [](const Batch& batch) { return array_over(batch->indices(), batch->size(), batch); },
