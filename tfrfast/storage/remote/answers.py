@@ -1,4 +1,4 @@
-"""One request: attempts until the answer is what was asked for."""
+"""One request: attempts until the answer holds the requested bytes."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ from tfrfast.storage.remote.stores import Store, renew, store_for
 from tfrfast.storage.remote.urls import Location, locate
 
 Answer = TypeVar("Answer")
-#: Is handed bytes, and how many came before them.
+#: Takes bytes, and the number of bytes before them.
 Put = Callable[[int, Any], object]
 
 _FIRST_BACKOFF_S = 0.1
 _LAST_BACKOFF_S = 5.0
-# Credentials that are wrong stay wrong; those that have expired are read again.
+# Wrong credentials stay wrong; expired credentials are read again.
 _MAX_RENEWALS = 2
 _STUCK_S = 10.0
-#: What is larger is handed on in pieces of at least so much, so that it is kept if the rest fails.
+#: A larger answer is passed on in pieces of at least this size, so that a piece is kept if the rest
+#: fails.
 _CHUNK_BYTES = 256 << 10
 _SLOW_CHUNK_BYTES = 16 << 10
 _LEAST_BYTES_PER_S = 1 << 10
-#: Of the time for which nothing may come. An answer that takes less is not handed on in pieces.
+#: A part of the longest allowed silence. A faster answer is not passed on in pieces.
 _QUICK = 0.05
-#: A server that gives less in an attempt is not asked for ever.
+#: A server that gives less in an attempt is not asked forever.
 _PROGRESS_BYTES = 16 << 10
-# What servers say that answer GET alone.
+# Answers of servers that only know GET.
 _NO_HEAD = (403, 405, 501)
 _NO_SUCH_RANGE = 416
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Facts(NamedTuple):
-    """What a storage says about an object."""
+    """A storage's facts about an object."""
 
     size: int
-    modified_s: int  # since 1970; 0 if it is not known
-    etag: str  # empty if there is none that tells every change
+    modified_s: int  # since 1970; 0 if unknown
+    etag: str  # empty without a tag that tells every change
 
     def encode(self) -> str:
         return json.dumps(self)
@@ -60,7 +61,7 @@ class Facts(NamedTuple):
     @classmethod
     def of(cls, meta: Any) -> Facts:
         etag = meta["e_tag"] or ""
-        # A weak one stays the same where the storage finds that a change does not matter.
+        # A weak tag stays the same if the storage finds a change irrelevant.
         strong = "" if etag.startswith(("W/", "w/")) else etag
         modified = meta["last_modified"]
         return cls(int(meta["size"]), max(0, int(modified.timestamp())), strong)
@@ -72,7 +73,7 @@ class Facts(NamedTuple):
 
 
 async def examine(url: str, access: str) -> Facts:
-    """The facts of an object now. Raises GivenUpError."""
+    """Returns an object's current facts. Raises GivenUpError."""
     location = _located(url)
 
     async def attempt(store: Store) -> Facts:
@@ -95,9 +96,9 @@ async def examine(url: str, access: str) -> Facts:
 
 
 async def read(url: str, access: str, version: str, offset: int, count: int, put: Put) -> None:
-    """Hands the bytes of a range of the object in that version to `put`, in their order.
+    """Passes the bytes of a range of the object in that version to `put`, in order.
 
-    What came before a failure stays, and only the rest is asked for again. Raises GivenUpError.
+    Bytes before a failure are kept, and only the rest is requested again. Raises GivenUpError.
     """
     location = _located(url)
     reading = _Reading(location.key, Facts.decode(version), offset, count, pace_of(location.root))
@@ -110,7 +111,7 @@ async def read(url: str, access: str, version: str, offset: int, count: int, put
 
 
 class _Reading:
-    """A range of an object, of which `done` bytes are there."""
+    """A range of an object, with `done` received bytes."""
 
     def __init__(self, key: str, expected: Facts, offset: int, count: int, pace: Pace) -> None:
         self._key = key
@@ -119,7 +120,7 @@ class _Reading:
         self._count = count
         self._pace = pace
         self.done = 0
-        self.waited_s = 0.0  # for its turn
+        self.waited_s = 0.0  # seconds of waiting for its turn
         self._condition: dict[str, Any] = {}
         if expected.etag:
             self._condition["if_match"] = expected.etag
@@ -128,7 +129,7 @@ class _Reading:
             self._condition["if_unmodified_since"] = since
 
     async def go_on(self, store: Store, put: Put) -> None:
-        """Asks for what is missing, in one request or, at a slow pace, in several."""
+        """Requests the missing bytes, in one request or, at a slow pace, in several."""
         while self.done < self._count:
             asked, had = time.monotonic(), self.done
             began = await self._pace.begin()
@@ -161,7 +162,7 @@ class _Reading:
         if begin != first or end > first + wanted:
             raise BadAnswerError(f"the answer had bytes {begin} to {end - 1} of the object")
         chunk_bytes = _SLOW_CHUNK_BYTES if self._pace.is_slow else _CHUNK_BYTES
-        # What is quick would only be slower in pieces.
+        # Pieces would only slow a quick answer.
         if wanted <= chunk_bytes or self._pace.expected_s(wanted) < store.timeout * _QUICK:
             self._take(await result.bytes_async(), first + wanted, put)
         else:
@@ -182,9 +183,9 @@ class _Reading:
 
 
 class _Patience:
-    """Cancels this task when nothing has come for too long.
+    """Cancels this task after a long silence.
 
-    The library has timeouts of its own. This one is for a library that is stuck.
+    The library has timeouts of its own. This timeout is for a stuck library.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -221,11 +222,12 @@ async def persist(
     limits_time: bool = True,
     reading: _Reading | None = None,
 ) -> Answer:
-    """What `attempt` returns, tried again as long as that makes sense. Raises GivenUpError.
+    """Returns the result of `attempt`, with retries as long as they make sense. Raises
+    GivenUpError.
 
-    `what` begins the message of a failure: what was tried. `limits_time` is for an attempt of one
-    request that does not limit its time itself. After progress of `reading`, attempts are counted
-    from the beginning.
+    `what` names the attempted act, and begins the message of a failure. `limits_time` is for an
+    attempt of one request that does not limit its own time. After progress of `reading`, attempts
+    are counted anew.
     """
     began = time.monotonic()
     attempts = renewals = had = 0
@@ -258,7 +260,7 @@ async def persist(
 
 
 def _located(url: str) -> Location:
-    """Names that graphs hold come here unseen."""
+    """Names in graphs come here unchecked."""
     try:
         return locate(url)
     except ValueError as error:

@@ -14,20 +14,21 @@ from tfrfast.storage.remote.request_thread import Client, in_the_table
 from tfrfast.storage.remote.table import STARTER, ClientTable
 
 _client: Client | None = None
-#: Those that were replaced, and may still be waiting.
+#: Replaced clients, which may still be waiting.
 _given_up: list[Client] = []
-# A finaliser may need the client while its own thread is making one.
+# A finaliser may need the client while its own thread is making a client.
 _lock = threading.RLock()
-#: The tables of the libraries that have asked for a client.
+#: The tables of the libraries that have requested a client.
 _addresses: list[int] = []
-#: Those that are told of Ctrl-C, and the descriptor that tells of it.
+#: Tables whose waits end at Ctrl-C, and the descriptor that reports Ctrl-C.
 _interruptible: dict[int, int] = {}
-#: What libraries that may ask for one later call, by their tables.
+#: Callbacks of libraries that may request a client later, by table.
 _starters: dict[int, Any] = {}
 
 
 def use_client(address: int | None = None) -> Client:
-    """The process's client. It serves the exchange of that table, by default the native module's.
+    """Returns the process's client, which serves the exchange of that table, by default the native
+    module's.
 
     Raises ModuleNotFoundError without obstore.
     """
@@ -55,7 +56,7 @@ def _serving_all(client: Client) -> Client:
 
 
 def _replace(client: Client) -> None:
-    """Another client takes over from one whose thread is waiting, for a request perhaps."""
+    """Replaces a client whose thread is waiting, perhaps for a request."""
     global _client
     with _lock:
         if _client is not client or not client.is_alive:
@@ -68,9 +69,9 @@ def _replace(client: Client) -> None:
 
 
 def end_waits_at_interrupts(address: int) -> None:
-    """Ctrl-C ends waits of the library with that table, which never asks Python.
+    """Lets Ctrl-C end waits of the library with that table, which never calls Python.
 
-    Only the main thread can arrange it. If there is no client yet, the next one is told.
+    Has an effect only in the main thread. Without a client, the next client takes over the table.
     """
     descriptor = interrupts.listen()
     if descriptor is not None and _interruptible.get(address) != descriptor:
@@ -81,15 +82,15 @@ def end_waits_at_interrupts(address: int) -> None:
 
 
 def start_when_asked(address: int) -> None:
-    """The library with that table gets a client when it opens its first URL.
+    """Gives the library with that table a client when it opens its first URL.
 
-    A graph that was made in another process may be what first names one.
+    A graph from another process may name the first URL.
     """
 
     def start() -> None:
         try:
             use_client(address)
-        except BaseException as error:  # it cannot pass through the library
+        except BaseException as error:  # an exception cannot pass through the library
             ClientTable.from_address(address).end(f"{error}.".replace("..", ".").encode())
 
     _starters[address] = STARTER(start)
@@ -97,8 +98,8 @@ def start_when_asked(address: int) -> None:
 
 
 def expect_to_open(found: dict[str, answers.Facts], access: str) -> None:
-    """Facts of URLs that the next opening may take instead of asking. Any change since is noticed:
-    every read asks for that version.
+    """Stores facts of URLs for the next opening, which then makes no request. A later change is
+    noticed: every read requests that version.
     """
     tables = [ClientTable.from_address(each) for each in _addresses]
     for table in tables:
@@ -111,8 +112,8 @@ def expect_to_open(found: dict[str, answers.Facts], access: str) -> None:
 
 
 def _begin_in_child() -> None:
-    """A forked child has none of the parent's threads. It gets its own client at once, as the core
-    cannot ask for one.
+    """Gives a forked child, which has none of the parent's threads, its own client at once, because
+    the core cannot request a client.
     """
     global _client, _lock
     _lock = threading.RLock()

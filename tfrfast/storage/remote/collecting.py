@@ -1,7 +1,7 @@
-"""A watch on the garbage collector, which may run in the thread that makes requests.
+"""A watch on the garbage collector, which may run in the request thread.
 
-A finaliser that waits for a request would wait there forever. A tf.data iterator that was abandoned
-has such a one: it ends when its threads have finished what they are reading.
+A finaliser that waits for a request would wait there forever. An abandoned tf.data iterator has
+such a finaliser, which waits for the reads of the iterator's threads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-# A collection that lets other threads run for so long, and does not end, is waiting.
+# A collection that lets other threads run for so long without ending is waiting.
 _LOOKS = 10
 _BETWEEN_LOOKS_S = 0.1
 
@@ -23,15 +23,15 @@ class CollectionWatch:
     def __init__(self, thread: threading.Thread, on_stuck: Callable[[], None]) -> None:
         self._watched = thread.ident
         self._on_stuck = on_stuck
-        # When one begins and ends: True and False, and None when the watch ends. A finaliser may
-        # put something in at any time.
+        # True at the beginning of a collection, False at its end, None at the end of the watch. A
+        # finaliser may put an entry at any time.
         self._events: SimpleQueue[bool | None] = SimpleQueue()
         gc.callbacks.append(self._note)
         self._thread = threading.Thread(target=self._run, name="tfrfast-watch", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Ends the watch. Call it also in a forked child, which has no such thread."""
+        """Ends the watch. Call it also in a forked child, which lacks the watching thread."""
         with contextlib.suppress(ValueError):
             gc.callbacks.remove(self._note)
         self._events.put(None)

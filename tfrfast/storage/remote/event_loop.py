@@ -1,7 +1,7 @@
-"""An event loop that knows what the threads of obstore still have to say to it.
+"""An event loop that knows which calls obstore's threads still have to make.
 
-They are not Python's. One that wants the GIL while Python ends is made to exit, from within code
-that cannot be left like that, and so the whole program is aborted.
+These threads are not Python's. A thread that takes the GIL while Python ends is made to exit,
+inside code that cannot be unwound, and the whole program aborts.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
-#: What obstore calls once a future is done, to learn whether it was cancelled.
+#: The call that obstore makes when a future is done, to check for cancellation.
 _CALLBACK = "PyDoneCallback"
-#: From its last call into Python until a thread has given back the GIL: it takes microseconds, but
+#: The time from a thread's last call into Python until it has released the GIL: microseconds, but
 #: on a busy machine the thread waits for a processor.
 _LAST_STEPS_S = 0.03
-#: By then it has.
+#: After this time the GIL is released.
 _LONG_AGO_S = 5.0
 _BETWEEN_LOOKS_S = 0.002
 
 
 class ClientLoop(asyncio.SelectorEventLoop):
-    """Each future that obstore makes is due until one of its threads has spoken about it: it has
-    handed in the result, or has seen that the future was cancelled.
+    """Each future of obstore is due until a thread of obstore has handed in the result, or has seen
+    the cancellation.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class ClientLoop(asyncio.SelectorEventLoop):
         try:
             return super().call_soon_threadsafe(callback, *args, context=context)
         finally:
-            # What obstore passes on is the future first.
+            # obstore passes the future as the first argument.
             if args and isinstance(args[0], _Future):
                 self.heard_of(args[0])
 

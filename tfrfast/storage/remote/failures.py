@@ -1,4 +1,4 @@
-"""What an error of a request means, in words that hold no secrets."""
+"""The meaning of a request's error, in words without secrets."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ UNREADABLE, REPLACED, MEANINGLESS = range(3)
 
 
 class GivenUpError(Exception):
-    """A request that is given up: the code and the errno for the core, and a finished sentence.
+    """A failed request: the code and the errno for the core, and a finished sentence.
 
-    Servers' own words are in it, so all of it is made printable.
+    The sentence quotes servers, so it is made printable.
     """
 
     def __init__(self, code: int, number: int, text: str) -> None:
@@ -28,7 +28,7 @@ class GivenUpError(Exception):
 
 
 class Verdict(Enum):
-    """What to do after an attempt that failed."""
+    """The act after a failed attempt."""
 
     RETRY = auto()
     RENEW = auto()  # read the credentials again, and retry
@@ -38,11 +38,11 @@ class Verdict(Enum):
 
 
 class BadAnswerError(Exception):
-    """An answer that does not hold what was asked for."""
+    """An answer without the requested bytes."""
 
 
 class EndlessListingError(Exception):
-    """A listing that is given up, with the reason."""
+    """An abandoned listing, with the reason."""
 
 
 class OtherVersionError(Exception):
@@ -53,25 +53,25 @@ _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error 
 _EXPIRED = re.compile(
     r"ExpiredToken|TokenRefreshRequired|InvalidToken|token (?:has )?expired", re.I
 )
-#: An address where nothing listens, and only root could. Requests that would carry secrets to
-#: another host go there.
+#: An address where nothing listens, and only root could listen. Requests that would carry secrets
+#: to another host go there.
 NOWHERE = "http://127.0.0.1:1"
 _NO_RANGES = "Received non-partial response when range requested"
 _WAIT = (408, 425, 429)
 _WRONG_REGION = re.compile(r"Generic S3 error.*Received redirect without LOCATION")
-#: Where a cloud's machine is asked for its account. Other machines give no answer.
+#: The address of a cloud machine's account service. Other machines give no answer.
 _ACCOUNT = re.compile(r"/latest/(?:api/token|meta-data)|/computeMetadata/|/metadata/identity/")
 
 
 def judge(error: BaseException) -> Verdict:
-    """What to do about `error`, from obstore or from asyncio."""
+    """Returns the act after `error`, from obstore or from asyncio."""
     name = type(error).__name__
     text = str(error)
     if isinstance(error, OtherVersionError) or name == "PreconditionError":
         return Verdict.REPLACED
     status = status_of(error)
     if status == 405:
-        return Verdict.HOPELESS  # the library takes it for a missing object
+        return Verdict.HOPELESS  # the library reports a missing object
     if isinstance(error, FileNotFoundError) or name == "NotFoundError":
         return Verdict.MISSING
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
@@ -79,7 +79,7 @@ def judge(error: BaseException) -> Verdict:
     if _EXPIRED.search(text) or _has_no_account(error):
         return Verdict.RENEW
     if status == 416:
-        return Verdict.REPLACED  # it is shorter than it was
+        return Verdict.REPLACED  # the object is shorter than before
     if status == 412:
         return Verdict.REPLACED
     if (300 <= status < 500 and status not in _WAIT) or _WRONG_REGION.match(text):
@@ -96,30 +96,32 @@ def judge(error: BaseException) -> Verdict:
 
 
 def status_of(error: BaseException) -> int:
-    """The status of the answer, or 0."""
+    """Returns the status of the answer, or 0."""
     match = _STATUS.search(str(error))
     return int(match.group(1) or match.group(2)) if match else 0
 
 
 def _was_led_away(error: BaseException) -> bool:
-    """Whether it went where stores.py leads requests to other hosts."""
+    """True if the request went to the address to which stores.py redirects requests for other
+    hosts.
+    """
     return f" {NOWHERE.partition('//')[2]}," in str(error)
 
 
 def says_no_size(error: BaseException) -> bool:
-    """Whether the answer does not say how large the object is."""
+    """True if the answer does not state the object's size."""
     return "Content-Length Header missing" in str(error)
 
 
 def advice_to_retry(error: BaseException) -> str:
-    """What may help where an attempt more did not."""
+    """Returns advice for a failure that retries have not mended."""
     if timed_out(error):
         return " Ask again later, or allow longer pauses with storage={'timeout': ...}."
     return " Ask again later, or allow more with storage={'retries': ...}."
 
 
 def _has_no_account(error: BaseException) -> bool:
-    # A machine without an account refuses to tell of one, or does not answer.
+    # A machine without an account refuses the request for it, or does not answer.
     return status_of(error) < 500 and _ACCOUNT.search(_summary(error)) is not None
 
 
@@ -133,13 +135,13 @@ def errno_of(error: BaseException, verdict: Verdict) -> int:
     return errno.ETIMEDOUT if timed_out(error) else errno.EIO
 
 
-# What is shorter would be found in any text.
+# A shorter secret would occur in any text.
 _SHORTEST_SECRET = 4
 
 
 def timed_out(error: BaseException) -> bool:
-    """Whether nothing came for too long."""
-    # obstore tells it from other failures only in its account of where they come from.
+    """True after a long silence."""
+    # obstore distinguishes this failure only in its chain of causes.
     return isinstance(error, asyncio.TimeoutError) or "kind: Timeout" in str(error)
 
 
@@ -152,7 +154,7 @@ _CERTIFICATE = re.compile(r"InvalidCertificate\(\s*(?:Other\(\s*OtherError\(\s*)
 
 
 def _reason(error: BaseException) -> str:
-    """Why a request could not be sent. obstore says it only where it tells how it came to that."""
+    """Returns the reason why a request could not be sent, from obstore's chain of causes."""
     source = str(error).partition("source: reqwest::Error")[2]
     if match := _CERTIFICATE.search(source):
         return f"the server's certificate is not valid: {match.group(1)}"
@@ -167,7 +169,7 @@ _PASSWORD = re.compile(r"://[^\s/@]+@")
 
 
 def in_words(error: BaseException, secrets: Iterable[str]) -> str:
-    """The first line of what the error says, without secrets."""
+    """Returns the first line of the error's text, without secrets."""
     if _has_no_account(error):
         return "no credentials were found, and this machine has no account of its own"
     if _WRONG_REGION.match(str(error)):
@@ -193,7 +195,7 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
     code = re.search(r"<Code>([^<]+)</Code>", text)
     message = re.search(r"<Message>([^<]+)</Message>", text)
     said = "".join(f": {each.group(1)}" for each in (code, message) if each)
-    # Of an answer's body only what is meant to be read.
+    # Only the readable part of an answer's body.
     text = re.split(r":? *<(?:\?xml|Error|!DOCTYPE|html)", text, maxsplit=1)[0] + said
     text = text.partition("\n")[0][:500]
     if reason := _reason(error):

@@ -1,4 +1,4 @@
-"""Datasets on the Hugging Face Hub: where their files are read, with which token, and listings."""
+"""Datasets on the Hugging Face Hub: the URLs of their files, the token, and listings."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NEXT = re.compile(r'<([^>]*)>\s*;[^,<]*\brel="?next"?')
 #: A page has 1,000 names, and is a few hundred KB.
 _MAX_PAGE_BYTES = 64 << 20
-#: How the Hub says that a folder is not in a dataset, which is there.
+#: The Hub's error code for a missing folder in an existing dataset.
 _NO_ENTRY = "EntryNotFound"
 
 
 class Account(NamedTuple):
-    """A Hub, and the token for it: empty where anyone may ask."""
+    """A Hub and its token: empty for public access."""
 
     endpoint: str
     token: str
 
 
 class HubError(Exception):
-    """An answer of the Hub that is not a listing. The text says its status."""
+    """An answer of the Hub that is not a listing. The text names the status."""
 
 
 def config_of(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with the endpoint, and the token if there is one."""
+    """Returns the options with the endpoint, and the token if any."""
     account = account_of(options)
     rest = {name: value for name, value in options.items() if name not in ("anonymous", "token")}
     token = {"token": account.token} if account.token else {}
@@ -52,7 +52,7 @@ def config_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def account_of(options: dict[str, Any]) -> Account:
-    """What the options say, or else the environment, as Hugging Face's own library reads it."""
+    """Returns the account of the options or of the environment, like Hugging Face's own library."""
     endpoint = options.get("endpoint") or os.environ.get("HF_ENDPOINT") or _ENDPOINT
     if options.get("anonymous"):
         return Account(endpoint.rstrip("/"), "")
@@ -60,7 +60,7 @@ def account_of(options: dict[str, Any]) -> Account:
 
 
 def files_url(location: Location, endpoint: str) -> str:
-    """Where the files of that dataset and revision are read."""
+    """Returns the URL of the files of that dataset and revision."""
     name, revision = _name_and_revision(location)
     return f"{endpoint}/{name}/resolve/{quote(revision, safe='')}"
 
@@ -68,7 +68,7 @@ def files_url(location: Location, endpoint: str) -> str:
 async def listed(
     location: Location, access: str, folder: str, is_flat: bool, timeout_s: float
 ) -> AsyncIterator[dict[str, Any]]:
-    """Each file and folder in a folder, as the Hub describes it. Raises HubError, OSError."""
+    """Yields the Hub's description of each entry of a folder. Raises HubError, OSError."""
     account = account_of({**public_options(access), **secrets_for(access, location.root)})
     name, revision = _name_and_revision(location)
     url = f"{account.endpoint}/api/{name}/tree/{quote(revision, safe='')}"
@@ -86,8 +86,8 @@ async def listed(
 
 
 def meta_of(entry: dict[str, Any]) -> dict[str, Any]:
-    """A file, as obstore describes an object."""
-    # The tag that an answer has is another one than that of the tree.
+    """Returns a file's description in obstore's form."""
+    # The tag of an answer differs from the tag in the tree.
     size = entry.get("size", 0)
     return {"path": entry["path"], "size": size, "e_tag": None, "last_modified": _EPOCH}
 
@@ -114,7 +114,7 @@ def _token_of_environment() -> str:
 
 
 def _page(url: str, account: Account, timeout_s: float) -> tuple[list[dict[str, Any]], str]:
-    """One page of a listing, and its header Link."""
+    """Returns a page of a listing, and its header Link."""
     opener = urllib.request.build_opener(_Redirects(account))
     try:
         with opener.open(_request(url, account), timeout=timeout_s) as answer:
@@ -145,7 +145,7 @@ def _page(url: str, account: Account, timeout_s: float) -> tuple[list[dict[str, 
 def _request(url: str, account: Account) -> urllib.request.Request:
     request = urllib.request.Request(url)
     if account.token and _origin(url) == _origin(account.endpoint):
-        # A header that a redirect does not take along.
+        # A header that a redirect does not carry.
         request.add_unredirected_header("Authorization", f"Bearer {account.token}")
     return request
 
@@ -176,7 +176,7 @@ def _origin(url: str) -> tuple[str, str | None, int]:
 
 
 async def _in_thread(work: Callable[[], Answer]) -> Answer:
-    """Waits for `work`, but the end of the program does not."""
+    """Waits for `work`. The end of the program does not wait."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Answer] = loop.create_future()
 

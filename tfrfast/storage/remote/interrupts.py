@@ -1,7 +1,8 @@
-"""Ctrl-C while the main thread waits inside a library that never asks Python, as TensorFlow does.
+"""Ctrl-C while the main thread waits inside a library that never calls Python, such as TensorFlow.
 
-Python notes the signal, and raises KeyboardInterrupt when the library returns. So what the library
-waits for has to end. Python tells of signals at once through a descriptor, if nobody else uses it.
+Python notes the signal, and raises KeyboardInterrupt when the library returns. So the requests that
+the library waits for must end. Python reports signals at once through a descriptor, if the program
+does not use the descriptor itself.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ _MOST_BYTES = 4096
 
 
 def listen() -> int | None:
-    """A descriptor that can be read when a signal comes. None if it cannot be had.
+    """Returns a descriptor that is readable when a signal comes; None if unavailable.
 
-    Only the main thread can arrange it. A program that uses Python's descriptor itself keeps it.
+    Available only in the main thread. A program that uses Python's descriptor keeps it.
     """
     global _pipe
     if threading.current_thread() is not threading.main_thread():
@@ -35,7 +36,7 @@ def listen() -> int | None:
 
 
 def forget() -> None:
-    """In a forked child, whose signals are not its parent's."""
+    """Called in a forked child, whose signals are not its parent's."""
     global _pipe
     if _pipe is None:
         return
@@ -48,7 +49,7 @@ def forget() -> None:
 
 
 def is_raised(descriptor: int) -> bool:
-    """Whether the signals that came should raise KeyboardInterrupt."""
+    """True if the received signals should raise KeyboardInterrupt."""
     try:
         signals = os.read(descriptor, _MOST_BYTES)
     except BlockingIOError:
@@ -58,6 +59,8 @@ def is_raised(descriptor: int) -> bool:
 
 
 def place_of_main_thread() -> tuple[int, int] | None:
-    """Where it is in the program. It stays the same while a library does not return."""
+    """Returns the main thread's place in the program, which stays the same while a library does not
+    return.
+    """
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     return None if frame is None else (id(frame), frame.f_lasti)

@@ -1,4 +1,4 @@
-"""Threads that wait for a network no longer than somebody waits for them."""
+"""Threads that wait for a network no longer than their job lasts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class JobThreads(ThreadPoolExecutor):
         super().__init__(threads, initializer=self._end.obey)
 
     def end_waits(self) -> None:
-        """Whatever runs ends as soon as it waits."""
+        """Ends all running work at its next wait."""
         self._end.come()
 
     def __exit__(

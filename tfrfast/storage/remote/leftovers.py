@@ -1,4 +1,4 @@
-"""Uploads that were never finished, of writers that were killed."""
+"""Unfinished uploads of killed writers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfrfast.storage.remote.urls import SCHEMES, is_url
 
 
 class Unfinished(NamedTuple):
-    """An upload of which nobody sees anything."""
+    """An upload whose object is not visible."""
 
     url: str
     number: str
@@ -22,9 +22,10 @@ class Unfinished(NamedTuple):
 
 
 def unfinished_uploads(url: str) -> list[Unfinished]:
-    """Those to a bucket, of objects whose URLs begin like `url`. The oldest come first.
+    """Returns the unfinished uploads of objects whose URLs begin with `url`, oldest first.
 
-    Raises ValueError where there is no such list, ModuleNotFoundError without boto3, and OSError.
+    Raises ValueError for a storage without such a list, ModuleNotFoundError without boto3, and
+    OSError.
     """
     bucket, prefix = _place(url)
     now = datetime.now(timezone.utc)
@@ -44,14 +45,14 @@ def unfinished_uploads(url: str) -> list[Unfinished]:
 
 
 def abort_uploads(url: str, uploads: list[Unfinished]) -> None:
-    """Ends them. A writer that is still at work on one fails. Raises OSError."""
+    """Ends the uploads. A writer that still works on an upload fails. Raises OSError."""
     bucket, _ = _place(url)
     if not uploads:
         return
     client = _client()
     for each in uploads:
         key = each.url.removeprefix(f"s3://{bucket}/")
-        # One that has ended meanwhile is no error.
+        # An upload that has ended meanwhile is not an error.
         with (
             _errors_told(f"Ending the upload of '{each.url}'"),
             contextlib.suppress(client.exceptions.NoSuchUpload),

@@ -10,7 +10,8 @@ import sys
 import tempfile
 from typing import Any
 
-#: Whether this process was forked from one that had used it. It has threads, which a child has not.
+#: True if this process was forked from a process that had used obstore, whose threads a child
+#: lacks.
 _is_inherited = False
 _loaded: Any = None
 
@@ -18,7 +19,7 @@ INSTALL = "pip install obstore"
 
 
 def obstore() -> Any:
-    """The native module of obstore, which works in this process.
+    """Returns the native module of obstore that works in this process.
 
     Raises ModuleNotFoundError with the command that installs it.
     """
@@ -39,19 +40,19 @@ def obstore() -> Any:
 
 
 def renew_in_child() -> None:
-    """A forked child cannot use what its parent has used: its calls would wait forever."""
+    """Called in a forked child, where calls of the parent's library would wait forever."""
     global _loaded, _is_inherited
     _is_inherited = _is_inherited or _loaded is not None or "obstore._obstore" in sys.modules
     _loaded = None
 
 
 def _own_copy(module: Any) -> Any:
-    """The same library again, from a copy of its file: with threads and connections of its own."""
+    """Loads the same library from a copy of its file, with threads and connections of its own."""
     descriptor, path = tempfile.mkstemp(suffix=os.path.basename(module.__file__))
     try:
         with open(module.__file__, "rb") as source, os.fdopen(descriptor, "wb") as copy:
             shutil.copyfileobj(source, copy)
-        # It may put itself among the modules, where the parent's belongs.
+        # The copy may register itself as a module in the place of the parent's.
         before = {name: each for name, each in sys.modules.items() if name.startswith("obstore")}
         spec = importlib.util.spec_from_file_location("obstore._obstore", path)
         assert spec is not None

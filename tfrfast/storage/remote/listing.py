@@ -1,4 +1,4 @@
-"""Globs of objects: one listing of a bucket's folder finds the names and what is known of them."""
+"""Globs of objects: one listing of a bucket's folder finds names and facts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Answer = TypeVar("Answer")
 
 _MAGIC = re.compile(r"[*?[]")
 _LOOKS_AT_ONCE = 64
-#: What a hostile server may list, and for how long.
+#: Bounds of names and time for the listing of a hostile server.
 _MAX_LISTED = 10_000_000
 _TIMES_RETRY_SECONDS = 5
 
 
 def find_objects(pattern: str, access: str) -> list[str]:
-    """The URLs of the objects that match, in no order. Raises FileNotFoundError, OSError."""
+    """Returns the URLs of the matching objects, in no order. Raises FileNotFoundError, OSError."""
     location = locate(pattern)
     if not location.has_folders:
         raise ValueError(
@@ -48,7 +48,7 @@ def find_objects(pattern: str, access: str) -> list[str]:
         # A name is taken literally, as on a disk.
         chosen = [location.key] if location.key in listed else list(listed)
         found = {f"{location.root}/{key}": answers.Facts.of(listed[key]) for key in chosen}
-        # A listing of one folder has marks of folders apart, and the Hub has none.
+        # A listing of one folder has marks of folders apart. The Hub has no marks.
         may_mark = location.is_in_bucket and not _is_flat(location)
         empty = [url for url, facts in found.items() if facts.size == 0 and may_mark]
         folders = await _folders(empty, access)
@@ -63,13 +63,13 @@ def find_objects(pattern: str, access: str) -> list[str]:
             stacklevel=2,
         )
     if location.scheme == "s3":
-        # Elsewhere a listing writes version tags in another way than an answer does.
+        # Listings of other storages write version tags differently than answers.
         expect_to_open({url: facts for url, facts in found.items() if facts.etag}, access)
     return list(found)
 
 
 def find_folders(url: str, access: str) -> list[str]:
-    """The URLs of the folders in the folder of an object, in order. Raises OSError."""
+    """Returns the URLs of the folders in the folder of an object, in order. Raises OSError."""
     location = locate(url)
     folder = location.key.rpartition("/")[0]
 
@@ -91,7 +91,7 @@ def _run(work: Coroutine[Any, Any, Answer], name: str) -> Answer:
     try:
         return use_client().run(work)
     except failures.GivenUpError as failure:
-        if failure.code == failures.MEANINGLESS:  # as where an object is opened
+        if failure.code == failures.MEANINGLESS:  # as in opening an object
             raise ValueError(failure.text) from None
         raise OSError(failure.number, failure.text, name) from None
 
@@ -102,12 +102,12 @@ def _is_index(key: str) -> bool:
 
 
 def _beginning(location: Location) -> str:
-    """What stands before the first magic character."""
+    """Returns the text before the first magic character."""
     return _MAGIC.split(location.key, maxsplit=1)[0]
 
 
 def _is_flat(location: Location) -> bool:
-    """Whether the pattern stays in one folder."""
+    """True if the pattern stays in one folder."""
     rest = location.key[len(_beginning(location)) :]
     return "/" not in rest and not location.key.endswith("**")
 
@@ -152,7 +152,7 @@ async def _list(
 async def _list_once(
     store: Store, location: Location, folder: str, is_wanted: Callable[[str], bool]
 ) -> list[Any]:
-    # It takes a request for each thousand objects, and all of them together are one call.
+    # A listing takes a request for each thousand objects, and all requests together are one call.
     limit_s = _TIMES_RETRY_SECONDS * store.retry_seconds
     if _is_flat(location):
         listing = obstore().list_with_delimiter_async(store.native, folder or None)
@@ -172,7 +172,7 @@ async def _list_once(
 async def _entries(
     store: Store, location: Location, access: str, folder: str, is_flat: bool
 ) -> list[dict[str, Any]]:
-    """What the Hub lists in a folder of a dataset."""
+    """Yields the Hub's listing of a folder of a dataset."""
     found: list[dict[str, Any]] = []
     async for each in hub.listed(location, access, folder, is_flat, store.timeout):
         if len(found) == _MAX_LISTED:
@@ -199,7 +199,9 @@ async def _in_time(listing: Awaitable[Answer], limit_s: float) -> Answer:
 
 
 async def _folders(urls: list[str], access: str) -> set[str]:
-    """Those of marks of folders, which are empty objects. Listings leave out their last slash."""
+    """Returns the names of marks of folders, which are empty objects. Listings leave out their last
+    slash.
+    """
     found = set()
     for first in range(0, len(urls), _LOOKS_AT_ONCE):
         some = urls[first : first + _LOOKS_AT_ONCE]
@@ -213,7 +215,7 @@ async def _folders(urls: list[str], access: str) -> set[str]:
 
 
 def _translate(pattern: str) -> str:
-    """A glob as a regular expression: `*` stays within a folder, `**` does not."""
+    """Returns a glob as a regular expression: `*` stays within a folder, `**` does not."""
     segments = pattern.split("/")
     parts = []
     for number, segment in enumerate(segments):

@@ -1,4 +1,4 @@
-"""What objects are now, before they are opened."""
+"""The current facts of objects, before opening."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _AT_ONCE = 64
 
 
 def look_at_objects(urls: Iterable[str], access: str) -> dict[str, Facts]:
-    """The facts of each object. Those that were just listed are not asked for again.
+    """Returns the facts of each object. Facts from a recent listing are not requested again.
 
-    Opening one of them next asks for nothing, and reading it fails if it is another one by then.
-    Raises FileNotFoundError and OSError.
+    The next opening of such an object makes no request, and reading fails if the object has changed
+    by then. Raises FileNotFoundError and OSError.
     """
     found: dict[str, Facts] = {}
     unknown = []
@@ -33,7 +33,7 @@ def look_at_objects(urls: Iterable[str], access: str) -> dict[str, Facts]:
             found.update(use_client().run(_examine_all(unknown, access)))
         except GivenUpError as failure:
             raise OSError(failure.number, failure.text) from None
-    # Without a version that lasts, it is looked at again when it is opened.
+    # An object without a lasting version is examined again at its opening.
     expect_to_open({url: facts for url, facts in found.items() if facts.etag}, access)
     return found
 

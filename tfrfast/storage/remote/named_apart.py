@@ -1,4 +1,4 @@
-"""Listings of S3 with names that obstore refuses, and with them the whole page they stand on."""
+"""Listings of S3 with names that obstore refuses, together with their whole page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def has_boto3() -> bool:
 def objects_by_boto3(
     location: Location, access: str, folder: str, is_flat: bool
 ) -> Iterator[dict[str, Any]]:
-    """What obstore's listing says of the objects in a folder, bad names too."""
+    """Returns a listing of a folder's objects in obstore's form, bad names included."""
     prefix = f"{folder}/" if folder else ""
     pages = _client(location, access).get_paginator("list_objects_v2")
     flat = {"Delimiter": "/"} if is_flat else {}
@@ -38,7 +38,7 @@ def objects_by_boto3(
 
 
 def is_usable(key: str) -> bool:
-    """Whether obstore takes such a name."""
+    """True if obstore takes such a name."""
     return not _CONTROL.search(key) and not any(part in ("", ".", "..") for part in key.split("/"))
 
 

@@ -34,9 +34,9 @@ _SHARD = re.compile(r"-\d{5,}-of-\d{5,}")
 class RemoteOutput(Output):
     """Shards that appear under URLs, and are made in a folder of this machine.
 
-    With `num_shards`, whose names are then known, their parts are uploaded while they are written,
-    and the folder holds only a few of them. Otherwise it holds all shards. It is removed at the
-    end, unless `keep` is called, or the shards could not be uploaded.
+    With `num_shards`, shard names are known, parts are uploaded during writing, and the folder
+    holds only a few parts. Otherwise the folder holds all shards. The folder is removed at the end,
+    unless `keep` is called, or the upload has failed.
     """
 
     is_remote = True
@@ -60,7 +60,7 @@ class RemoteOutput(Output):
             place_of(url)
         reach([url], storage)
         self._folder = folder or tempfile.mkdtemp(prefix="tfrfast-upload-")
-        # A forked child leaves it to its parent.
+        # A forked child leaves the folder to its parent.
         self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
         self._ending = threading.Lock()
         self._is_ended = False
@@ -82,7 +82,7 @@ class RemoteOutput(Output):
         return self._streamed.parts
 
     def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-        """An error says of a full disk what takes its space, and what to do."""
+        """Returns the call. Its error about a full disk names the cause and the remedy."""
 
         def advised_call(*arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
             try:
@@ -127,8 +127,8 @@ class RemoteOutput(Output):
     def publish(self, paths: Sequence[str]) -> list[str]:
         """Uploads the shards, then the index that lists them.
 
-        Whatever ends it early, the shards are kept, and the error says where. Further calls wait
-        for the first.
+        After an early end for any reason, the shards are kept, and the error names their folder.
+        Further calls wait for the first call.
         """
         with self._ending:
             if not self._is_ended:
@@ -195,7 +195,7 @@ class RemoteOutput(Output):
         self._terminating()
 
     def _others(self, mine: Iterable[str]) -> list[str]:
-        """The shards with the prefixes, of any number, which are not among these."""
+        """Returns other shards with the prefixes, of any number."""
         others = set()
         for prefix in map(self.name_of, self._prefixes):
             for url in find_objects(glob.escape(prefix) + "-*-of-*", self._access):
@@ -205,7 +205,7 @@ class RemoteOutput(Output):
 
 
 def _with_advice(error: BaseException, advice: str, name: str | None = None) -> BaseException:
-    """The same error, which also says what to do."""
+    """Returns the same error with advice."""
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt(f"Uploading was interrupted. {advice}.")
     if isinstance(error, OSError):
@@ -217,10 +217,10 @@ def _with_advice(error: BaseException, advice: str, name: str | None = None) -> 
 def _advice_without_shards(
     error: BaseException, appeared: int, wanted: int, are_there: bool
 ) -> str:
-    """What to do after an upload whose shards are no longer on this machine."""
+    """Returns advice after an upload whose shards are no longer on this machine."""
     if are_there or appeared == wanted:
         return "All shards have appeared, but not their index: `tfrfast index --publish` makes it"
-    # Other errors say it themselves.
+    # Other errors hold advice themselves.
     says_some = appeared > 0 and isinstance(error, KeyboardInterrupt)
     some = f"At least {appeared} of {wanted} shards have appeared. " if says_some else ""
     return f"{some}Write the shards again"

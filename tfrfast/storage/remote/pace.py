@@ -1,4 +1,4 @@
-"""How many requests one place is asked at once, and for how much: less after time-outs."""
+"""The number and size of simultaneous requests to one place: less after time-outs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _MIN_REQUEST_BYTES = 128 << 10
 class Pace:
     """The requests to one bucket or server, for the client's thread alone.
 
-    At first nothing is held back. After a time-out, a quarter of the requests run, and each asks
-    for a quarter. As many answers as may run at once allow one more, and twice as large ones.
+    At first no request is held back. After a time-out, a quarter of the requests run, each for a
+    quarter of the bytes. After as many answers as may run at once, one more request may run, and
+    requests double in size.
     """
 
     def __init__(self) -> None:
@@ -47,12 +48,12 @@ class Pace:
         return time.monotonic()
 
     def end(self) -> None:
-        """The request is over, whatever became of it."""
+        """Ends a request with any result."""
         self._running -= 1
         self._let_next()
 
     def expected_s(self, count: int) -> float:
-        """How long an answer of so many bytes takes, as far as is known; else infinite."""
+        """Returns the expected seconds of an answer of so many bytes; infinite if unknown."""
         return math.inf if self._s_per_byte is None else count * self._s_per_byte
 
     def answered(self, count: int, took_s: float) -> None:
@@ -69,7 +70,7 @@ class Pace:
             self._let_next()
 
     def timed_out(self, began_s: float) -> None:
-        """A request that began before the last step down does not call for another one."""
+        """Slows down. A request from before the last slowdown causes no further slowdown."""
         if began_s < self._slowed_s:
             return
         self._slowed_s = time.monotonic()
@@ -91,12 +92,12 @@ _paces: dict[str, Pace] = {}
 
 
 def pace_of(root: str) -> Pace:
-    """The pace of requests to that bucket or server."""
+    """Returns the pace of requests to that bucket or server."""
     if (pace := _paces.get(root)) is None:
         pace = _paces[root] = Pace()
     return pace
 
 
 def forget_all() -> None:
-    """In a forked child, which has none of these requests."""
+    """Called in a forked child, which has none of these requests."""
     _paces.clear()

@@ -1,4 +1,4 @@
-"""How many parts of uploads are on their way at once: few at first, more while they are quick."""
+"""The number of simultaneous parts of uploads: few at first, more while answers are quick."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ _LOOK_S = 0.01
 
 
 class PartsUnderWay:
-    """Between `least` and `most` pieces of memory that are being sent, for all objects of a writer.
+    """Allows between `least` and `most` simultaneous parts in memory, for all objects of a writer.
 
-    A slow link gets few of them, so that each is sent within the time that a request may take. Any
-    thread may wait for space.
+    A slow link gets few parts, so that each is sent within the time limit of a request. Any thread
+    may wait for space.
     """
 
     def __init__(self, most: int, least: int = 1) -> None:
         self._most = max(most, least)
         self._least = least
         self.allowed = min(self._most, max(FIRST, least))
-        #: An entry for each piece that may come. To put one back takes no lock: a finaliser does.
+        #: An entry for each further part. Putting an entry back takes no lock, because a finaliser
+        #: puts it back.
         self._space: SimpleQueue[None] = SimpleQueue()
         for _ in range(self.allowed):
             self._space.put(None)
 
     def take_space(self, wait_s: float) -> bool:
-        """Waits for space. False if there was none in time."""
+        """Waits for space. False if no space came in time."""
         try:
             self._space.get(timeout=wait_s)
             return True
@@ -44,7 +45,7 @@ class PartsUnderWay:
             return False
 
     async def space(self, is_given_up: Callable[[], bool]) -> None:
-        """Waits for space. Raises InterruptedError when the upload is given up, which ends it."""
+        """Waits for space. Raises InterruptedError when the upload is abandoned."""
         while not is_given_up():
             try:
                 return self._space.get_nowait()
@@ -53,7 +54,7 @@ class PartsUnderWay:
         raise InterruptedError
 
     def hold(self, piece: Piece) -> None:
-        """There is space again when the memory of the piece is free, as it has been sent."""
+        """Takes space until the part's memory is freed after sending."""
         weakref.finalize(piece, self._sent, time.monotonic()).atexit = False
 
     def _sent(self, began_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Amazon's profiles: the region, the endpoint and the credentials that its own tools would use."""
+"""Amazon's profiles: the region, the endpoint and the credentials of Amazon's own tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 import os
 from typing import Any
 
-# Where one of these is set, the library reads the environment itself.
+# If one of these is set, the library reads the environment itself.
 _ELSEWHERE = (
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -23,7 +23,7 @@ _BY_BOTO3 = ("sso_session", "sso_start_url", "role_arn", "credential_process", "
 
 
 def profile_options(scheme: str, public: dict[str, Any], secrets: dict[str, Any]) -> dict[str, Any]:
-    """What the chosen profile says and nothing else does. Takes `profile` out of `public`."""
+    """Returns the options that only the chosen profile sets. Removes `profile` from `public`."""
     named = public.pop("profile", None)
     if scheme != "s3":
         return {}
@@ -62,14 +62,14 @@ def _file(kind: str) -> str:
 
 
 def _read_profile(name: str) -> dict[str, str] | None:
-    """The options of a profile; those of the file of credentials count."""
+    """Returns the options of a profile. The credentials file takes precedence."""
     found: dict[str, str] | None = None
     for kind, title in (("config", f"profile {name}"), ("credentials", name)):
         parser = configparser.RawConfigParser(strict=False)
         try:
             parser.read(_file(kind), encoding="utf-8")
         except (configparser.Error, UnicodeDecodeError) as error:
-            # Its message may quote the line, and so a secret.
+            # The error's message may quote the line, and so a secret.
             raise ValueError(
                 f"{_file(kind)!r} cannot be read as a file of profiles ({type(error).__name__})."
             ) from None

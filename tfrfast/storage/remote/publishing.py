@@ -16,11 +16,11 @@ _ATTEMPTS = 10
 
 
 def publish_indexes(shards: Mapping[str, str], access: str) -> dict[str, str]:
-    """Puts the indexes of objects into the index of their folder, `<folder>.tfrfast/index`.
+    """Adds the indexes of objects to the index of their folder, `<folder>.tfrfast/index`.
 
-    `shards` says for each URL where its index is known of: the URL itself, or a file with the same
-    bytes. Sections of other objects in that folder are kept, also if somebody else publishes at the
-    same time. Returns for each URL where its index is. Raises OSError.
+    `shards` maps each URL to the source of its index: the URL itself, or a file with the same
+    bytes. Sections of other objects in that folder are kept, even if another process publishes at
+    the same time. Returns the place of each URL's index. Raises OSError.
     """
     by_place: dict[str, dict[str, str]] = defaultdict(dict)
     for url, shard in shards.items():
@@ -31,7 +31,7 @@ def publish_indexes(shards: Mapping[str, str], access: str) -> dict[str, str]:
 
 
 def place_of(url: str) -> str:
-    """The index of the folder of `url`. Raises ValueError if the folder is a whole bucket."""
+    """Returns the index of the folder of `url`. Raises ValueError for a whole bucket."""
     uploads.check_writable(url)
     folder = url.rpartition("/")[0]
     if "/" not in folder.partition("://")[2]:

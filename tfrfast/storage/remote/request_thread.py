@@ -1,4 +1,4 @@
-"""The thread that makes requests for the core, which waits for them without touching Python."""
+"""The thread that makes requests for the core. The core waits without running Python."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from tfrfast.storage.remote.table import ClientFacts, ClientRequest, ClientTable
 
 Answer = TypeVar("Answer")
 
-#: How many requests run at once, in the whole process.
+#: The number of simultaneous requests of the whole process.
 _MAX_RUNNING = 128
 _PATIENCE_S = 0.1
 _DEATH_S = 5.0
-# A busy machine takes its time. A thread that is still there when Python ends would abort it.
+# A generous limit for busy machines. A thread that still runs when Python ends would abort the
+# process.
 _EXIT_S = 10.0
 _SILENCE_S = 2.0
-# A library that does not return for so long after Ctrl-C is taken to wait for requests.
+# A library that does not return for so long after Ctrl-C is assumed to wait for requests.
 _INTERRUPT_S = 0.3
-# From then on its requests fail for so long: it may have to end what else it waits for.
+# Its requests then fail for so long, because the library may have to end other waits.
 _INTERRUPTION_S = 1.0
 _INTERRUPTED = b"Ctrl-C ended the wait for it."
 _ENDED = "the thread that makes requests has ended, because the program is ending."
@@ -39,9 +40,9 @@ _DIED = "the thread that makes requests has died. Start the program again."
 
 
 class Client:
-    """One thread with an event loop. It serves the exchanges of all libraries with the core.
+    """A thread with an event loop, which serves the exchanges of all libraries with the core.
 
-    `replace` is called with it, on another thread, if it is stuck in a garbage collection.
+    If the thread is stuck in a garbage collection, another thread calls `replace` with this client.
     """
 
     def __init__(self, replace: Callable[[Client], None]) -> None:
@@ -65,12 +66,12 @@ class Client:
         return self._thread.is_alive()
 
     def wait_for_death(self) -> None:
-        """A thread that is about to end would otherwise end what its successor serves."""
+        """Waits for the thread's end. An ending thread would end its successor's exchanges."""
         if self._thread is not threading.current_thread():
             self._thread.join(_DEATH_S)
 
     def serve(self, address: int) -> None:
-        """Serves the exchange whose table is there, from now on. Waits for nothing."""
+        """Serves the exchange of the table from now on. Does not wait."""
         if address in self._served:
             return
         table = ClientTable.from_address(address)
@@ -79,11 +80,11 @@ class Client:
             raise OSError("A pipe could not be made. Raise the limit of open files (`ulimit -n`).")
         self._served[address] = table
         self._loop.call_soon_threadsafe(self._listen, descriptor, address)
-        if not self._thread.is_alive():  # it has just ended
+        if not self._thread.is_alive():  # the thread has just ended
             self._end_serving()
 
     def end_at_interrupts(self, address: int, descriptor: int) -> None:
-        """Fails the requests of that table if the main thread waits for one when Ctrl-C comes."""
+        """Fails the requests of that table if the main thread waits for a request at Ctrl-C."""
         self._interruptible.add(address)
         if self._signals != descriptor:
             self._signals = descriptor
@@ -95,7 +96,7 @@ class Client:
 
     def _interrupt(self, place: tuple[int, int] | None) -> None:
         if place is None or place != interrupts.place_of_main_thread():
-            return  # it has been told
+            return  # the thread knows already
         self._refuse_until(self._loop.time() + _INTERRUPTION_S, place)
 
     def _refuse_until(self, end: float, place: tuple[int, int] | None) -> None:
@@ -108,14 +109,14 @@ class Client:
         self._loop.call_later(_PATIENCE_S, self._refuse_until, end, place)
 
     def _listen(self, descriptor: int, address: int) -> None:
-        if not self._is_ending:  # a child that ends at once has closed it
+        if not self._is_ending:  # a child that ends at once has closed the loop
             with contextlib.suppress(OSError):
                 self._loop.add_reader(descriptor, self._on_ready, address)
 
     def give_up(self) -> None:
-        """Leaves all that is to be answered to a successor, and ends when it can."""
+        """Leaves all open requests to a successor, and ends when possible."""
         self._is_given_up = True
-        self._served = {}  # its thread may be going through the other one
+        self._served = {}  # the thread may be iterating over the old dict
         if self._signals is not None:
             self.call_soon(self._loop.remove_reader, self._signals)
         self._loop.call_soon_threadsafe(self._end_when_idle)
@@ -127,11 +128,11 @@ class Client:
             self._loop.stop()
 
     def forget(self) -> None:
-        """In a forked child, which has none of the parent's threads."""
+        """Called in a forked child, which has none of the parent's threads."""
         self._watch.end()
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Runs `work` in the client's thread and waits for it. Ctrl-C ends both."""
+        """Runs `work` in the client's thread and waits for the result. Ctrl-C ends both."""
         future = self.start(work)
         try:
             while True:
@@ -146,16 +147,16 @@ class Client:
             raise
 
     def start(self, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
-        """Runs `work` in the client's thread, and waits for nothing."""
+        """Runs `work` in the client's thread, and does not wait."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Calls a function in the client's thread, unless that is ending."""
+        """Calls a function in the client's thread, unless the thread is ending."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def end(self) -> None:
-        """Ends all requests, those who wait for them, and the thread."""
+        """Ends all requests, their waits, and the thread."""
         self._is_ending = True
         for table in list(self._served.values()):
             table.end(_ENDED.encode())
@@ -179,7 +180,7 @@ class Client:
             self._watch.end()
 
     def _end_serving(self) -> None:
-        """Whatever ends the thread, nobody waits for it any longer."""
+        """Ends all waits for the thread after its end for any reason."""
         why = _ENDED if self._is_ending else _DIED
         self._is_ending = True
         for table in list(self._served.values()):
@@ -213,7 +214,8 @@ class Client:
         del self._running[key]
         address, number = key
         if task.cancelled() and address in self._served:
-            # One that was cancelled before it began has said nothing. The core keeps its memory.
+            # A task that was cancelled before its beginning has reported nothing. The core keeps
+            # the task's memory.
             self._served[address].fail(number, failures.UNREADABLE, errno.ECANCELED, b"Cancelled.")
         if not self._is_ending:
             for address in list(self._served):
@@ -221,7 +223,7 @@ class Client:
 
 
 class _Request:
-    """A copy of what the core's table has said."""
+    """A copy of a request from the core's table."""
 
     def __init__(self, request: ClientRequest) -> None:
         self.number: int = request.number
@@ -250,7 +252,7 @@ async def _answer(table: ClientTable, request: _Request) -> None:
     except failures.GivenUpError as failure:
         table.fail(number, failure.code, failure.number, failure.text.encode())
     except BaseException as error:
-        # Whatever it is, somebody waits. Its text may hold anything, so it is not shown.
+        # A thread waits, so any error is reported. Its text may hold secrets, so it is not shown.
         what = f"Reading '{request.url}' ended with {type(error).__name__}."
         table.fail(number, failures.UNREADABLE, 5, what.encode())
         if not isinstance(error, Exception):

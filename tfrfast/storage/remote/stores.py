@@ -1,4 +1,4 @@
-"""obstore's stores: one for each bucket and way to reach it, kept for its connections."""
+"""obstore's stores: one for each bucket and set of options, kept for its connections."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _RETRY_S = 120.0
 
 
 class Store(NamedTuple):
-    """A store of obstore, how long to try with it, and what must not appear in any text."""
+    """A store of obstore, its limits of retries, and secrets that must not appear in texts."""
 
     native: Any
     retries: int
     retry_seconds: float
     timeout: float
     secrets: tuple[str, ...]
-    given: dict[str, Any]  # what it was made with, apart from the environment
+    given: dict[str, Any]  # the store's arguments, apart from the environment
 
 
-#: Variables of the environment that say how to reach storages.
+#: Variables of the environment with options of storages.
 _OBEYED = re.compile(
     r"AWS_|GOOGLE_|AZURE_|HF_|HUGGING_FACE_|XDG_CACHE_HOME$|(?:http|https|all|no)_proxy$",
     re.IGNORECASE,
@@ -47,7 +47,7 @@ _lock = threading.Lock()
 
 
 def store_for(location: Location, access: str) -> Store:
-    """The store for an object, made when it is first needed, and again with other secrets."""
+    """Returns the store for an object. A change of secrets makes another store."""
     key = (access, location.root)
     with _lock:
         store = _stores.get(key)
@@ -57,7 +57,7 @@ def store_for(location: Location, access: str) -> Store:
 
 
 def renew_if_environment_changed() -> None:
-    """Stores that are made from now on obey the environment as it is now."""
+    """Makes later stores use the environment's current values."""
     global _environment
     now = {name: value for name, value in os.environ.items() if _OBEYED.match(name)}
     with _lock:
@@ -67,22 +67,24 @@ def renew_if_environment_changed() -> None:
 
 
 def writing_store(location: Location, access: str, bytes_at_once: int = 0) -> Store:
-    """A store that tries the parts of an upload again by itself.
+    """Returns a store that retries the parts of an upload itself.
 
-    Of what is sent no progress is seen. So a request may take the time limit once more for each
-    8 MiB that are on their way at once.
+    Sending shows no progress. So a request may take the time limit once more for each 8 MiB that
+    are on their way at once.
     """
     return _make(location, access, True, 1 + bytes_at_once / _BYTES_IN_TIME)
 
 
 def renew(location: Location, access: str) -> None:
-    """The next store reads credentials again."""
+    """Makes the next store read credentials again."""
     with _lock:
         _stores.pop((access, location.root), None)
 
 
 def forget_all() -> None:
-    """In a forked child: the parent's stores, and a lock that another thread may have held."""
+    """Called in a forked child. Forgets the parent's stores, and a lock that another thread may
+    have held.
+    """
     global _lock
     _lock = threading.Lock()
     _stores.clear()
@@ -98,7 +100,7 @@ def _make(
     retries = int(public.pop("retries", _RETRIES))
     retry_seconds = float(public.pop("retry_seconds", _RETRY_S))
     client: dict[str, Any] = {
-        # What comes slowly comes all the same.
+        # A slow answer is not an error.
         "read_timeout": timedelta(seconds=timeout),
         "timeout": timedelta(days=7),
         "connect_timeout": timedelta(
@@ -123,14 +125,14 @@ def _make(
         client["default_headers"] = headers
     if set(headers) - {"Authorization"} or _has_session_token(location.scheme, config):
         client.update(_kept_at_home(location, endpoint))
-    # Attempts to read are counted elsewhere, where they can be told of and interrupted.
+    # answers.py counts attempts to read, where they can be reported and interrupted.
     own = (retries, retry_seconds) if is_for_writing else (0, 3600.0)
     retry = {"max_retries": own[0], "retry_timeout": timedelta(seconds=own[1])}
     native = _native_store(location, config, client, retry)
     return Store(native, retries, retry_seconds, timeout, hidden, given)
 
 
-#: Hosts that get session tokens of Amazon's, and those of credentials on the machine itself.
+#: Hosts that get Amazon's session tokens, and the hosts of credentials on the machine itself.
 _AMAZON = ("amazonaws.com", "amazonaws.com.cn", "169.254.0.0/16", "fd00:ec2::/32")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
@@ -146,9 +148,10 @@ def _has_session_token(scheme: str, config: dict[str, Any]) -> bool:
 
 
 def _kept_at_home(location: Location, endpoint: str) -> dict[str, str]:
-    """The library follows redirects, and drops only Authorization and cookies on the way.
+    """Keeps other headers from other hosts: the library follows redirects, and drops only
+    Authorization and cookies.
 
-    So requests to other hosts go to a proxy that is not there. A proxy of the user's stays.
+    Requests to other hosts go to a proxy that does not exist. A proxy of the user's stays.
     """
     if any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
         return {}

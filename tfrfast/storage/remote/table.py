@@ -1,4 +1,4 @@
-"""The core's table of C functions for a client, as in csrc/core/storage/remote_client.h."""
+"""The core's table of C functions for a client, as in csrc/core/storage/remote/remote_client.h."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctypes import (
     c_void_p,
 )
 
-#: What the core calls to get a client, with the GIL.
+#: The callback by which the core gets a client, with the GIL.
 STARTER = CFUNCTYPE(None)
 
 

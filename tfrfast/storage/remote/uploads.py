@@ -1,4 +1,4 @@
-"""Objects that appear under their names when they are whole, or not at all; and copies of them."""
+"""Objects that appear under their names whole, or not at all; and copies of objects."""
 
 from __future__ import annotations
 
@@ -25,25 +25,27 @@ from tfrfast.storage.remote.stores import Store, writing_store
 from tfrfast.storage.remote.urls import Location, locate
 
 Answer = TypeVar("Answer")
-Version = dict[str, Any]  # as the storage names it
+Version = dict[str, Any]  # the storage's version of an object
 
-#: How large a part of an upload is, unless the object would have too many of them.
+#: The size of a part of an upload, unless the object would have too many parts.
 _PART_BYTES = 8 << 20
 _MAX_PARTS = 9_000
-#: How many parts are in memory, and under way, at the same time.
+#: The number of parts that are in memory and on their way at the same time.
 _PARTS_AT_ONCE = 16
 _OBJECTS_AT_ONCE = 16
 _LOOK_S = 0.1
-#: How long what fails, or is interrupted, may take to remove its parts.
+#: The longest time in which a failed or interrupted upload may remove its parts.
 _PATIENCE_S = 10.0
-#: What is larger is replaced in parts.
+#: Larger objects are replaced in parts.
 _MAX_PUT_BYTES = 64 << 20
-#: How often an object is read that others keep replacing.
+#: The number of reads of an object that other processes keep replacing.
 _DOWNLOADS = 10
 
 
 def check_writable(url: str) -> Location:
-    """Where an object may be written. Raises ValueError for a server without multipart uploads."""
+    """Returns the place of a writable object. Raises ValueError for a server without multipart
+    uploads.
+    """
     location = locate(url)
     if location.scheme == "hf":
         raise ValueError(
@@ -59,10 +61,10 @@ def check_writable(url: str) -> Location:
 
 
 def upload_files(files: dict[str, str], access: str) -> None:
-    """Uploads files, by their URLs. Each object is there when it is complete. Raises OSError.
+    """Uploads files, by their URLs. Each object appears when complete. Raises OSError.
 
-    If that fails, objects that were complete by then remain, and the parts of the others are
-    removed, if that takes a few seconds.
+    After a failure, complete objects remain, and the parts of other objects are removed, if the
+    removal takes a few seconds.
     """
     job = _Job(files, access)
     uploading = use_client().start(job.run())
@@ -81,17 +83,19 @@ def upload_files(files: dict[str, str], access: str) -> None:
 
 
 def replace_by_file(url: str, access: str, path: str, version: Version | None) -> bool:
-    """Uploads a file, unless the object is not in that version any more (None: there was none).
+    """Uploads a file, if the object is still in that version (None: the object did not exist).
 
-    False if it is not. A storage that does not name versions replaces any. Raises OSError.
+    Returns False for another version. A storage without versions replaces any version. Raises
+    OSError.
     """
     return _run(_replace(url, access, path, version))
 
 
 def download(url: str, access: str, path: str) -> Version | None:
-    """Makes `path` a copy of an object. Returns its version; None, and no file, if there is none.
+    """Makes `path` a copy of an object. Returns its version; None, without a file, if the object
+    does not exist.
 
-    The version is empty if the storage does not name it. Raises OSError.
+    The version is empty if the storage names no version. Raises OSError.
     """
     with open(path, "wb") as file:
         version = _run(_download(url, access, file))
@@ -101,14 +105,14 @@ def download(url: str, access: str, path: str) -> Version | None:
 
 
 def fetch(url: str, access: str, max_bytes: int) -> bytes | None:
-    """The first `max_bytes` bytes of an object; None if there is none. Raises OSError."""
+    """Returns the first `max_bytes` of an object; None if it does not exist. Raises OSError."""
     copy = io.BytesIO()
     version = _run(_download(url, access, copy, max_bytes))
     return None if version is None else copy.getvalue()
 
 
 def is_there(url: str, access: str) -> bool:
-    """Whether there is an object of that name. Raises OSError."""
+    """True if an object of that name exists. Raises OSError."""
 
     async def look() -> bool:
         try:
@@ -123,7 +127,7 @@ def is_there(url: str, access: str) -> bool:
 
 
 def remove_objects(urls: list[str], access: str) -> None:
-    """Removes objects, if they are there. Raises OSError."""
+    """Removes the objects that exist. Raises OSError."""
 
     async def remove() -> None:
         for url in urls:
@@ -146,7 +150,7 @@ def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Ends all of them if one fails."""
+    """Runs tasks, and ends all if one fails."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         await asyncio.gather(*tasks)
@@ -158,7 +162,7 @@ async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 class _Job:
-    """Uploads of files that run at the same time, until one of them fails."""
+    """Simultaneous uploads of files, until an upload fails."""
 
     def __init__(self, files: dict[str, str], access: str) -> None:
         self._files = files
@@ -175,7 +179,7 @@ class _Job:
         try:
             await asyncio.gather(*works)
         except Exception:
-            self.give_up()  # which has the others remove their parts
+            self.give_up()  # the other uploads then remove their parts
             await asyncio.wait(works, timeout=_PATIENCE_S)
             raise
         finally:
@@ -223,7 +227,7 @@ class _Job:
 
 
 class Ending:
-    """Whether an upload made its object appear, though the storage's answer was lost."""
+    """Tells whether an upload has made its object appear, though the answer was lost."""
 
     def __init__(self, url: str, access: str, size: int = 0) -> None:
         self._url = url
@@ -233,13 +237,13 @@ class Ending:
         self._has_begun = False
 
     async def begin(self) -> None:
-        """Looks what is there. From now on, the object may appear."""
+        """Examines the current object. From now on, the new object may appear."""
         with contextlib.suppress(GivenUpError):
             self._before = await self._look()
             self._has_begun = True
 
     async def has_come(self) -> bool:
-        """Whether an object of that size is there that was not there before."""
+        """True if a new object of that size has appeared."""
         if not self._has_begun:
             return False
         try:
@@ -264,7 +268,7 @@ async def _replace(url: str, access: str, path: str, version: Version | None) ->
     store = writing_store(location, access, os.path.getsize(path))
     if os.path.getsize(path) > _MAX_PUT_BYTES:
         return await _replace_in_parts(url, access, path, version)
-    # Such a request is refused if the object is another one by now.
+    # The storage refuses such a request if the object has changed.
     put = functools.partial(obstore().put_async, store.native, location.key, use_multipart=False)
     try:
         try:
@@ -275,14 +279,16 @@ async def _replace(url: str, access: str, path: str, version: Version | None) ->
                 return False
             if failures.status_of(error) != 501 and type(error).__name__ != "NotSupportedError":
                 raise
-            await put(Path(path))  # such a storage knows no conditions
+            await put(Path(path))  # this storage knows no conditions
     except Exception as error:
         raise failed_upload(f"Writing '{url}'", error, store, "") from None
     return True
 
 
 async def _replace_in_parts(url: str, access: str, path: str, version: Version | None) -> bool:
-    """Parts take no condition, so it is looked at as late as possible, before they are joined."""
+    """Parts take no condition, so the object is examined as late as possible, before the parts are
+    joined.
+    """
     location = locate(url)
     size = _part_bytes(path)
     store = writing_store(location, access, FIRST * size)
@@ -295,7 +301,7 @@ async def _replace_in_parts(url: str, access: str, path: str, version: Version |
                 yield part
         is_another = version != {} and await _version_now(url, access) != version
         if is_another:
-            raise InterruptedError  # which removes the parts
+            raise InterruptedError  # the error removes the parts
 
     try:
         await obstore().put_async(
@@ -323,7 +329,7 @@ def _version_of(meta: Any) -> Version:
 
 
 async def _head(url: str, access: str) -> Any:
-    """What the storage says about an object; None if there is none."""
+    """Returns the storage's facts about an object; None if it does not exist."""
     location = locate(url)
 
     async def attempt(store: Store) -> Any:
@@ -371,7 +377,7 @@ async def _fetch(
 
 
 def failed_upload(what: str, error: BaseException, store: Store, then: str) -> GivenUpError:
-    """The failure in words: what was tried, the cause, and what became of it."""
+    """Returns the failure in words: the attempt, the cause, and the result."""
     verdict = failures.judge(error)
     cause = failures.in_words(error, store.secrets)
     advice = ""

@@ -1,4 +1,4 @@
-"""What the names of objects say."""
+"""The parts of object names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Location(NamedTuple):
-    """Where an object lies: the scheme, the bucket, container, server or dataset, and the key."""
+    """The place of an object: the scheme, the bucket, container, server or dataset, and the key."""
 
     scheme: str
     bucket: str
@@ -34,22 +34,22 @@ class Location(NamedTuple):
 
     @property
     def is_in_bucket(self) -> bool:
-        """Whether it lies in an object store, which signs requests and takes uploads in parts."""
+        """True for an object store, which signs requests and takes uploads in parts."""
         return self.scheme in ("s3", "gs", "az")
 
     @property
     def has_folders(self) -> bool:
-        """Whether the names of all objects can be listed."""
+        """True if the names of all objects can be listed."""
         return self.is_in_bucket or self.scheme == "hf"
 
 
 def is_url(name: str) -> bool:
-    """Whether `name` names an object on a network that tfrfast can reach."""
+    """True if `name` names an object on a network that tfrfast can reach."""
     return _BEGINNING.match(name) is not None
 
 
 def locate(url: str) -> Location:
-    """Where `url` points. Raises ValueError if it cannot name an object."""
+    """Returns the place of `url`. Raises ValueError if it cannot name an object."""
     if (match := _BEGINNING.match(url)) is None:
         raise ValueError(f"{url!r} is not a URL of {', '.join(SCHEMES)}.")
     scheme = match.group(1)
