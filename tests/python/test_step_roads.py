@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import run
-from step_files import FEATURES, numbers_in, open_steps, write_episodes
+from step_files import FEATURES, image_of, numbers_in, open_steps, write_episodes
 
 Road = Callable[..., list[int]]
 
@@ -145,6 +146,29 @@ def test_what_tensorflow_cannot_open_is_said(tmp_path: Path) -> None:
     with pytest.raises(tfr.StaleIndexError, match="changed"):
         tfr.Loader(steps, 8, features=FEATURES).to_tf_dataset()
     del dataset
+
+
+def test_tf_data_leaves_out_damaged_steps(tmp_path: Path) -> None:
+    tf = pytest.importorskip("tensorflow")
+    path = tmp_path / "data"
+    open_steps(path).close()
+    times, data = os.stat(path), path.read_bytes()
+    path.write_bytes(data.replace(image_of(50), image_of(50)[:-1] + b"!"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    number = {"steps/n": FEATURES["steps/n"]}
+    for features in (None, number):
+        left = tfr.Steps(str(path), along="steps/", on_corruption="skip")
+        options: dict[str, Any] = {"shuffle": False, "features": features}
+        batches = tfr.Loader(left, 8, **options).to_tf_dataset(with_indices=True)
+        numbers = []
+        for batch, indices in batches.as_numpy_iterator():
+            parsed = batch if features else tfr.parse_example(list(batch), number)
+            assert parsed["steps/n"].tolist() == indices.tolist()
+            numbers += indices.tolist()
+        assert numbers == [*range(47), *range(55, 100)]  # eight pictures share a checksum
+        whole = tfr.Steps(str(path), along="steps/")
+        with pytest.raises(tf.errors.DataLossError, match="'steps/image' at byte"):
+            list(tfr.Loader(whole, 8, **options).to_tf_dataset())
 
 
 def test_commands_show_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

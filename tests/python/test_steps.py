@@ -86,6 +86,7 @@ def test_each_step_has_its_values_and_its_episodes(
     steps = tfr.Steps(paths, along="steps/", io=io)
     wanted = in_order()
     assert len(steps) == len(wanted)
+    assert ("whole episode is inflated" in steps.describe()) == bool(compression)
     check(steps.read(np.arange(len(steps))), wanted)
     some = [219, 0, 7, 7, 100]
     check(steps[some], [wanted[each] for each in some])

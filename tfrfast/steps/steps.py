@@ -183,6 +183,8 @@ class Steps(Reader):
             f"step file: {format_bytes(facts['num_bytes'])}, {bytes_a_step:.1f} bytes a step, "
             f"{facts['path']}",
         ]
+        if any(shard.compression for shard in self.shards):
+            lines.append("compressed shards: up to the whole episode is inflated for a step")
         for name, kind, values, width, run_steps in facts["features"]:
             size = f"{width} bytes" if width else "of different sizes"
             lines.append(

@@ -143,6 +143,13 @@ def test_odd_records_that_tensorflow_accepts(tmp_path: Path) -> None:
         example(*good) + example(entry("episode/id", strings([b"two"]))),
         example(*good, entry("steps/f", floats(range(6)) + floats([9.0]))),
         example(*good, entry("episode/n", ints([1])), entry("episode/n", ints([2]))),
+        example(*good, entry("steps/i", packed_ints([1, 2, 3, 4]) + packed_ints([5]))),
+        # A list in several packed runs, and a run before single values.
+        example(*good, entry("steps/i", field(3, field(1, b"\1\2\3\4") + field(1, b"\5\6")))),
+        example(*good, entry("steps/i", field(3, field(1, b"\1\2\3\4") + b"\x08\x05"))),
+        example(
+            *good, entry("steps/f", floats(range(6))), entry("steps/f", packed_floats([0] * 6))
+        ),
     ]
     check(write(tmp_path / "data", records), records)
 
