@@ -105,8 +105,8 @@ class KerasEpochs(_Base):  # type: ignore[misc]
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "What to_keras() returns cannot be pickled: another process would not know which "
-            "batches this one has taken. Pickle the Loader, and call to_keras() there."
+            "The result of to_keras() cannot be pickled: another process would not know which "
+            "batches this process has taken. Pickle the Loader, and call to_keras() there."
         )
 
     @property
@@ -171,9 +171,7 @@ def keras_epochs(loader: Epochs, features: str | Sequence[str], label: str | Non
     """See `Loader.to_keras`."""
     inputs = [features] if isinstance(features, str) else list(features)
     if loader.features is None and loader.transform is None:
-        raise ValueError(
-            "to_keras() needs columns. Give the Loader features=, which says what to decode."
-        )
+        raise ValueError("to_keras() needs columns. Give the Loader features=.")
     if not inputs:
         raise ValueError("features must name at least one column.")
     for name in (*inputs, *([] if label is None else [label])):

@@ -288,8 +288,8 @@ class Reader:
         """Returns itself, for code whose records must be frames of shards."""
         if self._makes_records:
             raise TypeError(
-                f"This needs whole records, and those of {self!r} are made from parts. Give the "
-                "Reader of the whole ones: `steps.records`."
+                f"This needs whole records, and {self!r} makes records from parts. Give the Reader "
+                "of whole records: `steps.records`."
             )
         return self
 

@@ -23,17 +23,17 @@ _COMMANDS = {
     "head": "show the first records",
     "sample": "show records drawn at random",
     "schema": "infer the features of Examples",
-    "stats": "show what features hold, with histograms",
+    "stats": "show statistics of features, with histograms",
     "shuffle": "shuffle, reshard, merge and split",
     "copy": "write chosen records to new shards",
     "keys": "build the file by which records are found by key",
     "export": "write features to Parquet",
     "import": "write Parquet as Examples",
     "cache": "show or empty caches; list unfinished uploads",
-    "doctor": "say what tfrfast finds here, and what is slow",
+    "doctor": "describe this machine, and causes of slowness",
     "run": "run a program, with its datasets accelerated",
     "bench": "time these files beside TensorFlow",
-    "demo": "show what tfrfast does on this machine",
+    "demo": "show tfrfast at work on this machine",
 }
 
 

@@ -160,7 +160,7 @@ class Loader:
                     batch = Batch(compiled.assemble(columns), indices, valid, starts)
                 result = transform(batch)
                 if result is None:
-                    raise TypeError("transform returned None: let it return what to deliver.")
+                    raise TypeError("transform returned None. It must return the batch to deliver.")
                 return result
 
             self._core = TransformingLoader(core, work, threads)

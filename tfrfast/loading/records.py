@@ -67,7 +67,7 @@ def chosen_order(source: object, order: Order | None, records: object) -> Order 
     if not isinstance(source, Mixture) and order is None:
         return None
     if records is not None:
-        raise TypeError("records are those of an order: give its indices instead.")
+        raise TypeError("an order chooses its own records: give it indices instead of records.")
     return order_of(source, order, None, None)
 
 

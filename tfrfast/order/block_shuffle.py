@@ -80,7 +80,5 @@ def shuffled(shuffle: object) -> PlainOrder:
             "there is no buffer whose size could be given."
         )
     if shuffle.seed or shuffle.indices is not None:
-        raise ValueError(
-            f"{shuffle!r} is to shuffle what has a seed of its own: leave its seed and indices out."
-        )
+        raise ValueError(f"{shuffle!r} gets its seed here: leave its own seed and indices out.")
     return shuffle

@@ -164,7 +164,7 @@ def _compare(answer: dict[str, Any], here: dict[str, Any]) -> list[str]:
         try:
             os.unlink(probe)
         except FileNotFoundError:
-            wrong.append(f"has another folder {folder!r}: what it writes there is not seen here")
+            wrong.append(f"has another folder {folder!r}: its files there are not seen here")
     return wrong
 
 

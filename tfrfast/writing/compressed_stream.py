@@ -110,7 +110,7 @@ def _flush_mode(options: Any) -> int:
     if mode not in [getattr(zlib, name) for name in _FLUSH_MODES]:
         raise ValueError(
             f"flush_mode is {mode}, but must be zlib's {', '.join(_FLUSH_MODES[:-1])} or "
-            f"{_FLUSH_MODES[-1]}. With another one, records could not be written or not be read."
+            f"{_FLUSH_MODES[-1]}. With another mode, records could not be written or not be read."
         )
     return mode
 

@@ -174,7 +174,7 @@ def test_answers_that_do_not_say_how_long_they_are(
     server.put("set/another", Path(shards[0]).read_bytes())
     server.forget()
     server.trouble = lambda *_: Trouble(unsized=True)
-    with pytest.raises(OSError, match="does not say how large .*Content-Encoding"):
+    with pytest.raises(OSError, match="does not state the size .*Content-Encoding"):
         tfr.Reader(f"{server.url}/set/another")
     assert len(server.seen) <= 2
 

@@ -43,14 +43,14 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     parser.add_argument(
         "--uploads",
         metavar="URL",
-        help="instead, list uploads to s3:// URLs that begin like this and were never finished: "
-        "nobody sees them, and they cost money",
+        help="instead, list unfinished uploads to s3:// URLs with this beginning, which are "
+        "invisible and cost money",
     )
     parser.add_argument(
         "--abort",
         metavar="AGE",
         type=_seconds,
-        help="with --uploads: end those that began longer ago (90m, 12h, 7d; 0: all), and free "
+        help="with --uploads: end uploads that began longer ago (90m, 12h, 7d; 0: all), and free "
         "their space",
     )
     parser.add_argument(
@@ -61,7 +61,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     parser.add_argument(
         "--clear",
         action="store_true",
-        help="with --disk: remove what no process uses",
+        help="with --disk: remove objects that no process uses",
     )
     parser.add_argument("--files", action="store_true", help="list every file")
 

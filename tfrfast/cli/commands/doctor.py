@@ -20,8 +20,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "doctor",
         run,
         help=help,
-        description="Say what tfrfast finds on this machine and how it would read PATHS, and what "
-        "is slow here and why. Paste the output into bug reports. Nothing is built or changed.",
+        description="Describe this machine, the way of reading PATHS, and the causes of slowness. "
+        "Paste the output into bug reports. Nothing is built or changed.",
         paths=False,
         progress=False,
     )

@@ -43,7 +43,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     text.add_argument(
         "--import-text",
         metavar="FOLDER",
-        help="use such text indexes from FOLDER/<shard name>.idx, if a scan finds the same",
+        help="use text indexes from FOLDER/<shard name>.idx, if a scan confirms them",
     )
 
 

@@ -32,7 +32,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="print on stderr, at the end of the program, what became of each dataset",
+        help="print on stderr, at the end of the program, the treatment of each dataset",
     )
 
 

@@ -21,9 +21,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "numbers.",
     )
     add_count(parser)
-    parser.add_argument(
-        "--seed", type=int, help="draw the same records in each run (default: others)"
-    )
+    parser.add_argument("--seed", type=int, help="draw the same records in each run")
 
 
 def _choose(records: Records, options: argparse.Namespace) -> Sequence[int]:

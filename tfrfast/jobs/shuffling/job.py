@@ -300,7 +300,7 @@ class ShuffleJob:
         after[2] %= 2**64
         if after != list(self._state["totals"]):
             raise CorruptRecordError(
-                f"What was written (records, bytes, hash {after}) is not what was read "
+                f"The written shards (records, bytes, hash {after}) differ from the input "
                 f"({self._state['totals']}); nothing was published. Is the disk of "
                 f"{self._work.path!r} in order?",
                 path=self._work.path,

@@ -309,7 +309,7 @@ def _given_up(
             "the name, and log in, set HF_TOKEN or pass storage={'token': ...}."
         )
     elif verdict is Verdict.RENEW:
-        advice = " Check the credentials and what they allow, or pass storage={...}."
+        advice = " Check the credentials and their permissions, or pass storage={...}."
     elif verdict is Verdict.RETRY:
         advice = failures.advice_to_retry(error)
     return GivenUpError(

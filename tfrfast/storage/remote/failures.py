@@ -188,8 +188,8 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
         return "the server redirects without end"
     if says_no_size(error) or _NO_RANGES in str(error):
         return (
-            "the server does not say how large the object is, or answers no ranges, as servers do "
-            "that compress what they send (Content-Encoding). Turn that off for these objects"
+            "the server does not state the size of the object, or answers no ranges, like servers "
+            "that compress their answers (Content-Encoding). Turn that off for these objects"
         )
     text = _summary(error)
     code = re.search(r"<Code>([^<]+)</Code>", text)

@@ -382,7 +382,7 @@ def failed_upload(what: str, error: BaseException, store: Store, then: str) -> G
     cause = failures.in_words(error, store.secrets)
     advice = ""
     if verdict is Verdict.RENEW:
-        advice = " Check the credentials and what they allow, or pass storage={...}."
+        advice = " Check the credentials and their permissions, or pass storage={...}."
     elif verdict is Verdict.RETRY:
         advice = failures.advice_to_retry(error)
     text = f"{what} failed: {cause}. {then}".rstrip() + advice
