@@ -23,6 +23,7 @@ from tfrfast.loading.records import open_reader
 from tfrfast.reader import INDEX_USES, Reader
 from tfrfast.steps.along import Along, encoded_axis
 from tfrfast.storage.paths import Paths, absolute_path, written_file
+from tfrfast.storage.remote.urls import is_url
 from tfrfast.writing.publishing import publish_own
 from tfrfast.writing.work_folder import WorkFolder
 
@@ -30,7 +31,10 @@ __all__ = ["build_step_file", "build_steps", "step_path"]
 
 # The number of records among which a record with steps is searched.
 _SAMPLES = 16
-_BYTES_AT_ONCE = 32 << 20
+# Few enough to stay in the processor's cache between the two checksums.
+_BYTES_AT_ONCE = 4 << 20
+# Enough for many requests at once.
+_REMOTE_BYTES_AT_ONCE = 32 << 20
 _WRITTEN_AT_ONCE = 1 << 20
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -183,9 +187,10 @@ class _CutRecords:
         numbers = self.rows.numbers
         assert isinstance(numbers, range)
         maker = _native.StepPartMaker(self.layout)
+        size = _REMOTE_BYTES_AT_ONCE if is_url(self.rows.reader._paths[0]) else _BYTES_AT_ONCE
         at = numbers.start
         while at < numbers.stop:
-            end = maker.add(self.rows.reader._core, at, numbers.stop, _BYTES_AT_ONCE)
+            end = maker.add(self.rows.reader._core, at, numbers.stop, size)
             advance(end - at)
             at = end
         return maker.finish()
