@@ -204,6 +204,16 @@ def masked_crc32c(data: Buffer) -> int:
     '0xc78ab0e5'
     """
 
+class StorageOptions:
+    def __init__(
+        self,
+        access: str,
+        cache_folder: str | bytes,
+        cache_limit_bytes: int,
+        place: str,
+    ) -> None: ...
+    def encode(self) -> bytes: ...
+
 def remote_client_table() -> int: ...
 def listed_version(url: str | bytes, access: str) -> str | None: ...
 def codecs() -> list[tuple[str, int, int, bool]]: ...
@@ -307,7 +317,7 @@ class Reader:
         index: str,
         index_folder: str | bytes,
         threads: int,
-        storage: str | bytes,
+        storage: StorageOptions,
         progress: Callable[[int, int], object] | None,
     ) -> None: ...
     @staticmethod
@@ -418,7 +428,12 @@ class ShuffledBucket:
 
 class RecordStream:
     def __init__(
-        self, path: str | bytes, offset: int, record: int, access: str, max_ahead_bytes: int
+        self,
+        path: str | bytes,
+        offset: int,
+        record: int,
+        storage: StorageOptions,
+        max_ahead_bytes: int,
     ) -> None: ...
     def announce(self) -> None: ...
     @property
@@ -472,7 +487,7 @@ def build_index(
     progress: Callable[[int], object] | None,
 ) -> tuple[str, bool, int, int]: ...
 def rebuild_index(
-    url: str | bytes, access: str, folder: str | bytes, progress: Callable[[int], None]
+    url: str | bytes, storage: StorageOptions, folder: str | bytes, progress: Callable[[int], None]
 ) -> tuple[str, bool, int, int]: ...
 def index_object(
     url: str | bytes,

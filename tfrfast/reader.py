@@ -17,7 +17,7 @@ from tfrfast.base.tables import html_table
 from tfrfast.base.warning import core_warnings, show_core_warnings
 from tfrfast.keys.key_file import key_path, open_key_file
 from tfrfast.keys.keyed import Keyed
-from tfrfast.storage.disk_cache import DiskCache, cache_text
+from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.paths import (
     Paths,
     absolute,
@@ -148,7 +148,7 @@ class Reader:
     ) -> None:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}.")
-        reached = storage_of(storage, cache_text(cache))
+        reached = storage_of(storage, cache)
         names = expand_paths(paths, reached)
         index_name = os.fspath(index)
         use, folder = (index_name, "") if index_name in INDEX_USES else ("auto", index_name)
@@ -173,7 +173,7 @@ class Reader:
                 index=use,
                 index_folder=written_file(folder),
                 threads=threads or _native.usable_processors(),
-                storage=reached.core_access,
+                storage=reached.core,
                 progress=bar.update,
             )
 

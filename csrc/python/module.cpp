@@ -7,6 +7,7 @@ PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core of tfrfast. Private: use the names in `tfrfast`.";
   register_errors(module);
   register_crc32c(module);
+  register_storage(module);
   register_index(module);
   register_machine(module);
   register_record_batch(module);

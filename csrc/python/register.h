@@ -19,6 +19,7 @@ void register_reader(pybind11::module_& module);
 void register_record_batch(pybind11::module_& module);
 void register_steps(pybind11::module_& module);
 void register_shuffle(pybind11::module_& module);
+void register_storage(pybind11::module_& module);
 void register_summary(pybind11::module_& module);
 void register_writer(pybind11::module_& module);
 void register_order(pybind11::module_& module);

@@ -9,14 +9,10 @@
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/index/text_index.h"
-#include "core/storage/cache/cache_folder.h"
-#include "core/storage/cache/cache_writer.h"
-#include "core/storage/cache/cached_object.h"
 #include "core/storage/local/folders.h"
 #include "core/storage/local/own_file.h"
-#include "core/storage/remote/listed_objects.h"
-#include "core/storage/remote/remote_client.h"
 #include "core/storage/storage.h"
+#include "core/storage/storage_options.h"
 #include "python/classes.h"
 #include "python/register.h"
 #include "python/text.h"
@@ -57,15 +53,15 @@ py::tuple build(const std::string& shard_path, const std::string& folder, bool f
 }
 
 // Like build(), for a URL, even if an index exists. An empty folder means the user's cache.
-py::tuple rebuild(const std::string& url, const std::string& access, const std::string& folder,
+py::tuple rebuild(const std::string& url, const StorageOptions& storage, const std::string& folder,
                   const py::object& progress) {
   IndexedShard shard;
   {
     WithoutGil without_gil;
     IndexOptions options;
     options.folder = folder;
-    options.access = access;
-    shard = rebuild_index(StoredFile::open(url, IoMode::automatic, access), options,
+    options.storage = storage;
+    shard = rebuild_index(StoredFile::open(url, IoMode::automatic, options.storage), options,
                           [&](std::uint64_t bytes) { without_gil.call_back(progress, bytes); });
   }
   return py::make_tuple(to_text(shard.index_path), true, shard.index->record_count(),
@@ -77,9 +73,9 @@ std::string index_object(const std::string& url, const std::string& access,
                          bool folder_is_shared) {
   const WithoutGil without_gil;
   IndexOptions options;
-  options.access = access;
+  options.storage.access = access;
   options.at_damage = AtDamage::get_over;
-  const auto object = StoredFile::open(url, IoMode::automatic, access);
+  const auto object = StoredFile::open(url, IoMode::automatic, options.storage);
   if (is_local(shard_path) && look_at(shard_path).kind == NameKind::nothing) {
     // The object was uploaded while it was written.
     const IndexPlace place = sibling_place(shard_path);
@@ -91,7 +87,7 @@ std::string index_object(const std::string& url, const std::string& access,
     return save_index_of_object(object, known, folder, folder_is_shared);
   }
   const auto file =
-      shard_path == url ? object : StoredFile::open(shard_path, IoMode::automatic, access);
+      shard_path == url ? object : StoredFile::open(shard_path, IoMode::automatic, options.storage);
   return save_index_of_object(object, open_indexed(file, options), folder, folder_is_shared);
 }
 
@@ -134,36 +130,6 @@ py::list cached_indexes() {
   return all;
 }
 
-// Lists the contents of a cache of objects, without changes.
-py::dict describe_disk_cache(const std::string& folder) {
-  std::shared_ptr<CacheFolder> cache;
-  std::vector<CacheEntry> entries;
-  {
-    const WithoutGil without_gil;
-    cache = CacheFolder::open(folder, 0);
-    entries = cache->entries();
-  }
-  py::list objects;
-  for (const CacheEntry& each : entries) {
-    objects.append(py::make_tuple(to_text(each.url), each.object_bytes, each.kept_bytes,
-                                  each.last_used_s, each.is_in_use, each.served_bytes,
-                                  each.fetched_bytes));
-  }
-  py::dict all;
-  const CacheTotals totals = cache->totals();
-  all["used_bytes"] = totals.used_bytes;
-  all["limit_bytes"] = totals.limit_bytes;
-  all["past_served_bytes"] = totals.served_bytes;
-  all["past_fetched_bytes"] = totals.fetched_bytes;
-  all["objects"] = std::move(objects);
-  return all;
-}
-
-std::uint64_t clear_disk_cache(const std::string& folder) {
-  const WithoutGil without_gil;
-  return CacheFolder::open(folder, 0)->clear();
-}
-
 }  // namespace
 
 void register_index(py::module_& module) {
@@ -171,7 +137,7 @@ void register_index(py::module_& module) {
       .def(constructor<IndexFolders>());
   module.def("build_index", &build, py::arg("shard_path"), py::arg("folder"), py::arg("force"),
              py::arg("folders"), py::arg("progress"));
-  module.def("rebuild_index", &rebuild, py::arg("url"), py::arg("access"), py::arg("folder"),
+  module.def("rebuild_index", &rebuild, py::arg("url"), py::arg("storage"), py::arg("folder"),
              py::arg("progress"), "As build_index, for an object, even if it has an index.");
   module.def(
       "index_object",
@@ -203,10 +169,6 @@ void register_index(py::module_& module) {
       },
       py::arg("folder"), py::arg("added"),
       "Puts all that an index file holds into the index of a folder.");
-  module.def("remote_client_table",
-             [] { return reinterpret_cast<std::uintptr_t>(&client_table()); });
-  module.def("listed_version", &version_of_listed_object, py::arg("url"), py::arg("access"),
-             "What the last listing has said about an object, as the client has described it.");
   module.def("codecs", [] {
     py::list all;
     for (const Codec& codec : codecs()) {
@@ -243,13 +205,6 @@ void register_index(py::module_& module) {
   module.def("index_cache_folder", [] { return to_text(index_cache_folder()); });
   module.def("index_cache_limit_bytes", &index_cache_limit_bytes);
   module.def("cached_indexes", &cached_indexes);
-  module.def("describe_disk_cache", &describe_disk_cache, py::arg("folder"));
-  module.def("cache_bytes_read", &cache_bytes_read);
-  module.def("finish_cache_writes", [] {
-    const WithoutGil without_gil;
-    CacheWriter::instance().finish(60'000);
-  });
-  module.def("clear_disk_cache", &clear_disk_cache, py::arg("folder"));
   module.def("take_warnings", [] {
     py::list all;
     for (const std::string& each : take_warnings()) all.append(to_text(each));

@@ -7,6 +7,7 @@
 #include "core/read/joined_source.h"
 #include "core/read/reader.h"
 #include "core/read/source_spec.h"
+#include "core/storage/storage_options.h"
 #include "python/arrays.h"
 #include "python/choices.h"
 #include "python/open_reader.h"
@@ -28,10 +29,10 @@ std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
                                         const std::string& compression, const std::string& verify,
                                         const std::string& on_corruption, const std::string& io,
                                         const std::string& index, const std::string& index_folder,
-                                        unsigned threads, const std::string& storage,
+                                        unsigned threads, const StorageOptions& storage,
                                         const py::object& progress) {
   ShardSetOptions shards;
-  shards.index.access = storage;
+  shards.index.storage = storage;
   shards.io = io_mode(io);
   shards.index.use = index_use(index);
   shards.index.folder = index_folder;

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/read/record_batch.h"
 #include "core/read/record_stream.h"
+#include "core/storage/storage_options.h"
 #include "core/write/shuffle_buckets.h"
 #include "python/output.h"
 #include "python/register.h"
@@ -43,11 +44,11 @@ std::unique_ptr<ShuffleBuckets> open_buckets(const std::string& folder, std::siz
 }
 
 std::unique_ptr<RecordStream> open_records(const std::string& path, std::uint64_t offset,
-                                           std::uint64_t record, const std::string& access,
+                                           std::uint64_t record, const StorageOptions& storage,
                                            std::uint64_t max_ahead_bytes) {
   const WithoutGil without_gil;
   return std::make_unique<RecordStream>(path, offset, record,
-                                        RecordStream::Options{access, max_ahead_bytes});
+                                        RecordStream::Options{storage, max_ahead_bytes});
 }
 
 // Deals the stream's next records to the buckets, up to about `max_bytes`. Returns whether the
@@ -103,7 +104,7 @@ std::tuple<std::size_t, Totals> write_rows(const ShuffledBucket& bucket,
 void register_shuffle(py::module_& module) {
   py::class_<RecordStream>(module, "RecordStream", "One shard's records in order.")
       .def(py::init(&open_records), py::arg("path"), py::arg("offset"), py::arg("record"),
-           py::arg("access"), py::arg("max_ahead_bytes"))
+           py::arg("storage"), py::arg("max_ahead_bytes"))
       .def("announce", &RecordStream::announce, "Asks a network for the first of them.")
       .def_property_readonly("offset", &RecordStream::offset)
       .def_property_readonly("record", &RecordStream::record)

@@ -14,6 +14,7 @@
 #include "core/base/memory.h"
 #include "core/index/damage_in_words.h"
 #include "core/storage/remote/remote_client.h"
+#include "core/storage/storage_options.h"
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/share.h"
@@ -70,14 +71,14 @@ OpenPlan* keep_open(SourceSpec spec, const std::shared_ptr<const RecordSource>& 
   return plan.release();
 }
 
-OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags, const char* access,
-                    const OpeningProgress& progress) {
+OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
+                    std::string_view storage, const OpeningProgress& progress) {
   SourceSpec spec;
   spec.planned = true;
   spec.skip_damage = (flags & skip_damage) != 0;
   spec.zero_copy = (flags & zero_copy) != 0;
   spec.compression = compression_of_code(flags >> kCompressionShift);
-  spec.access = access;
+  spec.storage = StorageOptions::decode(storage);
   ShardSetOptions options = shard_options(spec);
   if ((flags & build_indexes) == 0) options.index.use = IndexUse::proven;
   if ((flags & beside) != 0) options.index.use = IndexUse::beside;
@@ -139,14 +140,15 @@ OpenPlan* opened_or_null(Progress progress, char* error, std::size_t error_capac
 
 // Opens the shards in `names`, where a null ends each name. On failure, writes "<code> <message>"
 // to `error` and returns null. Without `build_indexes`, fails if an index is missing, or needs a
-// walk as proof. With `beside`, only indexes beside the shards count, and none is built. `access`
+// walk as proof. With `beside`, only indexes beside the shards count, and none is built. `storage`
 // holds the options of URLs' storage. `progress` may be null. If `progress` returns nonzero,
 // opening ends.
 TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
-                                         const char* access, Progress progress, char* error,
+                                         const char* storage, std::size_t storage_bytes,
+                                         Progress progress, char* error,
                                          std::size_t error_capacity) noexcept {
   return opened_or_null(progress, error, error_capacity, [&](const OpeningProgress& report) {
-    return open_plan(split_names(names, bytes), flags, access, report);
+    return open_plan(split_names(names, bytes), flags, {storage, storage_bytes}, report);
   });
 }
 

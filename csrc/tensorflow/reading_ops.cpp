@@ -1,5 +1,6 @@
 #include "tensorflow/reading_ops.h"
 
+#include "core/storage/storage_options.h"
 #include "tensorflow/addresses.h"
 
 namespace tfrfast::tensorflow {
@@ -30,7 +31,7 @@ void compute_source(KernelCall& call) {
   spec.skip_damage = call.integer(1) != 0;
   spec.zero_copy = call.integer(2) != 0;
   spec.compression = compression_of_code(call.integer(3));
-  spec.access = call.string(4);
+  spec.storage = StorageOptions::decode(call.string(4));
   call.set_string(0, spec.encode());
 }
 

@@ -6,7 +6,7 @@
 namespace tfrfast::tensorflow {
 
 // TfrfastSource: makes a source without a plan from names and flags.
-//   filenames, skip_damage, zero_copy, compression, access -> source
+//   filenames, skip_damage, zero_copy, compression, storage -> source
 void compute_source(KernelCall& call);
 
 // An iteration begins with one of the next two ops, which notice replaced files.

@@ -102,7 +102,7 @@ void register_op(const CApi& api, const Op& op) {
   register_op(
       *api, stateless<compute_source>("TfrfastSource",
                                       {"filenames: string", "skip_damage: int64",
-                                       "zero_copy: int64", "compression: int64", "access: string"},
+                                       "zero_copy: int64", "compression: int64", "storage: string"},
                                       {"source: string"}));
   register_op(*api,
               keeping<ShareHolder, compute_blocks_of_file>(

@@ -43,7 +43,7 @@ std::vector<FileFacts> facts_now(const SourceSpec& spec) {
   std::vector<FileFacts> facts(spec.shards.size());
   const auto examine = [&](std::size_t i) {
     try {
-      facts[i] = examine_file(spec.shards[i].path, spec.access);
+      facts[i] = examine_file(spec.shards[i].path, spec.storage);
     } catch (const Error&) {
       facts[i] = {};
     }
@@ -81,7 +81,7 @@ ShardSetOptions shard_options(const SourceSpec& spec) {
   options.index.use = spec.index_use;
   options.index.folder = spec.index_folder;
   options.index.compression = spec.compression;
-  options.index.access = spec.access;
+  options.index.storage = spec.storage;
   options.skip_damage = true;
   options.threads = usable_processors();
   return options;

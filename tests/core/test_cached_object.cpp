@@ -17,7 +17,6 @@
 
 #include "core/base/thread.h"
 #include "core/base/warnings.h"
-#include "core/storage/cache/cache_access.h"
 #include "core/storage/cache/cached_object.h"
 #include "failing_calls.h"
 #include "shard_fixture.h"
@@ -551,23 +550,6 @@ TEST_CASE("cached object: a folder that was put in the place of an open one is n
   REQUIRE(object != nullptr);
 }
 
-TEST_CASE("cached object: the description of a cache is part of how a storage is reached") {
-  CHECK(split_access("").folder.empty());
-  CHECK(split_access("{\"region\": 1}").client == "{\"region\": 1}");
-  const CacheAccess found = split_access("cache:1000:5:/a:b{{\"x\": 2}");
-  CHECK(found.folder == "/a:b{");
-  CHECK(found.limit_bytes == 1000);
-  CHECK(found.client == "{\"x\": 2}");
-  CHECK(found.place.empty());
-  const CacheAccess placed = split_access("cache:1000:2:/aat:9:at:http:/{}");
-  CHECK(placed.folder == "/a");
-  CHECK(placed.place == "at:http:/");
-  CHECK(placed.client == "{}");
-  CHECK(error_of([] { split_access("cache:1:2:/aat:9:x"); }).kind() == ErrorKind::invalid);
-  for (const char* damaged : {"cache:", "cache:1:", "cache:1:9:/a", "cache:x:1:a", "cache:1:0:a"}) {
-    CHECK(error_of([&] { split_access(damaged); }).kind() == ErrorKind::invalid);
-  }
-}
 TEST_CASE("cached object: whatever is wrong in its file, what is read is right, and comes again") {
   const Cache cache;
   std::shared_ptr<CachedObject> object;

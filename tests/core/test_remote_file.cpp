@@ -129,7 +129,8 @@ struct Fixture {
 
   const std::string bytes = some_bytes(20 << 20);
   Network network{bytes};
-  std::shared_ptr<const StoredFile> file = open_remote_file(kUrl, IoMode::automatic, "options");
+  std::shared_ptr<const StoredFile> file =
+      open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""});
 };
 
 struct Stop {};
@@ -205,14 +206,14 @@ TEST_CASE("remote file: whoever opens one starts a client, if somebody has said 
     ++starts;
     started = std::make_unique<Network>(some_bytes(1000));
   });
-  const auto file = open_remote_file(kUrl, IoMode::automatic, "options");
+  const auto file = open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""});
   CHECK(file->bytes() == 1000);
   CHECK(starts == 1);
-  open_remote_file(kUrl, IoMode::automatic, "options");
+  open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""});
   CHECK(starts == 1);
   client_table().start_with(nullptr);
   started = nullptr;
-  CHECK_THROWS_AS(open_remote_file(kUrl, IoMode::automatic, "options"), Error);
+  CHECK_THROWS_AS(open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""}), Error);
 }
 
 TEST_CASE_FIXTURE(Fixture, "remote file: a client that takes over answers what another has taken") {
@@ -294,7 +295,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what is hurried comes although there is
   Announcements all_held;
   const FileRange whole[] = {{0, 20 << 20}};
   for (int i = 0; i < 14; ++i) {
-    files.push_back(open_remote_file(kUrl, IoMode::automatic, "options"));
+    files.push_back(open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""}));
     all_held.push_back(files.back()->announce(whole));
   }
   const FileRange range[] = {{7, 50}};
@@ -338,7 +339,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: no more is read ahead than the bound al
   Announcements all_held;
   const FileRange whole[] = {{0, 20 << 20}};
   for (int i = 0; i < 20; ++i) {
-    files.push_back(open_remote_file(kUrl, IoMode::automatic, "options"));
+    files.push_back(open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""}));
     all_held.push_back(files.back()->announce(whole));
   }
   const auto asked_for = [&] {
@@ -359,14 +360,14 @@ TEST_CASE_FIXTURE(Fixture, "remote file: no more is read ahead than the bound al
 }
 
 TEST_CASE("remote file: without a client, or when it ends, nobody waits") {
-  CHECK(error_of([] { open_remote_file(kUrl, IoMode::automatic, ""); }).kind() == ErrorKind::io);
+  CHECK(error_of([] { open_remote_file(kUrl, IoMode::automatic, {}); }).kind() == ErrorKind::io);
   std::shared_ptr<const StoredFile> file;
   Error error(ErrorKind::invalid, "");
   std::thread reader;
   {
     Network network(some_bytes(1000));
     network.answers = Network::Answers::none;
-    file = open_remote_file(kUrl, IoMode::automatic, "options");
+    file = open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""});
     reader = start_thread([&] {
       std::uint8_t byte;
       error = error_of([&] { file->read(5, &byte, 1); });
@@ -434,9 +435,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what a stopped process has claimed is f
                                doctest::skip(!kAllocatorSurvivesFork)) {
   const TemporaryFolder at;
   const std::string folder = at / "cache";
-  const std::string access =
-      "cache:100000000:" + std::to_string(folder.size()) + ":" + folder + "options";
-  file = open_remote_file(kUrl, IoMode::automatic, access);
+  file = open_remote_file(kUrl, IoMode::automatic, {"options", folder, 100000000, ""});
   CHECK(read(0, 100) == expected(0, 100));
   const pid_t child = ::fork();
   REQUIRE(child >= 0);

@@ -18,7 +18,7 @@ SourceSpec some_spec() {
   spec.io = IoMode::pread;
   spec.index_use = IndexUse::require;
   spec.index_folder = "/indexes";
-  spec.access = "options";
+  spec.storage.access = "options";
   spec.shards = {{"/data/one", 100, 3}, {std::string("/data/t\0wo", 10), 1ULL << 62, 1ULL << 61}};
   return spec;
 }
@@ -42,7 +42,7 @@ TEST_CASE("source spec: what was encoded is decoded, and encoded to the same byt
   CHECK(spec.io == IoMode::pread);
   CHECK(spec.index_use == IndexUse::require);
   CHECK(spec.index_folder == "/indexes");
-  CHECK(spec.access == "options");
+  CHECK(spec.storage.access == "options");
   REQUIRE(spec.shards.size() == 2);
   CHECK(spec.shards[1].path.size() == 10);
   CHECK(spec.shards[1].file_bytes == 1ULL << 62);
@@ -55,8 +55,11 @@ TEST_CASE("source spec: every field tells specs apart") {
     return spec.encode() != some_spec().encode();
   };
   CHECK(changed([](SourceSpec& spec) { spec.planned = false; }));
-  CHECK(changed([](SourceSpec& spec) { spec.access = "other"; }));
-  CHECK(changed([](SourceSpec& spec) { spec.access = ""; }));
+  CHECK(changed([](SourceSpec& spec) { spec.storage.access = "other"; }));
+  CHECK(changed([](SourceSpec& spec) { spec.storage = {}; }));
+  CHECK(changed([](SourceSpec& spec) { spec.storage.cache_folder = "/cache"; }));
+  CHECK(changed([](SourceSpec& spec) { spec.storage.cache_limit_bytes = 1; }));
+  CHECK(changed([](SourceSpec& spec) { spec.storage.place = "http://one"; }));
   CHECK(changed([](SourceSpec& spec) { spec.skip_damage = true; }));
   CHECK(changed([](SourceSpec& spec) { spec.zero_copy = false; }));
   CHECK(changed([](SourceSpec& spec) { spec.compression = {}; }));
@@ -83,7 +86,7 @@ TEST_CASE("source spec: foreign bytes are refused") {
   check_refused("");
   check_refused("/data/a.tfrecord");
   check_refused(Encoder({"plan", "tfPL"}).finish());
-  check_refused(Encoder({"source", "tfSR", 2}).finish());
+  check_refused(Encoder({"source", "tfSR", 3}).finish());
 }
 
 TEST_CASE("source spec: bytes that were cut, lengthened or changed are refused") {
@@ -104,10 +107,11 @@ TEST_CASE("source spec: choices that do not exist, and too many shards, are refu
     for (const std::uint64_t number : numbers) encoder.number(number);
     return encoder.finish();
   };
-  // Three flags, compression, verify, io, index use, the folder's length, the number of shards.
-  CHECK(SourceSpec::decode(encoded_numbers({0, 0, 0, 0, 0, 0, 0, 0, 0})).shards.empty());
+  // Three flags, compression, verify, io, index use, the folder's length, the number of shards,
+  // four of the storage, the number of parts.
+  CHECK(SourceSpec::decode(encoded_numbers(std::vector<std::uint64_t>(14))).shards.empty());
   for (std::size_t at = 0; at < 7; ++at) {
-    std::vector<std::uint64_t> numbers(9);
+    std::vector<std::uint64_t> numbers(14);
     numbers[at] = 4;
     check_refused(encoded_numbers(numbers));
   }
@@ -117,7 +121,7 @@ TEST_CASE("source spec: choices that do not exist, and too many shards, are refu
 TEST_CASE("source spec: parts have all of the shards between them") {
   const auto encoded_parts = [](std::vector<PartSpec> parts) {
     SourceSpec spec = some_spec();
-    spec.access = "";
+    spec.storage = {};
     spec.parts = std::move(parts);
     return spec.encode();
   };

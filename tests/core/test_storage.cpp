@@ -10,6 +10,7 @@
 #include "core/load/loader.h"
 #include "core/read/record_stream.h"
 #include "core/storage/storage.h"
+#include "core/storage/storage_options.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -47,7 +48,7 @@ struct Shelf {
   }
 };
 
-FileFacts examine_item(const std::string& path, const std::string& = "") {
+FileFacts examine_item(const std::string& path, const StorageOptions& = {}) {
   Shelf& shelf = Shelf::instance();
   const std::lock_guard lock(shelf.mutex);
   const auto found = shelf.items.find(path);
@@ -115,9 +116,8 @@ class ShelvedPublication final : public Publication {
 constexpr Storage kShelf = {
     "shelf",
     kShelfTraits,
-    [](const std::string& path, IoMode, const std::string&) -> std::shared_ptr<const StoredFile> {
-      return std::make_shared<ShelvedFile>(path);
-    },
+    [](const std::string& path, IoMode, const StorageOptions&)
+        -> std::shared_ptr<const StoredFile> { return std::make_shared<ShelvedFile>(path); },
     examine_item,
     [](const std::string& path) -> std::unique_ptr<Publication> {
       return std::make_unique<ShelvedPublication>(path);
@@ -218,7 +218,7 @@ TEST_CASE_FIXTURE(Fixture, "storage: every reader announces what it will read") 
 }
 
 TEST_CASE_FIXTURE(Fixture, "storage: a stream reads ahead as far as it may, and no further") {
-  RecordStream stream(path, 0, 0, {"", 2 * kShelfTraits.request_bytes});
+  RecordStream stream(path, 0, 0, {{}, 2 * kShelfTraits.request_bytes});
   stream.announce();
   CHECK(shelf.announced.front().bytes == kShelfTraits.request_bytes);
   std::span<const std::uint8_t> payload;

@@ -12,6 +12,7 @@
 #include "core/order/sequence.h"
 #include "core/read/source_spec.h"
 #include "core/steps/step_spec.h"
+#include "core/storage/storage_options.h"
 #include "may_throw.h"
 
 using namespace tfrfast;
@@ -61,6 +62,10 @@ void check_steps(std::string_view bytes) {
   require(StepSpec::decode(bytes).encode() == bytes);
 }
 
+void check_storage(std::string_view bytes) {
+  require(StorageOptions::decode(bytes).encode() == bytes);
+}
+
 // Adds the head that such bytes must have, which few inputs would have by chance.
 std::string with_head(const EncodedKind& kind, std::string_view body) {
   Encoder encoder(kind);
@@ -82,5 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   may_throw([&] { check_source(with_head(SourceSpec::kEncoding, body)); });
   may_throw([&] { check_steps(body); });
   may_throw([&] { check_steps(with_head(StepSpec::kEncoding, body)); });
+  may_throw([&] { check_storage(body); });
+  may_throw([&] { check_storage(with_head(StorageOptions::kEncoding, body)); });
   return 0;
 }

@@ -100,7 +100,7 @@ def test_verify_lists_payloads_headers_and_tails(
 def test_cat_shows_examples_by_feature(
     shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("cat", "--record", "-1", *shards) == 0
+    assert run("cat", "--records", "-1", *shards) == 0
     out = capsys.readouterr().out
     assert "record 19:" in out
     assert "label: 19" in out
@@ -111,7 +111,7 @@ def test_cat_shows_examples_by_feature(
 def test_cat_json_is_one_object_a_line(
     shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("cat", "--json", "--range", "8:12", *shards) == 0
+    assert run("cat", "--json", "--records", "8:12", *shards) == 0
     objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["record"] for each in objects] == [8, 9, 10, 11]
     assert objects[2]["features"] == {
@@ -138,7 +138,7 @@ def test_cat_shows_other_records_as_bytes(
 
 def test_cat_raw_writes_the_bytes(shards: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tfrfast", "cat", "--raw", "--record", "4", *shards],
+        [sys.executable, "-m", "tfrfast", "cat", "--raw", "--records", "4", *shards],
         capture_output=True,
         check=True,
     )
@@ -232,9 +232,9 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(
         (["--nonsense"], "usage: tfrfast [-h]"),
         (["nonsense"], "There is no command 'nonsense'. `tfrfast` lists all."),
         (["verfy", "a"], "There is no command 'verfy'. Did you mean verify?"),
-        (["cat", "--range", "x", "a"], "usage: tfrfast cat"),
+        (["cat", "--records", "x", "a"], "usage: tfrfast cat"),
         (["cat", "--nonsense", "a"], "usage: tfrfast cat"),
-        (["cat", "--record", "9" * 20, "a"], "no data set has 99999999999999999999 records"),
+        (["cat", "--records", "9" * 20, "a"], "no data set has 99999999999999999999 records"),
     ],
 )
 def test_bad_usage_is_exit_code_2(
@@ -275,7 +275,7 @@ def test_things_are_counted_as_people_do(count: int, things: str, text: str) -> 
 
 def test_a_reader_of_its_output_that_goes_early_is_no_error(shards: list[str]) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "tfrfast", "cat", "--json", "--range", ":", *shards * 500],
+        [sys.executable, "-m", "tfrfast", "cat", "--json", "--records", ":", *shards * 500],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -336,5 +336,5 @@ def test_keys_are_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     keys = ["keys", "--by", "id", path]
     assert run(*keys) == 2
     capsys.readouterr()
-    assert run(*keys, "--skip-corrupt", "--json") == 1
+    assert run(*keys, "--on-corruption", "skip", "--json") == 1
     assert [each["records"] for each in json.loads(capsys.readouterr().out)["skipped"]] == [1]

@@ -1,4 +1,4 @@
-"""Damaged shards on the command line: exit codes, --skip-corrupt, advice."""
+"""Damaged shards on the command line: exit codes, --on-corruption, advice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def damaged(tmp_path: Path) -> list[str]:
         (["info"], 1),
         (["verify"], 1),
         (["count"], 2),
-        (["cat", "--range", ":"], 2),
+        (["cat", "--records", ":"], 2),
         (["head", "-n", "20"], 2),
         (["sample"], 2),
         (["schema"], 2),
@@ -51,35 +51,45 @@ def test_exit_codes(
     if plain == 2:
         assert error.count("\n") == 1
         assert error.startswith("tfrfast: ")
-        assert "--skip-corrupt" in error
+        assert "--on-corruption skip" in error
         assert "on_corruption" not in error
-    if command[0] != "index":
-        assert run(*command, *out, "--skip-corrupt", *damaged) == 1
+    if command[0] not in ("index", "info", "verify"):
+        assert run(*command, *out, "--on-corruption", "skip", *damaged) == 1
         whole = write_examples(tmp_path / "whole")
         out = ["--out", str(tmp_path / "out/y")] if out else []
-        assert run(*command, *out, "--skip-corrupt", *whole) == 0
+        assert run(*command, *out, "--on-corruption", "skip", *whole) == 0
 
 
 def test_what_is_left_is_what_other_readers_have(damaged: list[str], capsys: Output) -> None:
     good = list(tfr.Reader(damaged, on_corruption="skip"))
     assert len(good) == 18
-    assert run("cat", "--json", "--range", ":", "--skip-corrupt", *damaged) == 1
+    assert run("cat", "--json", "--records", ":", "--on-corruption", "skip", *damaged) == 1
     lines = capsys.readouterr().out.splitlines()
     labels = [json.loads(line)["features"]["label"][0] for line in lines]
     assert labels == [number for number in range(20) if number not in (3, 16)]
     raw = subprocess.run(
-        [sys.executable, "-m", "tfrfast", "cat", "--raw", "--range=:", "--skip-corrupt", *damaged],
+        [
+            sys.executable,
+            "-m",
+            "tfrfast",
+            "cat",
+            "--raw",
+            "--records=:",
+            "--on-corruption",
+            "skip",
+            *damaged,
+        ],
         capture_output=True,
     )
     assert raw.stdout == b"".join(good)
-    assert run("count", "--skip-corrupt", *damaged) == 1
+    assert run("count", "--on-corruption", "skip", *damaged) == 1
     assert capsys.readouterr().out == "19\n"  # payloads are not read for this
 
 
 def test_a_single_record_that_is_damaged_is_left_out_too(
     damaged: list[str], capsys: Output
 ) -> None:
-    assert run("cat", "--record", "3", "--skip-corrupt", *damaged) == 1
+    assert run("cat", "--records", "3", "--on-corruption", "skip", *damaged) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "left out" in captured.err
@@ -87,7 +97,7 @@ def test_a_single_record_that_is_damaged_is_left_out_too(
 
 def test_shuffle_keeps_the_good_records(damaged: list[str], tmp_path: Path, capsys: Output) -> None:
     good = sorted(tfr.Reader(damaged, on_corruption="skip"))
-    command = ["shuffle", "--num-shards", "3", "--skip-corrupt", *damaged]
+    command = ["shuffle", "--num-shards", "3", "--on-corruption", "skip", *damaged]
     assert run(*command, "--out", str(tmp_path / "out/x"), "--json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert facts["num_records"] == 18
@@ -115,13 +125,20 @@ def test_an_error_that_nobody_foresaw_is_exit_code_2(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-@pytest.mark.parametrize("command", [["info"], ["cat", "--raw"], ["cat", "--json", "--range", ":"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info"],
+        ["cat", "--raw", "--on-corruption", "skip"],
+        ["cat", "--json", "--records", ":", "--on-corruption", "skip"],
+    ],
+)
 def test_output_that_cannot_be_written_is_exit_code_2(
     damaged: list[str], command: list[str]
 ) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "tfrfast", *command, "--skip-corrupt", *damaged],
+            [sys.executable, "-m", "tfrfast", *command, *damaged],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -152,7 +169,7 @@ def test_output_that_is_closed_goes_nowhere(damaged: list[str]) -> None:
         ("'/data/seed=1/work' is gone.", "'/data/seed=1/work' is gone."),
         ("'max_memory' is no feature.", "'max_memory' is no feature."),
         ("'seed=1' and /a/seed=1 are gone.", "'seed=1' and /a/seed=1 are gone."),
-        ('Pass on_corruption="skip".', "Pass --skip-corrupt."),
+        ('Pass on_corruption="skip".', "Pass --on-corruption skip."),
         ('Pass verify="header".', 'Pass verify="header".'),
         (
             "Check what they allow, or pass storage={...}.",
@@ -166,12 +183,15 @@ def test_output_that_is_closed_goes_nowhere(damaged: list[str]) -> None:
     ],
 )
 def test_advice_names_flags(message: str, advice: str) -> None:
-    options = Namespace(overwrite=False, max_memory=1, seed=0, work=None, skip_corrupt=False)
+    options = Namespace(overwrite=False, max_memory=1, seed=0, work=None, on_corruption="raise")
     assert in_flags(message, options) == advice
 
 
 def test_errors_name_the_file_that_a_flag_names(damaged: list[str], capsys: Output) -> None:
-    assert run("copy", "--records", "absent.txt", "--out", "x", *damaged, "--skip-corrupt") == 2
+    assert (
+        run("copy", "--records", "absent.txt", "--out", "x", *damaged, "--on-corruption", "skip")
+        == 2
+    )
     assert capsys.readouterr().err == "tfrfast: 'absent.txt': No such file or directory\n"
 
 
@@ -179,7 +199,17 @@ def test_options_that_mean_nothing_are_named_as_flags(
     damaged: list[str], tmp_path: Path, capsys: Output
 ) -> None:
     out = str(tmp_path / "x")
-    command = ["shuffle", "--num-shards", "1", "--level", "3", "--skip-corrupt", "--out", out]
+    command = [
+        "shuffle",
+        "--num-shards",
+        "1",
+        "--level",
+        "3",
+        "--on-corruption",
+        "skip",
+        "--out",
+        out,
+    ]
     assert run(*command, *damaged) == 2
     error = capsys.readouterr().err
     assert error == "tfrfast: --level is for --compression GZIP, which was not given.\n"

@@ -102,7 +102,7 @@ def test_between_two_pieces_of_output_lines_are_whole(tmp_path: Path) -> None:
         before="",
         target="module.JsonLines.lines",
         times=3,
-        arguments=["cat", "--json", "--range", ":", path],
+        arguments=["cat", "--json", "--records", ":", path],
     )
     done = run_script(script)
     assert (done.returncode, done.stderr) == (130, "tfrfast: interrupted\n")

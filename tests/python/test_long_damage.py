@@ -74,7 +74,7 @@ def test_nor_do_the_commands_and_the_loader(
     sparse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["count", sparse]) == 2
-    assert main(["cat", "--range=90:", sparse]) == 2
+    assert main(["cat", "--records=90:", sparse]) == 2
     assert "is corrupt: the length of record 100" in capsys.readouterr().err
     with pytest.raises(tfr.CorruptRecordError):
         tfr.Loader(sparse, 10)

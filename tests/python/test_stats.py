@@ -229,7 +229,7 @@ def test_damage_and_sets_without_features(
     status, _, error = run(capsys, "stats", tmp_path / "x")
     assert status == 2
     assert "20" in error
-    status, shown, _ = run(capsys, "stats", tmp_path / "x", "--skip-corrupt", "--json")
+    status, shown, _ = run(capsys, "stats", tmp_path / "x", "--on-corruption", "skip", "--json")
     assert status == 1
     assert json.loads(shown)["features"]["a"]["values"] == 49
     tfr.Writer(tmp_path / "empty").close()

@@ -14,6 +14,7 @@ import numpy as np
 
 import tfrfast as tfr
 from tfrfast import _native
+from tfrfast.storage.remote.options import Storage
 from wire_examples import example_of, ints
 
 RECORDS = [b"%d:" % i + bytes(i % 97) for i in range(1000)]
@@ -195,7 +196,8 @@ def open_plan(folder: Path) -> Call:
     progress_type = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)
     library.tfrfast_open_plan.restype = ctypes.c_void_p
     library.tfrfast_open_plan.argtypes = [
-        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_char_p),
+        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64),
+        *(ctypes.c_char_p, ctypes.c_size_t),
         *(progress_type, ctypes.c_char_p, ctypes.c_size_t),
     ]
     library.tfrfast_plan_record_count.restype = ctypes.c_int64
@@ -203,10 +205,12 @@ def open_plan(folder: Path) -> Call:
     library.tfrfast_close_plan.restype = None
     library.tfrfast_close_plan.argtypes = [ctypes.c_void_p]
     progress = progress_type(lambda done, total: 0)
+    usual = Storage(None).encoded
+    read = (names, len(names), 1, usual, len(usual), progress)
 
     def call() -> None:
         error = ctypes.create_string_buffer(1000)
-        plan = library.tfrfast_open_plan(names, len(names), 1, b"", progress, error, len(error))
+        plan = library.tfrfast_open_plan(*read, error, len(error))
         assert plan, error.value
         assert library.tfrfast_plan_record_count(plan) == len(RECORDS)
         library.tfrfast_close_plan(plan)

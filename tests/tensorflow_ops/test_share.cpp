@@ -11,6 +11,7 @@
 #include "../core/orders.h"
 #include "core/order/permutation.h"
 #include "core/storage/storage.h"
+#include "core/storage/storage_options.h"
 #include "source_fixture.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/share.h"
@@ -381,10 +382,11 @@ constexpr StorageTraits kAwayTraits = {true, 4 << 10, std::size_t{1} << 20, 1, 1
 constexpr Storage kAway = {
     "away",
     kAwayTraits,
-    [](const std::string& path, IoMode, const std::string&) -> std::shared_ptr<const StoredFile> {
+    [](const std::string& path, IoMode,
+       const StorageOptions&) -> std::shared_ptr<const StoredFile> {
       throw Error(ErrorKind::io, "'" + path + "' is only looked at.");
     },
-    [](const std::string&, const std::string&) {
+    [](const std::string&, const StorageOptions&) {
       while_looked_at();
       return FileFacts{100};
     },

@@ -14,6 +14,7 @@
 #include "../core/shard_fixture.h"
 #include "core/base/thread.h"
 #include "core/storage/storage.h"
+#include "core/storage/storage_options.h"
 #include "tensorflow/decoding.h"
 #include "tensorflow/share.h"
 #include "tensorflow/steps_ahead.h"
@@ -46,7 +47,7 @@ struct Ledger {
   std::int64_t records_announced() const { return announced.awaited(kFrameBytes); }
 };
 
-FileFacts facts_of_it(const std::string&, const std::string&) {
+FileFacts facts_of_it(const std::string&, const StorageOptions&) {
   return {Ledger::instance().bytes.size(), 1, {{1, 0, 0}}, true, 0};
 }
 
@@ -55,7 +56,7 @@ constexpr StorageTraits kLedgerTraits = {true, 1000, 4000, 8, std::uint64_t{256}
 class LedgerFile final : public StoredFile {
  public:
   explicit LedgerFile(const std::string& path)
-      : StoredFile(path, facts_of_it(path, ""), kLedgerTraits) {}
+      : StoredFile(path, facts_of_it(path, {}), kLedgerTraits) {}
   using StoredFile::read;
   void read(std::span<const ReadRange> ranges) const override {
     Ledger& ledger = Ledger::instance();
@@ -77,9 +78,8 @@ class LedgerFile final : public StoredFile {
 constexpr Storage kLedger = {
     "ledger",
     kLedgerTraits,
-    [](const std::string& path, IoMode, const std::string&) -> std::shared_ptr<const StoredFile> {
-      return std::make_shared<LedgerFile>(path);
-    },
+    [](const std::string& path, IoMode, const StorageOptions&)
+        -> std::shared_ptr<const StoredFile> { return std::make_shared<LedgerFile>(path); },
     facts_of_it,
     nullptr,
 };

@@ -22,13 +22,7 @@ def in_flags(message: str, options: argparse.Namespace) -> str:
     flags = {name: f"--{name.replace('_', '-')}" for name in vars(options)}
     for advice, instead in _BY_ENVIRONMENT.items():
         message = message.replace(advice, instead)
-    if "skip_corrupt" in flags:
-        skip = flags["skip_corrupt"]
-        message = re.sub(
-            r'on_corruption="skip" leaves this record out of [^.]*\.',
-            f"{skip} leaves it out.",
-            message,
-        ).replace('on_corruption="skip"', skip)
+    message = re.sub(r"leaves this record out of [^.]*\.", "leaves it out.", message)
 
     def flag_of(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"] or ""

@@ -12,8 +12,6 @@ from tfrfast._native import printable
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.base.tables import format_table
 
-LEAVES_OUT = "leave damaged records out; the exit code is 1 if there are any"
-LEAVES_OUT_ANYWAY = "this command always leaves damaged records out, and lists them"
 Subparsers = Any  # argparse has no public name for this type
 
 
@@ -27,7 +25,7 @@ def add_command(
     paths: bool = True,
     progress: bool = True,
     json: bool = True,
-    skip_corrupt: str = "",
+    on_corruption: bool = False,
 ) -> argparse.ArgumentParser:
     """Adds the subcommand `name`, with the arguments that many subcommands share."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
@@ -38,11 +36,12 @@ def add_command(
         parser.add_argument(
             "paths", nargs="+", metavar="PATHS", help="shards, URLs, or quoted globs"
         )
-    if skip_corrupt:
+    if on_corruption:
         parser.add_argument(
-            "--skip-corrupt",
-            action="store_true",
-            help=skip_corrupt,
+            "--on-corruption",
+            choices=["raise", "skip"],
+            default="raise",
+            help="skip leaves damaged records out; the exit code is 1 if there are any",
         )
     if progress:
         parser.add_argument(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -21,17 +20,16 @@ _PIECE_RECORDS = 4096
 class Records:
     """The records of a command's PATHS.
 
-    With --skip-corrupt, the good records, numbered without the damaged ones. Otherwise the records
-    before the first damage; access to a later record raises the error about the damage.
+    With --on-corruption skip, the good records, numbered without the damaged ones. Otherwise the
+    records before the first damage; access to a later record raises the error about the damage.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self._skips: bool = options.skip_corrupt
+        self._skips: bool = options.on_corruption == "skip"
         along: str | None = options.steps
         self._damage: RecordError | None = None
         try:
-            how: Literal["raise", "skip"] = "skip" if self._skips else "raise"
-            self._reader = Reader(options.paths, on_corruption=how)
+            self._reader = Reader(options.paths, on_corruption=options.on_corruption)
             if along is not None:
                 self._reader = Steps(self._reader, along=along)
             self._known = len(self._reader)
@@ -67,7 +65,7 @@ class Records:
         if begin < 0 or (end is not None and end < 0):
             first, last, _ = slice(begin, end).indices(self.count())
             if last < first:
-                raise ValueError(f"--range {begin}:{end} ends before it begins.")
+                raise ValueError(f"--records {begin}:{end} ends before it begins.")
             return range(first, last)
         # After the last record that is known to be good, access to the next record is an error.
         known = max(begin, self._known) + 1 if self._damage else self._known

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from tfrfast._native import RecordBatch
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, add_steps
+from tfrfast.cli.common import Subparsers, add_command, add_steps
 from tfrfast.cli.examples import Piece, pieces_of, text_of
 from tfrfast.cli.json_lines import JsonLines
 from tfrfast.cli.records import Records
@@ -43,7 +43,7 @@ def add_showing_command(
         "as bytes.",
         progress=False,
         json=False,
-        skip_corrupt=LEAVES_OUT,
+        on_corruption=True,
     )
     add_steps(parser, "show the steps of episodes")
     how = parser.add_mutually_exclusive_group()
@@ -52,7 +52,7 @@ def add_showing_command(
         "--raw", action="store_true", help="the bytes themselves, nothing between them"
     )
     parser.add_argument(
-        "--fields", metavar="A,B", type=_names, help="show only these features, in this order"
+        "--columns", metavar="A,B", type=_names, help="show only these features, in this order"
     )
     parser.add_argument(
         "--truncate",
@@ -77,8 +77,8 @@ def add_count(parser: argparse.ArgumentParser) -> None:
 
 def _show(batches: Iterator[RecordBatch], options: argparse.Namespace) -> None:
     if options.raw:
-        if options.fields is not None or options.truncate is not None:
-            raise ValueError("--raw shows whole records: leave --fields and --truncate out.")
+        if options.columns is not None or options.truncate is not None:
+            raise ValueError("--raw shows whole records: leave --columns and --truncate out.")
         for batch in batches:
             data = batch.data[int(batch.offsets[0]) : int(batch.offsets[-1])]
             sys.stdout.buffer.write(data.tobytes())
@@ -86,19 +86,19 @@ def _show(batches: Iterator[RecordBatch], options: argparse.Namespace) -> None:
     lines = _lines_in(options)
     known: set[str] = set()
     shown = 0
-    for piece in pieces_of(batches, options.fields):
+    for piece in pieces_of(batches, options.columns):
         known |= piece.found
         shown += len(piece.batch)
         sys.stdout.write("".join(f"{line}\n" for line in lines(piece)))
-    missing = [name for name in options.fields or () if name not in known]
+    missing = [name for name in options.columns or () if name not in known]
     if missing and shown:
-        raise FeatureError(not_found(missing, known, options.fields, shown))
+        raise FeatureError(not_found(missing, known, options.columns, shown))
 
 
 def _lines_in(options: argparse.Namespace) -> Callable[[Piece], Iterator[str]]:
     limit = options.truncate
     if options.json:
-        writer = JsonLines(limit, features_only=options.fields is not None)
+        writer = JsonLines(limit, features_only=options.columns is not None)
         return lambda piece: iter(writer.lines(piece))
     max_values, max_bytes = (_MAX_VALUES, _MAX_BYTES) if limit is None else (limit, limit)
     return lambda piece: text_of(piece, max_values, max_bytes)

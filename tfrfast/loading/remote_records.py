@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tfrfast import _native
 from tfrfast.errors import SlowPathWarning
 from tfrfast.reader import Reader
-from tfrfast.storage.disk_cache import cache_limit
+from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.remote.urls import is_url
 
 # Records of this size are worth a request, and a data set with fewer records is too small to
@@ -26,19 +26,19 @@ _said = False
 
 
 class RemoteRecords(NamedTuple):
-    """Records on a network, and the cache on this machine, as `core_access` names it."""
+    """Records on a network, and the cache of this machine that may hold them."""
 
     records: int
     file_bytes: int
     stream_bytes: int  # uncompressed
-    access: str
+    cache: DiskCache | None
 
     def cost(self, by_blocks: str, owner: str, batch_size: int = 1) -> str | None:
         """Returns the cost in words, and the remedy; None if the cost does not matter."""
         is_compressed = self.stream_bytes != self.file_bytes
         size = self.stream_bytes // max(self.records, 1)
         # Records that fit into a cache are requested once, and with their neighbours.
-        asked = _not_kept(self.records, cache_limit(self.access), self.file_bytes)
+        asked = _not_kept(self.records, self.cache.limit if self.cache else 0, self.file_bytes)
         if is_compressed:
             asked = _not_kept(asked, _native.inflated_bytes(), self.stream_bytes)
         else:

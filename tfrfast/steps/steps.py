@@ -100,7 +100,6 @@ class Steps(Reader):
         self._options = self.records._options
         self._paths = self.records._paths
         self._axis = encoded_axis(along)
-        self._along = along
         self._windows = dict(windows or {})
         self._rename = dict(rename or {})
         self._absent = dict(absent or {})

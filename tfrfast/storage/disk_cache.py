@@ -65,18 +65,3 @@ class DiskCache:
 
     def __reduce__(self) -> tuple[object, ...]:
         return DiskCache, (self.folder, self.limit)
-
-
-def cache_limit(text: str) -> int:
-    """Returns the limit of the cache with that `cache_text`; 0 without a cache."""
-    return int(text.split(":", 2)[1]) if text.startswith("cache:") else 0
-
-
-def cache_text(cache: DiskCache | None) -> str:
-    """Returns a cache's name in the core and in graphs: a prefix of the storage's options."""
-    if cache is None:
-        return ""
-    if not isinstance(cache, DiskCache):
-        raise TypeError(f"cache is a tfr.DiskCache, not {type(cache).__name__}.")
-    folder = cache.folder
-    return f"cache:{cache.limit}:{len(folder.encode())}:{folder}"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrfast.base.codecs import CODECS
-from tfrfast.storage.disk_cache import DiskCache, cache_text
+from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow import internals, processors
 from tfrfast.tensorflow.history import History, Refusal, Step
@@ -74,7 +74,7 @@ class TFRecordDataset(PlannedDataset):
         if on_corruption not in ("raise", "skip"):
             raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
         lifts = lifts_parsing(lift_parsing)
-        reached = Storage(storage, cache_text(cache))
+        reached = Storage(storage, cache)
         names = file_names(filenames, name, reached)
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
             # TensorFlow's class, even if tf.data.TFRecordDataset was replaced.
@@ -93,7 +93,7 @@ class TFRecordDataset(PlannedDataset):
             on_corruption == "skip",
             zero_copy,
             compression,
-            reached.core_access,
+            reached,
             num_parallel_reads,
             _turns(num_parallel_reads, names.known),
         )

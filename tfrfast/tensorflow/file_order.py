@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
 from tfrfast.tensorflow.blocks import emit_block, in_parts, records
 from tfrfast.tensorflow.columns import TensorFeatures
@@ -43,7 +44,7 @@ class FileOrder:
         skip_damage: bool,
         zero_copy: bool,
         compression: str,
-        access: str = "",
+        storage: Storage,
     ) -> None:
         self._names = names
         self._is_compressed = bool(compression)
@@ -53,7 +54,7 @@ class FileOrder:
             skip_damage=tf.constant(int(skip_damage), tf.int64),
             zero_copy=tf.constant(int(zero_copy), tf.int64),
             compression=tf.constant(COMPRESSION_CODES[compression], tf.int64),
-            access=tf.constant(access),
+            storage=tf.constant(storage.encoded),
         )
 
     def _pieces(self, wanted: Any) -> Any:

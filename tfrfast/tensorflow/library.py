@@ -34,6 +34,7 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
         ctypes.c_size_t,
         ctypes.c_int64,
         ctypes.c_char_p,
+        ctypes.c_size_t,
         PROGRESS,
         ctypes.c_char_p,
         ctypes.c_size_t,

@@ -9,6 +9,7 @@ from typing import Any
 
 from tfrfast.base.codecs import CODECS
 from tfrfast.base.progress import ProgressBar
+from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.library import PROGRESS, calls, end_waits_at_interrupts
 
@@ -52,25 +53,26 @@ def open_plan(
     skip_damage: bool,
     zero_copy: bool,
     compression: str = "",
-    access: str = "",
+    storage: Storage,
     beside: bool = False,
 ) -> OpenPlan | None:
     """Opens shards by their indexes. Returns None if an index is missing, unless missing indexes
     are built.
 
-    `access` holds the options of URLs, without secrets. With `beside`, only indexes beside the
-    shards count, which every user and machine sees.
+    `storage` holds the options of URLs. With `beside`, only indexes beside the shards count, which
+    every user and machine sees.
 
     Building raises the errors of opening, as TensorFlow's exceptions.
     """
     flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage + _ZERO_COPY * zero_copy
     flags += _BESIDE * beside + _COMPRESSION * COMPRESSION_CODES[compression]
+    described = storage.encoded
     packed = b"".join(name + b"\0" for name in names)
     _expect_waits(packed)
 
     def begin(report: Any, error: Any) -> int | None:
         return calls.tfrfast_open_plan(
-            packed, len(packed), flags, access.encode(), report, error, len(error)
+            packed, len(packed), flags, described, len(described), report, error, len(error)
         )
 
     return _opened(begin) if build_indexes else _open_quietly(begin)

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.loading.remote_records import RemoteRecords
+from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.urls import is_url
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.file_order import FileOrder
@@ -29,7 +30,7 @@ class Source:
     skip_damage: bool
     zero_copy: bool
     compression: str
-    access: str = ""  # options of URLs, without secrets
+    storage: Storage  # options of URLs
     num_parallel_reads: Any = None
     turns: int | None = 1  # the number of interleaved files; None: unknown here
     block_records: int = 1  # records of a file in each turn; more than 1 only in batches
@@ -54,7 +55,7 @@ class Source:
             skip_damage=self.skip_damage,
             zero_copy=self.zero_copy,
             compression=self.compression,
-            access=self.access,
+            storage=self.storage,
             beside=beside,
         )
         return None if plan is None else replace(self, plan=plan)
@@ -80,7 +81,9 @@ class Source:
         plan, names = self.plan, self.names.known or self.names.in_any_order or []
         if plan is None or not any(is_url(os.fsdecode(name)) for name in names):
             return None
-        return RemoteRecords(plan.record_count, plan.file_bytes, plan.stream_bytes, self.access)
+        return RemoteRecords(
+            plan.record_count, plan.file_bytes, plan.stream_bytes, self.storage.cache
+        )
 
     @property
     def has_known_order(self) -> bool:
@@ -106,7 +109,7 @@ class Source:
         """Returns the records of the known shards, or of other shards with the same options."""
         known = names is None
         names = self.names.tensor if known else names
-        made = FileOrder(names, self.skip_damage, self.zero_copy, self.compression, self.access)
+        made = FileOrder(names, self.skip_damage, self.zero_copy, self.compression, self.storage)
         if known:
             self.open_files.keep(made.source)
         return made

@@ -57,12 +57,6 @@ void export_array(ArrowData data, ArrowArray* out) {
   out->private_data = owned.release();
 }
 
-PooledBuffer all_rows_set(std::size_t rows) {
-  PooledBuffer bits(bitmap_bytes(rows));
-  std::memset(bits.data(), 0xff, bitmap_bytes(rows));
-  return bits;
-}
-
 PooledBuffer bits_of_bytes(const std::uint8_t* bytes, std::size_t count) {
   PooledBuffer bits(bitmap_bytes(count));
   std::memset(bits.data(), 0, bitmap_bytes(count));

@@ -41,9 +41,6 @@ struct ArrowData {
 // thread, after everything else is gone, and in a forked child.
 void export_array(ArrowData data, ArrowArray* out);
 
-// A bitmap for `rows` rows, all bits set.
-PooledBuffer all_rows_set(std::size_t rows);
-
 // A bitmap of `count` bytes: a bit is set if its byte is not 0.
 PooledBuffer bits_of_bytes(const std::uint8_t* bytes, std::size_t count);
 

@@ -10,6 +10,7 @@
 #include "core/codec/seek_points.h"
 #include "core/codec/span_cache.h"
 #include "core/codec/stream_inflater.h"
+#include "core/storage/storage_options.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -34,7 +35,7 @@ class InflatedFile final : public StoredFile {
   void read(std::span<const ReadRange> ranges) const override;
   std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
                                          Reads reads) const noexcept override;
-  std::string access() const override { return file_->access(); }
+  const StorageOptions& options() const noexcept override { return file_->options(); }
   bool is_cached(std::uint64_t offset) const noexcept override;
   FileFacts facts_now() const override { return file_->facts_now(); }
   bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }

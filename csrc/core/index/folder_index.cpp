@@ -20,7 +20,7 @@ namespace {
 std::shared_ptr<const StoredFile> unmapped(const std::shared_ptr<const StoredFile>& file) {
   if (file->mapping() == nullptr) return file;
   try {
-    auto again = StoredFile::open(file->path(), IoMode::pread, file->access());
+    auto again = StoredFile::open(file->path(), IoMode::pread, file->options());
     if (file->is_still(again->facts())) return again;
   } catch (const Error&) {
     // The file was replaced.
@@ -29,9 +29,9 @@ std::shared_ptr<const StoredFile> unmapped(const std::shared_ptr<const StoredFil
 }
 
 std::shared_ptr<const StoredFile> open_if_there(const std::string& path,
-                                                const std::string& access) {
+                                                const StorageOptions& options) {
   try {
-    return open_own_file(path, access);
+    return open_own_file(path, options);
   } catch (const Error& error) {
     if (error.system_error() == ENOENT || error.system_error() == ENOTDIR) return nullptr;
     throw;
@@ -127,11 +127,11 @@ class FolderIndex::Parts {
 };
 
 std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
-                                                     const std::string& access) {
+                                                     const StorageOptions& options) {
   bool is_mended = false;
   std::uint64_t bytes_before = 0;
   for (;;) {
-    const auto file = open_if_there(path, access);
+    const auto file = open_if_there(path, options);
     if (file == nullptr) return nullptr;
     try {
       const Parts parts(file);

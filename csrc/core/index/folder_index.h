@@ -11,6 +11,7 @@
 #include "core/index/folder_format.h"
 #include "core/index/index_bytes.h"
 #include "core/index/shard_index.h"
+#include "core/storage/storage_options.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -24,7 +25,7 @@ class FolderIndex {
   // Throws Error stale_index if the header or the first directory is damaged or has an unknown
   // version, and io. Another process may add to the file meanwhile.
   static std::shared_ptr<const FolderIndex> load(const std::string& path,
-                                                 const std::string& access = "");
+                                                 const StorageOptions& options = {});
 
   const std::string& path() const noexcept { return file_->path(); }
   const FileFacts& file_facts() const noexcept { return file_->facts(); }

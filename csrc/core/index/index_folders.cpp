@@ -37,7 +37,7 @@ std::vector<std::string> index_paths_in(const std::string& folder) {
 
 }  // namespace
 
-IndexFolder::IndexFolder(const std::string& folder, const std::string& access) {
+IndexFolder::IndexFolder(const std::string& folder, const StorageOptions& options) {
   std::vector<std::string> paths;
   try {
     paths = index_paths_in(folder);
@@ -46,7 +46,7 @@ IndexFolder::IndexFolder(const std::string& folder, const std::string& access) {
   }
   for (const std::string& path : paths) {
     try {
-      auto index = FolderIndex::load(path, access);
+      auto index = FolderIndex::load(path, options);
       if (index == nullptr) continue;
       if (!index->left_out().empty()) why_not_ = index->left_out();
       indexes_.push_back(std::move(index));
@@ -57,7 +57,7 @@ IndexFolder::IndexFolder(const std::string& folder, const std::string& access) {
 }
 
 std::shared_ptr<const IndexFolder> IndexFolders::at(const std::string& folder,
-                                                    const std::string& access) {
+                                                    const StorageOptions& options) {
   std::unique_lock lock(mutex_);
   while (is_looking_) {
     looked_.wait_for(lock, std::chrono::milliseconds(100));
@@ -77,7 +77,7 @@ std::shared_ptr<const IndexFolder> IndexFolders::at(const std::string& folder,
   };
   std::shared_ptr<const IndexFolder> found;
   try {
-    found = std::make_shared<const IndexFolder>(folder, access);
+    found = std::make_shared<const IndexFolder>(folder, options);
   } catch (...) {
     looked();
     throw;

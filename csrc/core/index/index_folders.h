@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/index/folder_index.h"
+#include "core/storage/storage_options.h"
 
 namespace tfrfast {
 
@@ -17,7 +18,7 @@ namespace tfrfast {
 class IndexFolder {
  public:
   // Never throws for a missing or damaged index.
-  explicit IndexFolder(const std::string& folder, const std::string& access = "");
+  explicit IndexFolder(const std::string& folder, const StorageOptions& options = {});
 
   const std::vector<std::shared_ptr<const FolderIndex>>& indexes() const noexcept {
     return indexes_;
@@ -32,7 +33,8 @@ class IndexFolder {
 // Looks into each folder once. Safe from many threads.
 class IndexFolders {
  public:
-  std::shared_ptr<const IndexFolder> at(const std::string& folder, const std::string& access = "");
+  std::shared_ptr<const IndexFolder> at(const std::string& folder,
+                                        const StorageOptions& options = {});
 
   // True on the first call for `folder`. The caller then checks that the folder is writable.
   bool is_first_check(const std::string& folder);

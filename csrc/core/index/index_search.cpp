@@ -93,7 +93,7 @@ FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, cons
   Search search(file, compression, proofs, found);
   const auto look = [&](const std::optional<IndexPlace>& place) {
     if (found.fitting != nullptr || !place) return;
-    search.look_in(*folders.at(place->folder, file.access()), *place);
+    search.look_in(*folders.at(place->folder, file.options()), *place);
   };
   // A look into the cache costs nothing, a look at a remote storage a round trip.
   const bool is_remote = file.traits().is_remote;

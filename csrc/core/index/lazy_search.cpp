@@ -9,6 +9,7 @@
 #include "core/storage/local/folders.h"
 #include "core/storage/remote/listed_objects.h"
 #include "core/storage/storage.h"
+#include "core/storage/storage_options.h"
 
 namespace tfrfast {
 namespace {
@@ -32,19 +33,20 @@ const LazyFolders::Folder* LazyFolders::at(const std::string& prefix) {
   }
   // Without the lock, because this may wait for a network.
   auto indexes = options_.folders->at(
-      is_shared ? options_.folder : sibling_index_folder(some_shard), options_.access);
+      is_shared ? options_.folder : sibling_index_folder(some_shard), options_.storage);
   std::shared_ptr<const void> cached;
-  if (is_remote) cached = hold_cached(some_shard, options_.access);
+  if (is_remote) cached = hold_cached(some_shard, options_.storage);
   const std::lock_guard lock(mutex_);
   if (const auto known = by_prefix_.find(prefix); known != by_prefix_.end()) return known->second;
   const Folder*& folder = by_prefix_[prefix];
   if (indexes->indexes().empty()) return folder;
   const std::uint64_t data = place_for(options_.folder, some_shard).data;
   const std::string absolute = is_remote ? prefix : absolute_path(prefix);
-  folder = &folders_.emplace_back(Folder{
-      {prefix, absolute, io_, is_remote, is_remote ? options_.access : "", std::move(cached)},
-      indexes,
-      data});
+  folder = &folders_.emplace_back(
+      Folder{{prefix, absolute, io_, is_remote, is_remote ? options_.storage : StorageOptions{},
+              std::move(cached)},
+             indexes,
+             data});
   return folder;
 }
 
@@ -81,7 +83,7 @@ std::uint64_t LazySearch::look_at(const std::string& path, LazyShard* lazy) {
 }
 
 void LazySearch::look_at_listed(const std::string& url, LazyShard* lazy) {
-  const std::string& access = folders_.options().access;
+  const std::string& access = folders_.options().storage.access;
   const auto facts = facts_of_listed_object(url, access);
   if (!facts || !facts->version_lasts) return;
   look_in_index(url, *facts, lazy);

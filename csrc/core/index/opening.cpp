@@ -175,7 +175,7 @@ std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression c
 
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const WalkProgress& progress) {
-  return open_indexed(StoredFile::open(shard_path, io, options.access), options, progress);
+  return open_indexed(StoredFile::open(shard_path, io, options.storage), options, progress);
 }
 
 IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,

@@ -10,6 +10,7 @@
 #include "core/index/frame_walk.h"
 #include "core/index/index_folders.h"
 #include "core/index/shard_index.h"
+#include "core/storage/storage_options.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -26,7 +27,7 @@ struct IndexOptions {
   IndexUse use = IndexUse::automatic;
   std::string folder;  // if not empty: the only folder in which indexes are looked up and kept
   std::optional<Compression> compression;  // of the shard; empty: detect
-  std::string access = "";                 // options of the shard's storage
+  StorageOptions storage = {};             // options of the shard's storage
   // If damage will be thrown anyway, the walk may stop at the damage. Such an index is not kept.
   AtDamage at_damage = AtDamage::get_over;
   // Shared by many shards, so that each folder of indexes is read once. May be null.

@@ -73,7 +73,7 @@ FoundFrames frames_in_file_of(const ShardIndex& index, std::uint64_t begin, std:
 
 ProgressiveIndex::ProgressiveIndex(const std::string& shard_path, IoMode io,
                                    const IndexOptions& options)
-    : on_disk_(StoredFile::open(shard_path, io, options.access)), options_(options) {
+    : on_disk_(StoredFile::open(shard_path, io, options.storage)), options_(options) {
   const std::optional<Compression> resolved = resolve_compression(*on_disk_, options.compression);
   if (!resolved) {
     index_ = unreadable_shard(on_disk_, *options.compression).index;

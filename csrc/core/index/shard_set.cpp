@@ -280,7 +280,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
     parallel_for(
         now.size(), threads_to_open(now, path_of, options.threads),
         [&](std::size_t i) {
-          const auto file = StoredFile::open(path_of(now[i]), options.io, options.index.access);
+          const auto file = StoredFile::open(path_of(now[i]), options.io, options.index.storage);
           if (meter != nullptr && file->traits().is_remote) meter->expect_more(file->bytes());
           IndexedShard shard = open_indexed(file, index, walked);
           if (shard.was_built) built_any = true;

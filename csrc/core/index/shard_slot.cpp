@@ -25,7 +25,7 @@ std::shared_ptr<const StoredFile> open_unchanged(const LazyShard& shard, const s
   const FileFacts& then = shard.facts;
   const std::string path = folder.prefix + name;
   if (folder.is_remote)
-    return open_listed_file(path, folder.io, folder.access, then, shard.version);
+    return open_listed_file(path, folder.io, folder.options, then, shard.version);
   std::shared_ptr<const StoredFile> file;
   try {
     file = open_local_file(path, folder.io, folder.absolute_prefix + name);

@@ -12,6 +12,7 @@
 #include "core/index/folder_index.h"
 #include "core/index/opening.h"
 #include "core/storage/file_facts.h"
+#include "core/storage/storage_options.h"
 
 namespace tfrfast {
 
@@ -21,7 +22,7 @@ struct LazyFolder {
   std::string absolute_prefix;  // the absolute path, valid after a change of the current folder
   IoMode io = IoMode::automatic;
   bool is_remote = false;
-  std::string access;  // options of a remote storage
+  StorageOptions options;  // options of a remote storage
   // Keeps the folder's files in a cache while it lives. Null without a cache.
   std::shared_ptr<const void> cached;
 };

@@ -27,7 +27,7 @@ RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::u
 
 RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::uint64_t record,
                            const Options& options)
-    : stored_(StoredFile::open(path, IoMode::pread, options.access)),
+    : stored_(StoredFile::open(path, IoMode::pread, options.storage)),
       ahead_(options.max_ahead_bytes),
       offset_(offset),
       record_(record) {}

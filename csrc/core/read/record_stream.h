@@ -9,6 +9,7 @@
 
 #include "core/base/pool.h"
 #include "core/shard/walker.h"
+#include "core/storage/storage_options.h"
 
 namespace tfrfast {
 
@@ -18,7 +19,7 @@ namespace tfrfast {
 class RecordStream {
  public:
   struct Options {
-    std::string access;  // options of the storage
+    StorageOptions storage;  // options of the storage
     std::uint64_t max_ahead_bytes = std::uint64_t{256} << 20;
   };
 

@@ -22,7 +22,7 @@ SourceSpec SourceSpec::of(const RecordSource& source) {
   spec.io = opened.io;
   spec.index_use = opened.index.use;
   spec.index_folder = opened.index.folder;
-  spec.access = opened.index.access;
+  spec.storage = opened.index.storage;
   spec.shards.reserve(shards.size());
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const ShardSlot& shard = shards.slot(i);
@@ -48,9 +48,8 @@ std::string SourceSpec::encode() const {
     encoder.number(shard.record_count);
     encoder.string(shard.path);
   }
-  // The encoding of local files has no `access`, as in earlier versions.
-  if (!access.empty() || !parts.empty()) encoder.string(access);
-  if (!parts.empty()) encoder.number(parts.size());
+  storage.write_to(encoder);
+  encoder.number(parts.size());
   for (const PartSpec& part : parts) {
     encoder.number(part.shard_count);
     encoder.string(part.steps);
@@ -80,24 +79,18 @@ SourceSpec SourceSpec::decode(std::string_view encoded) {
     shard.path = decoder.string();
     spec.shards.push_back(std::move(shard));
   }
-  if (!decoder.is_done()) {
-    spec.access = decoder.string();
-    if (spec.access.empty() && decoder.is_done()) decoder.refuse("it ends with nothing");
+  spec.storage = StorageOptions::read_from(decoder);
+  const std::size_t part_count = decoder.count();
+  std::uint64_t left = count;
+  for (std::size_t i = 0; i < part_count; ++i) {
+    PartSpec part;
+    part.shard_count = decoder.number();
+    part.steps = decoder.string();
+    if (part.shard_count > left) decoder.refuse("its parts have more shards than it has");
+    left -= part.shard_count;
+    spec.parts.push_back(std::move(part));
   }
-  if (!decoder.is_done()) {
-    const std::size_t part_count = decoder.count();
-    if (part_count == 0) decoder.refuse("it has no parts");
-    std::uint64_t left = count;
-    for (std::size_t i = 0; i < part_count; ++i) {
-      PartSpec part;
-      part.shard_count = decoder.number();
-      part.steps = decoder.string();
-      if (part.shard_count > left) decoder.refuse("its parts have more shards than it has");
-      left -= part.shard_count;
-      spec.parts.push_back(std::move(part));
-    }
-    if (left != 0) decoder.refuse("its parts have fewer shards than it has");
-  }
+  if (part_count != 0 && left != 0) decoder.refuse("its parts have fewer shards than it has");
   decoder.finish();
   return spec;
 }

@@ -12,6 +12,7 @@
 #include "core/codec/codec.h"
 #include "core/index/opening.h"
 #include "core/read/frame_reader.h"
+#include "core/storage/storage_options.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -32,7 +33,7 @@ struct PartSpec {
 };
 
 struct SourceSpec {
-  static constexpr EncodedKind kEncoding{"source", "tfSR"};
+  static constexpr EncodedKind kEncoding{"source", "tfSR", 2};
 
   // Planned: all counts are known, and data with other counts are refused. Otherwise a shard is
   // opened when reading reaches it.
@@ -44,7 +45,7 @@ struct SourceSpec {
   IoMode io = IoMode::automatic;
   IndexUse index_use = IndexUse::automatic;
   std::string index_folder;
-  std::string access;  // how to reach shards that are not on this machine; no secrets
+  StorageOptions storage;  // of shards that are not on this machine
   std::vector<ShardSpec> shards;
   std::vector<PartSpec> parts;  // of all shards; none if all records are frames
 

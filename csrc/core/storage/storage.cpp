@@ -13,11 +13,11 @@ namespace tfrfast {
 namespace {
 
 std::shared_ptr<const StoredFile> open_local(const std::string& path, IoMode mode,
-                                             const std::string&) {
+                                             const StorageOptions&) {
   return open_local_file(path, mode);
 }
 
-FileFacts examine_local(const std::string& path, const std::string&) {
+FileFacts examine_local(const std::string& path, const StorageOptions&) {
   return examine_local_file(path);
 }
 

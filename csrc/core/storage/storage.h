@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/storage/publication.h"
+#include "core/storage/storage_options.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -15,12 +16,11 @@ namespace tfrfast {
 struct Storage {
   std::string_view scheme;
   StorageTraits traits;  // of its files, unless a file has its own
-  // The functions throw Error io (ENOENT if the path names nothing) and invalid. `access` holds
-  // options of the storage, in the storage's own words and without secrets. Empty for the usual
-  // options.
+  // The functions throw Error io (ENOENT if the path names nothing) and invalid. Local files ignore
+  // `options`.
   std::shared_ptr<const StoredFile> (*open)(const std::string& path, IoMode mode,
-                                            const std::string& access);
-  FileFacts (*examine)(const std::string& path, const std::string& access);
+                                            const StorageOptions& options);
+  FileFacts (*examine)(const std::string& path, const StorageOptions& options);
   std::unique_ptr<Publication> (*publish)(const std::string& path);
   // The number of names after the scheme that form one place, beside which other owners may write:
   // 1 for a bucket, more for a dataset, as in "hf://datasets/org/name/shard".
@@ -36,8 +36,8 @@ bool is_local(std::string_view path) noexcept;
 // many additions.
 void add_storage(const Storage& storage);
 
-inline FileFacts examine_file(const std::string& path, const std::string& access = "") {
-  return storage_of(path).examine(path, access);
+inline FileFacts examine_file(const std::string& path, const StorageOptions& options = {}) {
+  return storage_of(path).examine(path, options);
 }
 inline std::unique_ptr<Publication> publish_file(const std::string& path) {
   return storage_of(path).publish(path);

@@ -15,8 +15,13 @@ StoredFile::StoredFile(std::string path, const FileFacts& facts, const StorageTr
     : path_(std::move(path)), facts_(facts), traits_(&traits), mapping_(mapping) {}
 
 std::shared_ptr<const StoredFile> StoredFile::open(const std::string& path, IoMode mode,
-                                                   const std::string& access) {
-  return storage_of(path).open(path, mode, access);
+                                                   const StorageOptions& options) {
+  return storage_of(path).open(path, mode, options);
+}
+
+const StorageOptions& StoredFile::options() const noexcept {
+  static const StorageOptions usual;
+  return usual;
 }
 
 FileFacts StoredFile::facts_now() const {

@@ -10,6 +10,7 @@
 
 #include "core/storage/announcement.h"
 #include "core/storage/file_facts.h"
+#include "core/storage/storage_options.h"
 #include "core/storage/storage_traits.h"
 
 namespace tfrfast {
@@ -39,11 +40,11 @@ struct ReadRange {
 class StoredFile {
  public:
   // Opens a file in the storage that the path's scheme names. `mode` says whether to map a file
-  // that can be mapped. `access` holds the options of a remote storage. Throws Error io (ENOENT if
+  // that can be mapped. `options` are those of a remote storage. Throws Error io (ENOENT if
   // the path names nothing) and invalid.
   static std::shared_ptr<const StoredFile> open(const std::string& path,
                                                 IoMode mode = IoMode::automatic,
-                                                const std::string& access = "");
+                                                const StorageOptions& options = {});
   virtual ~StoredFile() = default;
   StoredFile(const StoredFile&) = delete;
   StoredFile& operator=(const StoredFile&) = delete;
@@ -56,7 +57,7 @@ class StoredFile {
   const StorageTraits& traits() const noexcept { return *traits_.load(std::memory_order_relaxed); }
   // The options with which a remote file was opened. Other files of the storage need the same
   // options.
-  virtual std::string access() const { return ""; }
+  virtual const StorageOptions& options() const noexcept;
 
   // The present facts of the path. Throws Error io.
   virtual FileFacts facts_now() const;

@@ -26,8 +26,7 @@ from record_files import flip_payload_byte, some_records, write_shard
 from tfrfast import _native
 from tfrfast.cli import main
 from tfrfast.loading import remote_records
-from tfrfast.storage.disk_cache import cache_text
-from tfrfast.storage.remote.options import Storage
+from tfrfast.storage.remote.options import Storage, place_of
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -477,21 +476,17 @@ def test_a_cache_keeps_endpoints_apart(monkeypatch: pytest.MonkeyPatch, tmp_path
             monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    text = cache_text(tfr.DiskCache("/cache", "1G"))
-    places = [
-        Storage({}, text).core_access,
-        Storage({"endpoint": "http://one"}, text).core_access,
-        Storage({"endpoint": "http://two"}, text).core_access,
-        Storage({"account_name": "one"}, text).core_access,
-    ]
+    cache = tfr.DiskCache("/cache", "1G")
+    chosen = ({}, {"endpoint": "http://one"}, {"endpoint": "http://two"}, {"account_name": "one"})
+    places = [place_of(each) for each in chosen]
+    assert places[0] == place_of({"timeout": 5}) == ""
+    usual = Storage({}, cache)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://three")
-    places.append(Storage({}, text).core_access)
-    assert len({each.partition("at:")[2].partition("{}")[0] for each in places}) == 5
-    # How long to wait is no place.
-    monkeypatch.delenv("AWS_ENDPOINT_URL")
-    assert Storage({"timeout": 5}, text).core_access == text + '{"timeout": 5}'
-    # Without a cache, nothing of it is said.
-    assert Storage({"endpoint": "http://one"}).core_access == '{"endpoint": "http://one"}'
+    places.append(place_of({}))
+    assert len(set(places)) == 5
+    # Only a cache keeps places apart.
+    assert Storage({}, cache) != usual
+    assert b"three" not in Storage({}).encoded
 
 
 def test_what_a_cache_may_be(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 import tfrfast as tfr
 from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first
 from record_files import write_shard, write_shards
-from tfrfast.storage.disk_cache import cache_text
 from tfrfast.storage.remote import failures
 from tfrfast.storage.remote.options import Storage
 
@@ -368,12 +367,12 @@ def test_a_password_in_an_endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     with pytest.raises(OSError, match=r"http://\*\*\*@127.0.0.1:9/bucket") as caught:
         tfr.Reader("s3://bucket/set/x", storage={"retries": 0, "anonymous": True})
     assert "VERYSECRET" not in str(caught.value)
-    cached = cache_text(tfr.DiskCache(tmp_path, "10M"))
-    places = [Storage({}, cached).core_access]
+    cache = tfr.DiskCache(tmp_path, "10M")
+    places = [Storage({}, cache).encoded]
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://other:VERYSECRET@127.0.0.1:9")
-    places.append(Storage({}, cached).core_access)
+    places.append(Storage({}, cache).encoded)
     assert places[0] != places[1]
-    assert not [place for place in places if "VERYSECRET" in place]
+    assert not [place for place in places if b"VERYSECRET" in place]
     for endpoint in ("http://user:VERYSECRET@host", "http://host/?sig=VERYSECRET"):
         with pytest.raises(ValueError, match="holds no secrets") as refused:
             tfr.Reader("s3://bucket/set/x", storage={"endpoint": endpoint})

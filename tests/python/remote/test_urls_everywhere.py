@@ -40,7 +40,7 @@ WORKING = {
     "info": ["info", DATA],
     "count": ["count", DATA],
     "verify": ["verify", DATA],
-    "cat": ["cat", "--record", "12", DATA],
+    "cat": ["cat", "--records", "12", DATA],
     "head": ["head", "-n", "3", DATA],
     "sample": ["sample", "-n", "3", DATA],
     "schema": ["schema", DATA],

@@ -12,16 +12,17 @@ import tfrfast as tfr
 tf = pytest.importorskip("tensorflow")
 
 from tfrfast.features.compiling import compile_features  # noqa: E402
+from tfrfast.storage.remote.options import Storage  # noqa: E402
 from tfrfast.tensorflow.library import ops  # noqa: E402
 from tfrfast.tensorflow.planning import open_plan  # noqa: E402
-from tfrfast.tensorflow.sequence import Batch, Progression, Sequence  # noqa: E402
+from tfrfast.tensorflow.sequence import Batched, Progression, Sequence  # noqa: E402
 
 RECORDS = [tfr.encode_example({"a": i}) for i in range(10)]
-BATCHES = Sequence(Progression(0, 1, 10), batch=Batch(4)).encode()
+BATCHES = Sequence(Progression(0, 1, 10), batch=Batched(4)).encode()
 FEATURES = compile_features({"a": tfr.FixedLen((), "int64")}).schema.encode()
 # A kernel that has decoded a description knows it by its head, so these are never read whole.
 OTHERS = [
-    (Sequence(Progression(0, 1, 10), batch=Batch(3)).encode(), "sequence"),
+    (Sequence(Progression(0, 1, 10), batch=Batched(3)).encode(), "sequence"),
     (tfr.Plan(tfr.Shuffle(), 3, num_records=10)._core.encode(), "plan"),
     (compile_features({"b": tfr.FixedLen((), "int64")}).schema.encode(), "feature schema"),
 ]
@@ -32,7 +33,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path: Path = tmp_path_factory.mktemp("foreign") / "shard"
     with tfr.Writer(path) as writer:
         writer.write_batch(RECORDS)
-    plan = open_plan([bytes(path)], build_indexes=True, skip_damage=False, zero_copy=False)
+    options = {"build_indexes": True, "skip_damage": False, "zero_copy": False}
+    plan = open_plan([bytes(path)], **options, storage=Storage(None))
     assert plan is not None
     return plan.source
 

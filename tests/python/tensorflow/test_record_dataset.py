@@ -22,6 +22,7 @@ from record_files import (
     write_shard,
     write_shards,
 )
+from tfrfast.storage.remote.options import Storage
 
 tf = pytest.importorskip("tensorflow")
 functions = pytest.importorskip("tfrfast.tensorflow.functions")
@@ -380,7 +381,11 @@ def test_open_shards_are_not_closed_under_threads_that_outlive_the_program(
     files: list[str],
 ) -> None:
     plan = planning.open_plan(
-        [files[0].encode()], build_indexes=True, skip_damage=False, zero_copy=False
+        [files[0].encode()],
+        build_indexes=True,
+        skip_damage=False,
+        zero_copy=False,
+        storage=Storage(None),
     )
     assert not plan._closing.atexit
 

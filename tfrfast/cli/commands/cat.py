@@ -20,27 +20,26 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help=help,
         description="Print records, the first ten by default.",
     )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--record",
-        type=parse_record_number,
-        metavar="I",
-        help="one record; a negative number counts from the end",
+    parser.add_argument(
+        "--records",
+        metavar="I|A:B",
+        type=_number_or_range,
+        default=(0, _SHOWN),
+        help="record I, or records A to B-1; negative numbers count from the end",
     )
-    which.add_argument("--range", metavar="A:B", type=_range, help="records A to B-1")
 
 
 def _choose(records: Records, options: argparse.Namespace) -> Sequence[int]:
-    if options.record is not None:
-        return [records.number(options.record)]
-    return records.between(*(options.range or (0, _SHOWN)))
+    if isinstance(options.records, int):
+        return [records.number(options.records)]
+    return records.between(*options.records)
 
 
-def _range(text: str) -> tuple[int, int | None]:
+def _number_or_range(text: str) -> int | tuple[int, int | None]:
     begin, colon, end = text.partition(":")
+    if not colon:
+        return parse_record_number(text)
     try:
-        if not colon:
-            raise ValueError
         first = parse_record_number(begin or "0")
         last = parse_record_number(end) if end else None
     except ValueError:

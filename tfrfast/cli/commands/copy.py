@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, print_json
+from tfrfast.cli.common import Subparsers, add_command, print_json
 from tfrfast.cli.new_shards import add_output, add_writing, print_left_out, writing_arguments
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.copying import Copied, copy
@@ -26,7 +26,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help=help,
         description="Write chosen records, verified and byte for byte, to new shards in the order "
         "given.",
-        skip_corrupt=LEAVES_OUT,
+        on_corruption=True,
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
@@ -50,8 +50,9 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    on_corruption: Any = "skip" if options.skip_corrupt else "raise"
-    with Reader(options.paths, on_corruption=on_corruption, progress=options.progress) as reader:
+    with Reader(
+        options.paths, on_corruption=options.on_corruption, progress=options.progress
+    ) as reader:
         records = (
             records_where(reader, options.where)
             if options.where is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, add_steps
+from tfrfast.cli.common import Subparsers, add_command, add_steps
 from tfrfast.cli.records import Records
 
 
@@ -18,7 +18,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "`tfrfast verify` does that.",
         progress=False,
         json=False,
-        skip_corrupt=LEAVES_OUT,
+        on_corruption=True,
     )
     add_steps(parser, "count the steps of episodes")
 

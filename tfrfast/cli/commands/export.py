@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, print_json
+from tfrfast.cli.common import Subparsers, add_command, print_json
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.exporting import Exported, export
 
@@ -19,7 +18,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help=help,
         description="Write the features of tf.train.Examples to a Parquet file, which appears when "
         "it is complete. The last argument is its name. Takes PyArrow.",
-        skip_corrupt=LEAVES_OUT,
+        on_corruption=True,
     )
     parser.add_argument("out", metavar="OUT.parquet", help="the new file")
     parser.add_argument(
@@ -38,7 +37,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    on_corruption: Any = "skip" if options.skip_corrupt else "raise"
     columns = None if options.columns is None else options.columns.split(",")
     if options.record and columns is not None:
         columns.append("record")
@@ -52,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         text=[name for name in options.text.split(",") if name],
         overwrite=options.overwrite,
         progress=options.progress,
-        on_corruption=on_corruption,
+        on_corruption=options.on_corruption,
     )
     damage = made.skipped
     if options.json:

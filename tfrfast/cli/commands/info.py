@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import (
-    LEAVES_OUT_ANYWAY,
     Subparsers,
     add_command,
     add_steps,
@@ -34,7 +33,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         run,
         help=help,
         description="Print counts, sizes, compression and a histogram of record sizes.",
-        skip_corrupt=LEAVES_OUT_ANYWAY,
     )
     add_steps(parser, "also describe the steps of episodes")
     parser.add_argument("--shards", action="store_true", help="list every shard")

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from tfrfast.base.sizes import format_bytes
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, parse_size, print_json, say
+from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
 from tfrfast.cli.new_shards import print_left_out
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.building_keys import build_key_file
@@ -23,7 +23,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help=help,
         description="Build the key file by which reader.by(FEATURE) finds records, beside the "
         "indexes.",
-        skip_corrupt=LEAVES_OUT,
+        on_corruption=True,
     )
     parser.add_argument("--by", required=True, metavar="FEATURE", help="what the keys are")
     parser.add_argument("--folder", help="save here instead; reader.by() then needs folder=FOLDER")
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     }
     with Reader(
         options.paths if options.ray is None else absolute(expand_paths(options.paths)),
-        on_corruption="skip" if options.skip_corrupt else "raise",
+        on_corruption=options.on_corruption,
         progress=options.progress,
     ) as reader:
         if options.ray is None:

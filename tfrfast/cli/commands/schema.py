@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 
 from tfrfast.cli.common import (
-    LEAVES_OUT,
     Subparsers,
     add_command,
     add_steps,
@@ -29,7 +28,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         description="Infer the features of tf.train.Examples from the first records. Print them as "
         "a table, and as the Python code that parses them.",
         progress=False,
-        skip_corrupt=LEAVES_OUT,
+        on_corruption=True,
     )
     add_steps(parser, "infer the features of the steps of episodes")
     parser.add_argument("--sample", type=int, default=1000, help="records to examine (1000)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, parse_size, print_json
+from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json
 from tfrfast.cli.new_shards import add_output, add_writing, print_left_out, writing_arguments
 from tfrfast.jobs.shuffling.shuffle import Shuffled, shuffle
 from tfrfast.jobs.shuffling.work_folder import can_resume
@@ -19,7 +19,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help=help,
         description="Write all records in a uniformly random order to new shards, in bounded "
         "memory. After an interruption, the same command resumes where it stopped.",
-        skip_corrupt=LEAVES_OUT,
+        on_corruption=True,
     )
     add_output(
         parser,
@@ -74,7 +74,7 @@ def _shuffle(options: argparse.Namespace) -> Shuffled:
         splits=options.splits,
         max_memory=options.max_memory,
         work=options.work,
-        on_corruption="skip" if options.skip_corrupt else "raise",
+        on_corruption=options.on_corruption,
         **writing_arguments(options),
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tfrfast.base.sizes import counted
-from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, print_json, print_table
+from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
 from tfrfast.reader import Reader
 from tfrfast.tables.statistics import FeatureStats, statistics
 from tfrfast.tables.stats_page import stats_page
@@ -26,7 +26,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help=help,
         description="Read all records once, and show for each feature of tf.train.Examples how "
         "many records have it, its type, lengths, range, mean, and most frequent values.",
-        skip_corrupt=LEAVES_OUT,
+        on_corruption=True,
     )
     parser.add_argument(
         "--html", metavar="FILE", help="also write a page with histograms, for a browser"
@@ -34,8 +34,9 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    on_corruption: Any = "skip" if options.skip_corrupt else "raise"
-    with Reader(options.paths, on_corruption=on_corruption, progress=options.progress) as reader:
+    with Reader(
+        options.paths, on_corruption=options.on_corruption, progress=options.progress
+    ) as reader:
         found = statistics(reader, progress=options.progress)
         shards, num_bytes = len(reader.shards), sum(each.num_bytes for each in reader.shards)
         records, damage = len(reader), reader.skipped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tfrfast.base.sizes import counted
-from tfrfast.cli.common import LEAVES_OUT_ANYWAY, Subparsers, add_command, print_json, print_table
+from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.verifying import Verified, verify
 
@@ -18,7 +18,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help=help,
         description="Read every record and check both its CRCs. If any are wrong, list the damaged "
         "byte ranges and exit with code 1.",
-        skip_corrupt=LEAVES_OUT_ANYWAY,
     )
     add_ray(parser)
 

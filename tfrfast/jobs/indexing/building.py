@@ -10,7 +10,7 @@ from typing import Any
 from tfrfast.jobs.indexing import files, objects
 from tfrfast.jobs.indexing.places import BuiltIndex
 from tfrfast.jobs.running import checked_threads
-from tfrfast.storage.disk_cache import DiskCache, cache_text
+from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.urls import is_url
@@ -52,7 +52,7 @@ def build_index(
       Raises OSError if a shard cannot be read or its index cannot be saved.
     """
     threads = checked_threads(threads)
-    reached = Storage(storage, cache_text(cache))
+    reached = Storage(storage, cache)
     if publish and folder is not None:
         raise ValueError("publish=True puts indexes beside the objects, and folder= elsewhere.")
     everything = list(dict.fromkeys(expand_paths(paths, reached)))

@@ -81,9 +81,7 @@ class _Rebuild(NamedTuple):
     amount: int = 1
 
     def run(self, advance: Advance) -> BuiltIndex:
-        made = _native.rebuild_index(
-            os.fsencode(self.url), self.storage.core_access, self.folder, advance
-        )
+        made = _native.rebuild_index(os.fsencode(self.url), self.storage.core, self.folder, advance)
         return BuiltIndex(self.url, *made)
 
 

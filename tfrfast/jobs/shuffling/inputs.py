@@ -56,7 +56,7 @@ class Inputs:
         """
         path = self.shards[number]
         stream = _native.RecordStream(
-            os.fsencode(path), offset, record, self.storage.core_access, max_ahead_bytes
+            os.fsencode(path), offset, record, self.storage.core, max_ahead_bytes
         )
         facts = self._objects.get(path)
         if facts is not None:

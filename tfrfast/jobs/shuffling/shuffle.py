@@ -21,7 +21,7 @@ from tfrfast.jobs.shuffling.work_folder import (
     upload_folder,
     work_folder_path,
 )
-from tfrfast.storage.disk_cache import DiskCache, cache_text
+from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.output import Output, named_url, open_output
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage
@@ -127,7 +127,7 @@ def shuffle(
             if unfinished.replaces_its_input():
                 made = unfinished.finish()
             else:
-                reached = Storage(storage, cache_text(cache))
+                reached = Storage(storage, cache)
                 inputs = Inputs(expand_paths(paths, reached), reached)
                 skips_damage = on_corruption == "skip"
                 made = ShuffleJob(inputs, target, memory, folder, progress, skips_damage).run()

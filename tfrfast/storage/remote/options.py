@@ -12,6 +12,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from tfrfast import _native
+from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.remote.profiles import profile_options
 from tfrfast.storage.remote.urls import locate
 
@@ -44,20 +46,24 @@ _KNOWN = ("anonymous", *_TEXT, *_NUMBERS, *SECRETS)
 class Storage:
     """The options of one `storage={...}`: its public ones as text, and its secrets apart."""
 
-    def __init__(self, options: Mapping[str, Any] | None, cache: str = "") -> None:
+    def __init__(self, options: Mapping[str, Any] | None, cache: DiskCache | None = None) -> None:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"storage is a dict of options, not {type(options).__name__}.")
+        if cache is not None and not isinstance(cache, DiskCache):
+            raise TypeError(f"cache is a tfr.DiskCache, not {type(cache).__name__}.")
         public = dict(options or {})
         for name, value in public.items():
             _check(name, value)
         self.secrets = {name: public.pop(name) for name in SECRETS if name in public}
         #: As what makes requests knows it.
         self.access = json.dumps(public, sort_keys=True) if public else ""
-        #: The cache on this machine, as `disk_cache.cache_text` names it; empty without one.
-        self.cache = cache
-        #: As graphs, and the core, carry both.
-        self.core_access = cache + (_place_text(public) if cache else "") + self.access
         self.public = public
+        self.cache = cache
+        kept = ("", 0, "") if cache is None else (cache.folder, cache.limit, place_of(public))
+        #: As the core takes all but the secrets.
+        self.core = _native.StorageOptions(self.access, *kept)
+        #: The same, as graphs hold it.
+        self.encoded: bytes = self.core.encode()
 
     def __repr__(self) -> str:
         names = ", ".join(self.secrets)
@@ -66,10 +72,10 @@ class Storage:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Storage):
             return NotImplemented
-        return self.core_access == other.core_access and self.secrets == other.secrets
+        return self.encoded == other.encoded and self.secrets == other.secrets
 
     def __hash__(self) -> int:
-        return hash(self.core_access)
+        return hash(self.encoded)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Secrets go along only to a process that is being started by this one."""
@@ -87,12 +93,14 @@ class Storage:
             remember_secrets(self.access, {locate(url).root for url in urls}, self.secrets)
 
 
-def storage_of(options: Mapping[str, Any] | Storage | None, cache: str = "") -> Storage:
+def storage_of(
+    options: Mapping[str, Any] | Storage | None, cache: DiskCache | None = None
+) -> Storage:
     """The options that were given, or that are options already."""
     return options if isinstance(options, Storage) else Storage(options, cache)
 
 
-def _place_text(public: Mapping[str, Any]) -> str:
+def place_of(public: Mapping[str, Any]) -> str:
     """Where URLs lead, if they do not say it themselves. A cache keeps such places apart."""
     named = {name: public[name] for name in ("endpoint", "account_name") if public.get(name)}
     named.update((name, os.environ[name]) for name in _PLACES if os.environ.get(name))
@@ -106,8 +114,7 @@ def _place_text(public: Mapping[str, Any]) -> str:
     for name, value in named.items():
         if _may_hold_secrets(value):
             named[name] = hashlib.blake2b(value.encode(), digest_size=16).hexdigest()
-    text = json.dumps(named, sort_keys=True)
-    return f"at:{len(text.encode())}:{text}"
+    return json.dumps(named, sort_keys=True)
 
 
 def _may_hold_secrets(place: str) -> bool:

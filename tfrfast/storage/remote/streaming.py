@@ -44,7 +44,6 @@ class StreamedUploads:
     def __init__(self, folder_url: str, access: str, num_objects: int) -> None:
         pieces = max(1, _MOST_PIECES // num_objects)
         self.parts = _native.OutgoingParts(PART_BYTES, _MAX_PARTS * pieces, _PARTS_ON_DISK)
-        self._folder_url = folder_url
         self._state = _State(access, pieces * PART_BYTES, self.parts)
         self._thread = threading.Thread(
             target=_send,

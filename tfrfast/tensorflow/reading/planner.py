@@ -325,7 +325,7 @@ def _source(records: Records) -> Source:
         skip_damage=records.opening.skip_damage,
         zero_copy=records.opening.zero_copy,
         compression=records.opening.compression,
-        access=storage.core_access,
+        storage=storage,
         num_parallel_reads=None if turns == 1 else turns,
         turns=turns,
         block_records=records.block,

@@ -20,7 +20,6 @@
 #include "core/base/hashing.h"
 #include "core/base/warnings.h"
 #include "core/crc32c/crc32c.h"
-#include "core/storage/cache/cache_access.h"
 #include "core/storage/cache/cache_file.h"
 #include "core/storage/local/beyond_posix.h"
 #include "core/storage/local/folders.h"
@@ -546,11 +545,10 @@ std::string CacheSet::name_of(const std::string& url) const {
   return name_ + "/" + hex(fnv1a(url));
 }
 
-std::shared_ptr<const CacheSet> hold_cached(const std::string& url, const std::string& access) {
-  const CacheAccess parts = split_access(access);
-  if (parts.folder.empty()) return nullptr;
-  auto folder = CacheFolder::open_if_it_works(parts.folder, parts.limit_bytes);
-  return folder == nullptr ? nullptr : CacheSet::hold(std::move(folder), url, parts.place);
+std::shared_ptr<const CacheSet> hold_cached(const std::string& url, const StorageOptions& options) {
+  if (options.cache_folder.empty()) return nullptr;
+  auto folder = CacheFolder::open_if_it_works(options.cache_folder, options.cache_limit_bytes);
+  return folder == nullptr ? nullptr : CacheSet::hold(std::move(folder), url, options.place);
 }
 
 }  // namespace tfrfast

@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "core/storage/local/file_descriptor.h"
+#include "core/storage/storage_options.h"
 
 namespace tfrfast {
 
@@ -187,9 +188,9 @@ class CacheSet {
   bool is_counted_ = false;
 };
 
-// The set of `url` in the cache that `access` names. Null if `access` names no cache, or the cache
+// The set of `url` in the cache that `options` name. Null if `options` name no cache, or the cache
 // does not work now. Throws Error io for an unsuitable folder.
-std::shared_ptr<const CacheSet> hold_cached(const std::string& url, const std::string& access);
+std::shared_ptr<const CacheSet> hold_cached(const std::string& url, const StorageOptions& options);
 
 // Opens a file below a folder. Returns -1 and sets errno on failure. Never follows a link.
 int open_below(int folder, const std::string& name, int flags, unsigned mode = 0) noexcept;

@@ -77,12 +77,6 @@ std::vector<std::string> list_folder(const std::string& folder) {
   return names;
 }
 
-bool is_named(int descriptor, const std::string& path) noexcept {
-  struct stat opened, named;
-  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
 bool remove_file(const std::string& path) noexcept {
   return ::unlink(path.c_str()) == 0;
 }

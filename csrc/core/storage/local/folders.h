@@ -36,9 +36,6 @@ struct NameStatus {
 NameStatus look_at(const std::string& path) noexcept;       // of a link's target
 NameStatus look_at_name(const std::string& path) noexcept;  // of the link itself
 
-// Whether the path is a path of the open file.
-bool is_named(int descriptor, const std::string& path) noexcept;
-
 // Lists the names in a folder, in no order. Throws Error io.
 std::vector<std::string> list_folder(const std::string& folder);
 

@@ -51,8 +51,8 @@ void refuse_link_of_stranger(const std::string& path) {
 }
 
 std::shared_ptr<const StoredFile> open_own_file(const std::string& path,
-                                                const std::string& access) {
-  if (!is_local(path)) return StoredFile::open(path, IoMode::mapped, access);
+                                                const StorageOptions& options) {
+  if (!is_local(path)) return StoredFile::open(path, IoMode::mapped, options);
   refuse_link_of_stranger(folder_of(path));
   refuse_link_of_stranger(path);
   if (look_at(path).kind == NameKind::other) {
@@ -60,7 +60,7 @@ std::shared_ptr<const StoredFile> open_own_file(const std::string& path,
                 "'" + path + "' is not a regular file, as files of tfrfast are. Remove it.",
                 {path, {}, {}});
   }
-  return StoredFile::open(path, IoMode::mapped, access);
+  return StoredFile::open(path, IoMode::mapped, options);
 }
 
 void make_own_folder(const std::string& folder) {

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "core/storage/publication.h"
+#include "core/storage/storage_options.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -29,7 +30,7 @@ std::string why_not_believed(const Writers& file, const std::string& data_path,
 // Error io (ENOENT if the file does not exist), and stale_index for anything but a regular file and
 // for a stranger's link.
 std::shared_ptr<const StoredFile> open_own_file(const std::string& path,
-                                                const std::string& access = "");
+                                                const StorageOptions& options = {});
 
 // Throws Error stale_index, and warns once, if `path` is a link that belongs to neither this user
 // nor root.

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/fork.h"
-#include "core/storage/cache/cache_access.h"
 
 namespace tfrfast {
 namespace {
@@ -27,7 +26,7 @@ void forget_in_child() noexcept {
 
 // No URL contains a line break. A listing is independent of caches.
 std::string key_of(const std::string& url, const std::string& access) {
-  return url + "\n" + split_access(access).client;
+  return url + "\n" + access;
 }
 
 // Call with the lock held.

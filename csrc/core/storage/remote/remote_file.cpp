@@ -11,7 +11,6 @@
 
 #include "core/base/error.h"
 #include "core/base/waiting.h"
-#include "core/storage/cache/cache_access.h"
 #include "core/storage/local/local_file.h"
 #include "core/storage/remote/listed_objects.h"
 
@@ -63,33 +62,32 @@ std::shared_ptr<RemoteRequest> examine(const std::string& url, const std::string
 
 }  // namespace
 
-FileFacts examine_remote_file(const std::string& url, const std::string& access) {
-  return examine(url, split_access(access).client)->facts;
+FileFacts examine_remote_file(const std::string& url, const StorageOptions& options) {
+  return examine(url, options.access)->facts;
 }
 
 std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMode mode,
-                                                   const std::string& access) {
-  if (auto listed = take_listed_object(url, access); listed) {
-    return open_listed_file(url, mode, access, listed->facts, std::move(listed->version));
+                                                   const StorageOptions& options) {
+  if (auto listed = take_listed_object(url, options.access); listed) {
+    return open_listed_file(url, mode, options, listed->facts, std::move(listed->version));
   }
-  const auto found = examine(url, split_access(access).client);
-  return open_listed_file(url, mode, access, found->facts, found->version);
+  const auto found = examine(url, options.access);
+  return open_listed_file(url, mode, options, found->facts, found->version);
 }
 
 std::shared_ptr<const StoredFile> open_listed_file(const std::string& url, IoMode mode,
-                                                   const std::string& access,
+                                                   const StorageOptions& options,
                                                    const FileFacts& facts, std::string version) {
-  return std::make_shared<RemoteFile>(std::make_shared<const RemoteName>(RemoteName{
-                                          url, split_access(access).client, std::move(version)}),
-                                      facts, access, hold_cached(url, access),
-                                      mode != IoMode::pread);
+  return std::make_shared<RemoteFile>(
+      std::make_shared<const RemoteName>(RemoteName{url, options.access, std::move(version)}),
+      facts, options, hold_cached(url, options), mode != IoMode::pread);
 }
 
 RemoteFile::RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts,
-                       std::string access, std::shared_ptr<const CacheSet> set, bool may_map)
+                       StorageOptions options, std::shared_ptr<const CacheSet> set, bool may_map)
     : StoredFile(name->url, facts, kRemoteTraits),
       name_(std::move(name)),
-      access_(std::move(access)),
+      options_(std::move(options)),
       set_(std::move(set)),
       may_map_(may_map),
       pieces_(name_) {}
@@ -105,7 +103,7 @@ RemoteFile::~RemoteFile() {
 }
 
 FileFacts RemoteFile::facts_now() const {
-  return examine_remote_file(path(), access_);
+  return examine_remote_file(path(), options_);
 }
 
 bool RemoteFile::await_settled() const noexcept {
@@ -158,9 +156,7 @@ std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
     if (!await_settled()) return nullptr;
     std::string identity = path() + "\n" + name_->version;
     // With another endpoint, the same URL leads elsewhere.
-    if (const std::string place = split_access(access_).place; !place.empty()) {
-      identity += "\n" + place;
-    }
+    if (!options_.place.empty()) identity += "\n" + options_.place;
     if (!facts().version_lasts) identity += "\n" + name_->access;
     return CachedObject::open(set_, path(), identity, bytes());
   } catch (const std::exception&) {

@@ -12,18 +12,19 @@
 #include "core/storage/cache/cached_object.h"
 #include "core/storage/remote/remote_exchange.h"
 #include "core/storage/remote/remote_pieces.h"
+#include "core/storage/storage_options.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
 
 std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMode mode,
-                                                   const std::string& access);
+                                                   const StorageOptions& options);
 // Opens an object with known facts, without a request. If the object has changed, reading throws
 // Error stale_index.
 std::shared_ptr<const StoredFile> open_listed_file(const std::string& url, IoMode mode,
-                                                   const std::string& access,
+                                                   const StorageOptions& options,
                                                    const FileFacts& facts, std::string version);
-FileFacts examine_remote_file(const std::string& url, const std::string& access);
+FileFacts examine_remote_file(const std::string& url, const StorageOptions& options);
 
 // Every request names the opened version, so bytes of another version are never returned. Announced
 // bytes are kept until they are read or withdrawn.
@@ -33,13 +34,13 @@ FileFacts examine_remote_file(const std::string& url, const std::string& access)
 // local file.
 class RemoteFile final : public StoredFile {
  public:
-  // `access` is as in opening. `set` is null without a cache. `may_map` says whether a whole copy
+  // `options` are as in opening. `set` is null without a cache. `may_map` says whether a whole copy
   // may be mapped.
-  RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts, std::string access,
+  RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts, StorageOptions options,
              std::shared_ptr<const CacheSet> set, bool may_map);
   ~RemoteFile() override;
 
-  std::string access() const override { return access_; }
+  const StorageOptions& options() const noexcept override { return options_; }
   FileFacts facts_now() const override;
   bool await_settled() const noexcept override;
 
@@ -79,7 +80,7 @@ class RemoteFile final : public StoredFile {
   void again(const PieceCopy& copy) const;
 
   const std::shared_ptr<const RemoteName> name_;
-  const std::string access_;
+  const StorageOptions options_;
   const std::shared_ptr<const CacheSet> set_;
   const bool may_map_;
   // Null until first needed. Points to null without a cached object.

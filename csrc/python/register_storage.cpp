@@ -1,0 +1,79 @@
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/storage/cache/cache_folder.h"
+#include "core/storage/cache/cache_writer.h"
+#include "core/storage/cache/cached_object.h"
+#include "core/storage/remote/listed_objects.h"
+#include "core/storage/remote/remote_client.h"
+#include "core/storage/storage_options.h"
+#include "python/classes.h"
+#include "python/register.h"
+#include "python/text.h"
+#include "python/without_gil.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+StorageOptions make_options(const std::string& access, const std::string& cache_folder,
+                            std::uint64_t cache_limit_bytes, const std::string& place) {
+  return {access, cache_folder, cache_limit_bytes, place};
+}
+
+// Lists the contents of a cache of objects, without changes.
+py::dict describe_disk_cache(const std::string& folder) {
+  std::shared_ptr<CacheFolder> cache;
+  std::vector<CacheEntry> entries;
+  {
+    const WithoutGil without_gil;
+    cache = CacheFolder::open(folder, 0);
+    entries = cache->entries();
+  }
+  py::list objects;
+  for (const CacheEntry& each : entries) {
+    objects.append(py::make_tuple(to_text(each.url), each.object_bytes, each.kept_bytes,
+                                  each.last_used_s, each.is_in_use, each.served_bytes,
+                                  each.fetched_bytes));
+  }
+  py::dict all;
+  const CacheTotals totals = cache->totals();
+  all["used_bytes"] = totals.used_bytes;
+  all["limit_bytes"] = totals.limit_bytes;
+  all["past_served_bytes"] = totals.served_bytes;
+  all["past_fetched_bytes"] = totals.fetched_bytes;
+  all["objects"] = std::move(objects);
+  return all;
+}
+
+std::uint64_t clear_disk_cache(const std::string& folder) {
+  const WithoutGil without_gil;
+  return CacheFolder::open(folder, 0)->clear();
+}
+
+}  // namespace
+
+void register_storage(py::module_& module) {
+  py::class_<StorageOptions>(module, "StorageOptions")
+      .def(constructor(&make_options), py::arg("access"), py::arg("cache_folder"),
+           py::arg("cache_limit_bytes"), py::arg("place"))
+      .def("encode", [](const StorageOptions& self) { return py::bytes(self.encode()); });
+  module.def("remote_client_table",
+             [] { return reinterpret_cast<std::uintptr_t>(&client_table()); });
+  module.def("listed_version", &version_of_listed_object, py::arg("url"), py::arg("access"),
+             "What the last listing has said about an object, as the client has described it.");
+  module.def("describe_disk_cache", &describe_disk_cache, py::arg("folder"));
+  module.def("cache_bytes_read", &cache_bytes_read);
+  module.def("finish_cache_writes", [] {
+    const WithoutGil without_gil;
+    CacheWriter::instance().finish(60'000);
+  });
+  module.def("clear_disk_cache", &clear_disk_cache, py::arg("folder"));
+}
+
+}  // namespace tfrfast::python
