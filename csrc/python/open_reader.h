@@ -25,10 +25,9 @@ class OpenReader {
   std::shared_ptr<const Reader> frames() const {
     const Reader* const reader = get()->reader();
     if (reader == nullptr) {
-      throw Error(
-          ErrorKind::invalid,
-          "This needs whole records, and these are made from parts of them: give the Reader "
-          "that they are made from.");
+      throw Error(ErrorKind::invalid,
+                  "This call needs whole records, but this reader makes its records from parts. "
+                  "Pass the Reader of the whole records.");
     }
     return {source_, reader};
   }

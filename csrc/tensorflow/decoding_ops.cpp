@@ -115,7 +115,7 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
   if (run.size() != 2) {
     throw Error(
         ErrorKind::invalid,
-        "A loader's steps are given by two numbers: the first epoch and how many there are.");
+        "A loader's steps are given by two numbers: the first epoch and the number of steps.");
   }
   const std::int64_t step = call.integer(4);
   const auto plan = kernel.plan(call.string(1), run[0], call.integer(3));

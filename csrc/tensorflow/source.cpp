@@ -112,8 +112,9 @@ std::shared_ptr<const RecordSource> open_records(const SourceSpec& spec,
 
 Files files_of(std::span<const std::int64_t> numbers) {
   if (numbers.size() != 2 || numbers[0] < 0 || numbers[1] < 1) {
-    throw Error(ErrorKind::invalid,
-                "A dataset's files are given by a first one from 0 on and a stride from 1 on.");
+    throw Error(
+        ErrorKind::invalid,
+        "A dataset's files are given by a first file of 0 or more and a stride of 1 or more.");
   }
   return {numbers[0], numbers[1]};
 }

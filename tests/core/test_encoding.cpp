@@ -70,7 +70,7 @@ TEST_CASE("bytes of another kind or version are refused") {
         "This is not a thing of this version of tfrfast." + kAgain);
   CHECK(refusal("", kNothing) == "This is not a thing of this version of tfrfast." + kAgain);
   CHECK(refusal(Encoder(kOlder).finish(), kNothing) ==
-        "This thing has the form of version 2, and this tfrfast reads version 3." + kAgain);
+        "This thing is encoded in version 2, and this tfrfast reads version 3." + kAgain);
 }
 
 TEST_CASE("every changed, missing or added byte is noticed") {
@@ -97,7 +97,7 @@ TEST_CASE("a description is read to its end and no further") {
   CHECK(refusal(thing_of({huge / 8 + 2, 0}), [](Decoder& decoder) { decoder.integers(); }) ==
         early);
   CHECK(refusal(thing_of({2}), [](Decoder& decoder) { decoder.flag(); }) ==
-        "This thing is damaged: a choice of 0 to 1 is 2." + kAgain);
+        "This thing is damaged: a choice from 0 to 1 is 2." + kAgain);
   CHECK(refusal(thing_of({1}), [](Decoder& decoder) { decoder.finish(); }) ==
         "This thing is damaged: 8 bytes follow its end." + kAgain);
 }

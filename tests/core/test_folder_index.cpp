@@ -259,7 +259,7 @@ TEST_CASE_FIXTURE(Fixture, "folder index: one of a later version is refused by n
   CHECK(holds(error.message(), "has version 3 and this tfrfast reads version 2"));
   const Error refused = error_of([&] { build_index(shards[0], "", false); });
   CHECK(refused.kind() == ErrorKind::io);
-  CHECK(holds(refused.message(), "A later version of tfrfast has made it."));
+  CHECK(holds(refused.message(), "A later version of tfrfast made it."));
   CHECK_THROWS_AS(compact_index(indexes), Error);
   CHECK(read_file(path) == later);
 }

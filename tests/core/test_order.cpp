@@ -139,7 +139,7 @@ TEST_CASE("an order that is not known is refused, not guessed") {
   CHECK(refusal([](Encoder& encoder) {
           encoder.number(kOrderVersion);
           encoder.string("sorted");
-        }).find("there is no order of that name") != std::string::npos);
+        }).find("no order has its name") != std::string::npos);
   CHECK(refusal([](Encoder& encoder) {
           encoder.number(kOrderVersion + 1);
           encoder.string("exact");
@@ -240,7 +240,8 @@ TEST_CASE("a mixture of batches deals its sources' batches, and of nothing else"
   CHECK(seen == std::vector<int>{2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
 
   spec.sources[1] = make_order(5);
-  CHECK_THROWS_WITH_AS(Mixture{spec}, doctest::Contains("are batches, or of none"), Error);
+  CHECK_THROWS_WITH_AS(Mixture{spec}, doctest::Contains("have batches as positions, or none has"),
+                       Error);
   spec.sources[1] = by_length();
   spec.unit_rows = 3;
   CHECK_THROWS_WITH_AS(Mixture{spec}, doctest::Contains("must be 1 for batches"), Error);

@@ -327,7 +327,7 @@ def test_the_nearest_weights_are_those_that_were_meant(
         ({"a": (1, -1)}, "The weight of 'a' is -1, but must be 0 or more."),
         ({"a": (1, float("nan"))}, "must be a finite number"),
         ({"a": (1, 0)}, "needs a source whose weight is above 0"),
-        ({"a": (0, 1), "b": (5, 1)}, "Source 0 has no records, and a weight."),
+        ({"a": (0, 1), "b": (5, 1)}, "Source 0 has a weight, but no records."),
         ({"a": (-1, 1)}, "A number of records is -1"),
     ],
 )

@@ -67,7 +67,7 @@ Decoder::Decoder(const EncodedKind& kind, std::string_view bytes) : kind_(kind),
   }
   const auto version = load_little_endian<std::uint32_t>(unsigned_of(bytes.data()) + kTagBytes);
   if (version != kind.version) {
-    refuse_as(kind, "This " + name + " has the form of version " + std::to_string(version) +
+    refuse_as(kind, "This " + name + " is encoded in version " + std::to_string(version) +
                         ", and this tfrfast reads version " + std::to_string(kind.version) + ".");
   }
   rest_.remove_prefix(kHeadBytes);
@@ -95,7 +95,7 @@ bool Decoder::flag() {
 std::uint64_t Decoder::number_to(std::uint64_t last) {
   const std::uint64_t value = number();
   if (value > last) {
-    refuse("a choice of 0 to " + std::to_string(last) + " is " + std::to_string(value));
+    refuse("a choice from 0 to " + std::to_string(last) + " is " + std::to_string(value));
   }
   return value;
 }

@@ -33,7 +33,7 @@ std::string quoted(const FeatureSpec& spec) {
 void complain_malformed(const RecordPlace& place, std::size_t record_offset) {
   complain(place,
            "Could not parse the record: byte " + std::to_string(record_offset) +
-               " of it does not fit a tf.train.Example.",
+               " does not fit a tf.train.Example.",
            "Check that these records are serialized Examples, and not SequenceExamples or another "
            "format.");
 }
@@ -71,7 +71,7 @@ void complain_mixed(const RecordPlace& place, const FeatureSpec& spec, ListKind 
                     ListKind found) {
   complain(place,
            quoted(spec) + ": Data types don't match. Data type: " + name_of(found) +
-               " but the records before have " + name_of(before) + ".",
+               " but earlier records have " + name_of(before) + ".",
            "No one description fits these records.");
 }
 

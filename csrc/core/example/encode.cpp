@@ -276,7 +276,7 @@ std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> colum
       throw Error(ErrorKind::feature,
                   "Row " + std::to_string(row) + " makes an Example of " +
                       std::to_string(offsets[row + 1]) +
-                      " bytes, but no parser takes one of 2 GiB or more. Split the row.",
+                      " bytes, but no parser accepts an Example of 2 GiB or more. Split the row.",
                   {"", static_cast<std::int64_t>(row), {}});
     }
     offsets[row + 1] += offsets[row];

@@ -16,7 +16,7 @@ std::uint64_t load_once(const std::int64_t& number) noexcept {
 void check_counts(std::size_t expected, std::size_t found) {
   if (found == expected) return;
   throw Error(ErrorKind::invalid, "There are " + std::to_string(expected) + " pieces, but " +
-                                      std::to_string(found) + " numbers that say where they are.");
+                                      std::to_string(found) + " places for them.");
 }
 
 [[noreturn]] void throw_outside(std::size_t number, std::uint64_t start, std::uint64_t size,

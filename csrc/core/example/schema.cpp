@@ -101,7 +101,7 @@ FeatureSchema::FeatureSchema(std::vector<FeatureSpec> specs) {
   features_.reserve(specs.size());
   table_.assign(std::bit_ceil(2 * specs.size() + 2), kUnknown);
   for (FeatureSpec& spec : specs) {
-    if (find(bytes_of(spec.name)) != kUnknown) refuse(spec, "it is asked for twice.");
+    if (find(bytes_of(spec.name)) != kUnknown) refuse(spec, "its name appears twice.");
     std::size_t place = hash_of(bytes_of(spec.name)) & (table_.size() - 1);
     while (table_[place] != kUnknown) place = (place + 1) & (table_.size() - 1);
     table_[place] = static_cast<std::uint32_t>(features_.size());

@@ -52,7 +52,7 @@ void SequenceDecoder::begin(std::size_t rows) {
 void SequenceDecoder::decode(std::span<const WireBytes> records,
                              std::span<const std::int64_t> record_numbers) {
   if (records.size() > rows_ - next_row_) {
-    throw Error(ErrorKind::out_of_range, "More records than rows were begun.");
+    throw Error(ErrorKind::out_of_range, "There are more records than rows in the batch.");
   }
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::int64_t number =

@@ -111,8 +111,8 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
         throw Error(ErrorKind::corrupt,
                     "'" + path + "' is corrupt: it does not begin like a " + name +
                         "-compressed file, which compression=\"" + name +
-                        "\" says it is. Restore the file, leave compression out to find out what "
-                        "it is, or pass over it with on_corruption=\"skip\".",
+                        "\" says it is. Restore the file, leave compression out to detect it, or "
+                        "skip the file with on_corruption=\"skip\".",
                     place);
       }
       std::string last = shard.file->describe_byte(shard.file->bytes());

@@ -40,7 +40,7 @@ void refuse_others(const std::string& path) {
   check_own_name(path);
   if (is_newer_folder_index(path)) {
     throw_system_error(EEXIST, "Adding to", path,
-                       "A later version of tfrfast has made it. Use that one, or name another "
+                       "A later version of tfrfast made it. Use that version, or name another "
                        "folder for indexes.");
   }
 }

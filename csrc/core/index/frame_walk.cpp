@@ -57,8 +57,8 @@ void FrameWalk::add(std::span<const std::uint64_t> offsets) {
   throw Error(ErrorKind::memory,
               "'" + file_->path() + "' has more than " + std::to_string(max_records_) +
                   " records, in a file of " + std::to_string(file_bytes()) +
-                  " bytes: a few compressed bytes can claim any number of empty records. If they "
-                  "are real, allow more with TFRFAST_MAX_RECORDS.",
+                  " bytes: a few compressed bytes can claim any number of empty records. If the "
+                  "records are real, allow more with TFRFAST_MAX_RECORDS.",
               {file_->path(), static_cast<std::int64_t>(max_records_), {}});
 }
 

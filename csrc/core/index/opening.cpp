@@ -300,7 +300,8 @@ std::string save_index_of_object(const std::shared_ptr<const StoredFile>& object
     throw Error(ErrorKind::stale_index,
                 "'" + object->path() + "' has " + std::to_string(object->facts().bytes) +
                     " bytes, and its index is of a shard that has " +
-                    std::to_string(known.file_bytes) + ". Somebody else has replaced it.",
+                    std::to_string(known.file_bytes) +
+                    ". The object was replaced meanwhile: build its index again.",
                 {object->path(), {}, {}});
   }
   const std::span<const Damage> damage = shard.index->damage();

@@ -77,7 +77,7 @@ void KeyFile::read_header() {
   if (bytes < sizeof header) refuse("it is shorter than its header");
   file_->read(0, reinterpret_cast<std::uint8_t*>(&header), sizeof header);
   if (std::memcmp(header.magic, kKeysMagic, sizeof kKeysMagic) != 0) {
-    refuse("it does not begin as one");
+    refuse("it does not begin like a key file");
   }
   if (header.version != kVersion) {
     refuse("it has version " + std::to_string(header.version) + ", and this tfrfast reads " +

@@ -99,8 +99,8 @@ InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::
       slots_(slots),
       // Larger blocks make no difference: no file has more records than all files together.
       block_records_(std::min(block_records, std::max<std::int64_t>(1, records()))) {
-  if (slots < 1) refuse("the number of files that take turns", slots, "1 or more");
-  if (block_records < 1) refuse("the number of records of a turn", block_records, "1 or more");
+  if (slots < 1) refuse("the number of interleaved files", slots, "1 or more");
+  if (block_records < 1) refuse("the number of records of a block", block_records, "1 or more");
   add_changes();
   add_same_laps();
 }
@@ -187,7 +187,7 @@ std::unique_ptr<const EpochOrder> InterleavedOrder::of_epoch(std::uint64_t, std:
 }
 
 std::shared_ptr<const Order> InterleavedOrder::over(std::int64_t records) const {
-  refuse("the number of records of files that take turns", records,
+  refuse("the number of records of interleaved files", records,
          "that of all their records, which is " + std::to_string(this->records()));
 }
 

@@ -75,7 +75,8 @@ void Mixture::check_segments() const {
       throw Error(ErrorKind::invalid, "The order of a source may not keep rows together.");
     }
     if ((source->max_rows() > 0) != (max_rows_ > 0)) {
-      throw Error(ErrorKind::invalid, "The positions of all sources are batches, or of none.");
+      throw Error(ErrorKind::invalid,
+                  "Either all sources of a mixture have batches as positions, or none has.");
     }
   }
   if (max_rows_ > 0 && spec_.unit_rows != 1) refuse("unit_rows", spec_.unit_rows, "1 for batches");
@@ -105,7 +106,7 @@ void Mixture::check_segments() const {
       if (segment.weights[s] > 0 && spec_.repeats && spec_.length > 0 &&
           spec_.sources[s]->positions() == 0) {
         throw Error(ErrorKind::invalid,
-                    "Source " + std::to_string(s) + " has no records, and a weight.");
+                    "Source " + std::to_string(s) + " has a weight, but no records.");
       }
     }
     check_range("the sum of all weights", period, 1, kMaxPeriod);

@@ -68,7 +68,7 @@ std::shared_ptr<const Order> decode_order(Decoder& decoder) {
   for (const NamedOrder& order : kOrders) {
     if (name == order.name) return order.decode(decoder);
   }
-  decoder.refuse("there is no order of that name");
+  decoder.refuse("no order has its name");
 }
 
 }  // namespace tfrfast

@@ -49,7 +49,9 @@ WeightedOrder::WeightedOrder(std::shared_ptr<const Order> order,
     : Order(order->positions(), static_cast<std::int64_t>(weights.size()), order->streams()),
       order_(std::move(order)) {
   if (order_->records() != order_->positions() || order_->unit() != 1) {
-    throw Error(ErrorKind::invalid, "Draws need an order with a position for each of them.");
+    throw Error(
+        ErrorKind::invalid,
+        "Weighted draws need an order with as many positions as records, and units of one record.");
   }
   sums_.reserve(weights.size());
   std::int64_t sum = 0;

@@ -49,7 +49,7 @@ Error inflated_too_far(const Row& row) {
                what + ", of " + std::to_string(row.frame.payload_bytes) +
                    " bytes. Records of compressed shards may have " +
                    std::to_string(max_inflated_record_bytes()) +
-                   " bytes. If it is real, allow more with TFRFAST_MAX_RECORD_BYTES.",
+                   " bytes. If the record is real, allow more with TFRFAST_MAX_RECORD_BYTES.",
                {row.shard->file->path(), static_cast<std::int64_t>(row.number),
                 static_cast<std::int64_t>(row.frame.offset)});
 }

@@ -87,7 +87,7 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
                 where() + " has " + std::to_string(header.payload_bytes) +
                     " bytes. Records of compressed shards may have " +
                     std::to_string(max_inflated_record_bytes()) +
-                    " bytes. If it is real, allow more with TFRFAST_MAX_RECORD_BYTES.",
+                    " bytes. If the record is real, allow more with TFRFAST_MAX_RECORD_BYTES.",
                 place);
   }
   if (frame_bytes > max_memory_bytes()) {

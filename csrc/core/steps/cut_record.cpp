@@ -297,7 +297,7 @@ class Cutting {
           "has " + std::to_string(found.count) + " values in " + quoted(found.name) +
           ", which do not divide among its " + std::to_string(steps) +
           " steps. If it is not a feature of steps, or another feature has more than one value " +
-          "for each step, say which ones are and have: along={name: values of a step, ...}");
+          "for each step, name such features: along={name: values of a step, ...}");
     }
     cut.values = static_cast<std::uint32_t>(found.count / steps);
     if (found.value_bytes != 0) {

@@ -56,7 +56,7 @@ void StepFile::read_header(const ShardSet& data, std::uint64_t stamp) {
   if (size < sizeof header_) refuse("it is shorter than its header");
   file_->read(0, reinterpret_cast<std::uint8_t*>(&header_), sizeof header_);
   if (std::memcmp(header_.magic, kStepsMagic, sizeof kStepsMagic) != 0) {
-    refuse("it does not begin as one");
+    refuse("it does not begin like a step file");
   }
   if (header_.version != kStepFileVersion) {
     refuse("it has version " + std::to_string(header_.version) + ", and this tfrfast reads " +

@@ -48,11 +48,12 @@ std::uint32_t get_u32(Decoder& decoder) {
 
 void refuse_values(const std::string& where, std::string_view name, std::uint32_t values,
                    std::uint32_t before) {
-  throw Error(ErrorKind::feature,
-              where + " has " + std::to_string(values) + " values of '" + std::string(name) +
-                  "' for each step, and records before it have " + std::to_string(before) +
-                  ". Say how many there are, or leave it out of `along`: along={name: values of a "
-                  "step, ...}");
+  throw Error(
+      ErrorKind::feature,
+      where + " has " + std::to_string(values) + " values of '" + std::string(name) +
+          "' for each step, and records before it have " + std::to_string(before) +
+          ". Give the number, or leave the feature out of `along`: along={name: values of a "
+          "step, ...}");
 }
 
 StepLayout StepLayout::of(const StepAxis& axis, WireBytes sample) {

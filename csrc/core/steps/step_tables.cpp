@@ -146,7 +146,7 @@ void StepTables::append_feature(const StepPart& part, const FeaturePart& from) {
 StepFileBytes StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) && {
   if (features_.empty()) {
     throw Error(ErrorKind::invalid,
-                "No record has any step: `along` names no feature that they have.");
+                "No record has any step: `along` names no feature of these records.");
   }
   std::sort(features_.begin(), features_.end(), [](const Feature& a, const Feature& b) {
     return a.made.name != b.made.name ? a.made.name < b.made.name : a.made.form < b.made.form;

@@ -22,11 +22,11 @@ FileFacts examine_local(const std::string& path, const StorageOptions&) {
 }
 
 std::unique_ptr<Publication> refuse_to_publish(const std::string& url) {
-  throw Error(ErrorKind::invalid,
-              "'" + url +
-                  "' is a URL, and files are not written to URLs yet. Write into a folder, "
-                  "and copy what was written.",
-              {url, {}, {}});
+  throw Error(
+      ErrorKind::invalid,
+      "'" + url +
+          "' is a URL, and no file can be written there. Write into a folder, and copy the file.",
+      {url, {}, {}});
 }
 
 constexpr Storage kStorages[] = {

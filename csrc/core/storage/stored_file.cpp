@@ -69,7 +69,7 @@ void throw_mapping_fault(const StoredFile& file, std::uint64_t offset) {
                 "'" + file.path() + "' has " + std::to_string(*bytes_now) + " bytes now, but had " +
                     std::to_string(file.bytes()) +
                     " when it was opened: it was truncated while byte " + std::to_string(offset) +
-                    " and those after it were being read. Restore it and open a new reader.",
+                    " and later bytes were being read. Restore it and open a new reader.",
                 {file.path(), {}, static_cast<std::int64_t>(offset)});
   }
   throw Error(ErrorKind::io,

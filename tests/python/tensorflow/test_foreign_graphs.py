@@ -99,7 +99,7 @@ def test_descriptions_that_are_not_are_refused(
     for changed, why in [
         (damaged(description), f"This {name} is damaged"),
         (description[:-1], f"This {name} is damaged"),
-        (newer, f"This {name} has the form of version 7"),
+        (newer, f"This {name} is encoded in version 7"),
         (b"tfrffea1", f"This is not a {name} of this version"),
     ]:
         with pytest.raises(tf.errors.InvalidArgumentError, match=why):

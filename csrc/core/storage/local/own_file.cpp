@@ -69,7 +69,7 @@ void make_own_folder(const std::string& folder) {
   if (const std::string why = whose_link(folder); !why.empty()) {
     throw_system_error(
         ELOOP, "Keeping files in", folder,
-        "To keep them there is refused, because " + why + ". Remove it, or name another folder.");
+        "tfrfast keeps no files there, because " + why + ". Remove it, or name another folder.");
   }
 }
 

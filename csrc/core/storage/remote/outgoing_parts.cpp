@@ -96,7 +96,7 @@ OutgoingParts::OutgoingParts(std::uint64_t part_bytes, std::uint64_t max_parts_o
       max_waiting_(max_waiting_parts),
       changed_(new std::condition_variable) {
   if (part_bytes == 0 || max_parts_of_object == 0 || max_waiting_parts == 0) {
-    throw Error(ErrorKind::invalid, "Parts need bytes, and space to wait.");
+    throw Error(ErrorKind::invalid, "The size and the numbers of parts must be above 0.");
   }
 }
 
