@@ -34,7 +34,7 @@ namespace {
 using AxisFeatures = std::map<std::string, std::uint32_t>;
 // Feature, before, after, stride, pad.
 using Window = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t, std::string>;
-// Its name, the feature that it has, seed, least and most steps.
+// New name, feature, seed, min and max steps.
 using Later = std::tuple<std::string, std::string, std::uint64_t, std::uint32_t, std::uint32_t>;
 
 py::bytes encode_axis(const std::vector<std::string>& prefixes, const AxisFeatures& features) {

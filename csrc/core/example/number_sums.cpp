@@ -11,7 +11,7 @@ void ExactSum::add(unsigned __int128 magnitude, unsigned bit, bool is_negative) 
   constexpr std::uint64_t kLow = ~std::uint32_t{0};
   std::size_t digit = bit / 32;
   const unsigned shift = bit % 32;
-  // The lowest digit apart, so that nothing is shifted out at the top.
+  // Add the lowest digit separately, so that no bit is shifted out at the top.
   const auto lowest =
       static_cast<std::int64_t>((static_cast<std::uint64_t>(magnitude) << shift) & kLow);
   digits_[digit] += is_negative ? -lowest : lowest;
@@ -59,7 +59,7 @@ void NumberSums::add(float value) noexcept {
   if (exponent == 0xff) {
     ++(is_negative ? minus_infinite : infinite);
   } else {
-    // A number below 2^-126 has the exponent of the next ones, and no bit before its others.
+    // A subnormal number, below 2^-126, has the exponent of 2^-126 and no implicit leading bit.
     const std::uint64_t fraction = (bits & 0x7fffff) | (exponent != 0 ? 0x800000 : 0);
     const unsigned bit = exponent != 0 ? exponent - 1 : 0;
     sum.add(fraction, bit, is_negative);
