@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+import wire_examples as wire
 
 
 class Table:
@@ -140,6 +141,29 @@ def test_the_page_describes_every_byte_that_is_needed(path: str) -> None:
             begin, size, crc = struct.unpack_from("<3I", table.body, table.entries_at + 12 * entry)
             assert payload[begin : begin + size][2:6] in (b"name", b"more")
             assert tfr.crc32c(payload[begin : begin + size]) == crc
+
+
+def test_the_page_describes_the_lists_of_sequences(tmp_path: Path) -> None:
+    path = str(tmp_path / "data")
+    lists = {
+        b"image": [wire.byte_strings(b"x" * size) for size in (3, 200, 0)],
+        b"tick": [wire.ints(300, 1), wire.int_feature(b""), wire.ints(5)],
+    }
+    entries = (wire.entry(key, wire.strings(*features)) for key, features in lists.items())
+    with tfr.Writer(path) as writer:
+        context = wire.example_of(name=wire.byte_strings(b"me"))
+        writer.write(context + wire.field(2, b"".join(entries)))
+    steps = tfr.Steps(path, along=["image", "tick"])
+    table = Table(Path(tfr.build_steps(path, along=["image", "tick"])).read_bytes())
+    payload = steps.records[0]
+    assert [each["form"] for each in table.features] == [5, 8]
+    for which, features in enumerate(lists.values()):
+        for step, feature in enumerate(features):
+            piece = table.piece(which, 0, step)
+            assert piece is not None
+            assert payload[piece] == wire.field(1, feature)
+    specs: Any = {"tick": tfr.VarLen("int64"), "name": tfr.FixedLen((), "bytes")}
+    assert tfr.parse_example(steps[:], specs)["tick"].tolist() == [[300, 1], [], [5]]
 
 
 def test_a_damaged_file_is_refused_or_still_right(path: str) -> None:

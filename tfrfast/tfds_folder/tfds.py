@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tfrfast.example.parsing import infer_features
 from tfrfast.features import Features
 from tfrfast.reader import Reader
+from tfrfast.steps.choosing import Only
 from tfrfast.steps.later import Later
 from tfrfast.steps.steps import Steps
 from tfrfast.steps.window import Window
@@ -38,19 +39,27 @@ class TfdsSplit(_Split):
 
     _described: dict[str, Any] | None = None
 
-    def steps(self, *, windows: Mapping[str, Window | Later] | None = None) -> TfdsSplit:
+    def steps(
+        self,
+        *,
+        windows: Mapping[str, Window | Later] | None = None,
+        only: Only | None = None,
+    ) -> TfdsSplit:
         """The steps of a data set whose records are episodes, such as RLDS.
 
             train = tfr.tfds("~/tensorflow_datasets/droid/1.0.0", split="train").steps()
             loader = tfr.Loader(train.reader, 256, features=train.features)
 
-        `reader` is a `Steps`, and `features` describe one step. `indices` are the numbers of the
-        split's steps. Raises ValueError if features.json describes no steps.
+        `reader` is a `Steps` with these `windows` and `only`, and `features` describe one step.
+        `indices` are the numbers of the split's steps. Raises ValueError if features.json
+        describes no steps.
         """
         name = steps_feature(self._described)
         assert self._described is not None
         windows = dict(windows or {})
-        steps = Steps(self.reader, along=along_of(self._described, name), windows=windows)
+        steps = Steps(
+            self.reader, along=along_of(self._described, name), windows=windows, only=only
+        )
         indices = self.indices
         if indices is not None:
             first_steps, lengths = steps.episodes
