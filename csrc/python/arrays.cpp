@@ -69,7 +69,7 @@ std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t coun
   std::vector<std::int64_t> numbers(length);
   for (std::size_t i = 0; i < length; ++i) {
     numbers[i] =
-        // unsigned wrap-around makes a negative step work
+        // Unsigned wrap-around makes a negative step work.
         static_cast<std::int64_t>(start + i * step);
   }
   return numbers;

@@ -21,7 +21,7 @@ namespace tfrfast::python {
 
 namespace py = pybind11;
 
-// other threads may write after each run of this many rows
+// Other threads may write after each run of this many rows.
 inline constexpr std::size_t kBatchRows = 4096;
 
 inline void close_writer(ShardWriter& writer, bool durable) {

@@ -142,7 +142,7 @@ class OpenKeys {
  private:
   template <class Key>
   py::object record_of(const OpenReader& open, std::uint64_t hash, const Key& key) const {
-    // another thread may close the reader meanwhile
+    // Another thread may close the reader meanwhile.
     const std::shared_ptr<const Reader> reader = open.frames();
     for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
       const Row row = reader->locate(*found.number);

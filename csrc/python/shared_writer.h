@@ -79,7 +79,7 @@ class SharedWriter {
     if (lock.owns_lock()) {
       if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) remember(*last);
     } else {
-      // a thread that does not exist here may have left the writer half changed
+      // A thread that does not exist here may have left the writer half changed.
       (void)core_.release();
     }
   }

@@ -54,7 +54,7 @@ class TString {
 
   void write_copy(const void* bytes, std::size_t count) {
     if (count <= kSmallCapacity) return write_small(bytes, count);
-    // rounded as in the runtime
+    // Rounded as in the runtime.
     const std::size_t capacity = ((count + 16) & ~std::size_t{15}) - 1;
     auto* memory = static_cast<char*>(std::malloc(capacity + 1));  // the runtime calls free()
     if (memory == nullptr) throw std::bad_alloc();

@@ -33,7 +33,7 @@ struct ArrowData {
   std::int64_t null_count = 0;
   std::vector<ArrowBuffer> buffers;
   std::vector<ArrowData> children;
-  // null if the column is not a dictionary; shared by batches
+  // Null if the column is not a dictionary; shared by batches.
   std::shared_ptr<const ArrowData> dictionary;
 };
 

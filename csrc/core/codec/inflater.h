@@ -26,7 +26,7 @@ class Inflater {
     Stop stop = Stop::needs_input;
     std::ptrdiff_t consumed = 0;  // negative if bytes of earlier steps are returned
     std::size_t produced = 0;
-    // at a block's end: bits of the last byte that belong to the next block
+    // At a block's end: bits of the last byte that belong to the next block.
     unsigned unused_bits = 0;
   };
 

@@ -7,7 +7,7 @@
 namespace tfrfast {
 namespace {
 
-// a bit of the second byte; no shard has a preset dictionary
+// A bit of the second byte; no shard has a preset dictionary.
 constexpr unsigned kPresetDictionary = 0x20;
 
 // Whether the byte names deflate, with a window of at most 32 KiB.

@@ -273,7 +273,7 @@ void IndexAddition::commit(const ShardFacts& facts, bool durable) {
   if (durable) file_->flush();
   PartHeader first = {};
   file_->read(sizeof header_, &first, sizeof first);
-  // close before unlocking: on a network filesystem, other machines see closed files
+  // Close before unlocking: on a network filesystem, other machines see closed files.
   file_.reset();
   const std::uint64_t first_bytes = std::min(first.bytes, header_.end);
   const bool has_doubled = header_.part_count > kFewParts + header_.first_shards ||

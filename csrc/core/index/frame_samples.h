@@ -28,7 +28,7 @@ class FrameSamples {
   std::uint32_t crc() const noexcept;
 
  private:
-  // the first `count_` are set
+  // The first `count_` are set.
   std::array<std::array<std::uint8_t, kFrameOverhead>, kMax> samples_;
   std::size_t count_ = 0;
   std::uint64_t stride_ = 1;

@@ -38,7 +38,7 @@ struct IndexedShard {
   std::shared_ptr<const StoredFile> file;   // an InflatedFile if compressed
   std::shared_ptr<const ShardIndex> index;  // null only while a shard is indexed as it is read
   bool was_built = false;
-  // the file from which the index was loaded or to which it was saved; may be empty
+  // The file from which the index was loaded or to which it was saved; may be empty.
   std::string index_path;
 };
 

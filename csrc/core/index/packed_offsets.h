@@ -43,7 +43,7 @@ class PackedOffsets {
   // This many zero bytes follow the residuals, so that the last residual can be loaded like any
   // other.
   static constexpr std::size_t kResidualPadding = 8;
-  // returned if a residual lies outside
+  // Returned if a residual lies outside.
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
   // The offsets of a page. Each page of blocks has a checksum.

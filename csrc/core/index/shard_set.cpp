@@ -96,7 +96,7 @@ unsigned threads_to_open(const std::vector<std::size_t>& numbers, const PathOf& 
 struct Examined {
   std::unique_ptr<LazyFolders> folders;
   std::vector<std::size_t> opened_now;
-  // without remote shards, whose sizes are unknown until they are open
+  // Without remote shards, whose sizes are unknown until they are open.
   std::uint64_t bytes_opened_now = 0;
 };
 

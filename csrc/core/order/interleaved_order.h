@@ -56,7 +56,7 @@ class InterleavedOrder final : public Order {
     std::int64_t lap = 0;
     std::int64_t position = 0;
     std::int64_t lap_records = 0;
-    // end of the changes that lead from the previous SameLaps to this one
+    // End of the changes that lead from the previous SameLaps to this one.
     std::size_t changes_end = 0;
   };
   // The slots that give records in a SameLaps. Milestones are few, so they take no more memory than

@@ -31,7 +31,7 @@ class MixtureEpoch final : public EpochOrder {
   // The draws of a source in a run.
   struct Draws {
     Wide before = 0;  // draws of the segment before this epoch
-    // of the segment; null if each epoch starts anew
+    // of the segment; null if each epoch starts again
     const Mixture::Beginning* beginning = nullptr;
     bool has_left_over = false;  // whether the run's draws include left-over draws
     Place first;                 // the place of the run's draw 0, if no draws are left over

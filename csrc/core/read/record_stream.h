@@ -38,11 +38,11 @@ class RecordStream {
   // of the shard. Throws Error corrupt, truncated, memory or io.
   bool next(std::span<const std::uint8_t>* payload);
 
-  // offset of the next frame, uncompressed
+  // Offset of the next frame, uncompressed.
   std::uint64_t offset() const noexcept { return offset_; }
-  // number of the next record in the shard
+  // Number of the next record in the shard.
   std::uint64_t record() const noexcept { return record_; }
-  // the file's facts at opening
+  // The file's facts at opening.
   const FileFacts& facts() const noexcept { return stored_->facts(); }
 
  private:

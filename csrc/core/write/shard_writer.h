@@ -82,7 +82,7 @@ class ShardWriter {
   void park();
 
   const std::string& path() const noexcept { return file_->path(); }
-  // empty without an index
+  // Empty without an index.
   const std::string& index_folder() const noexcept { return index_folder_; }
   std::uint64_t record_count() const noexcept { return record_count_; }
   // The total size of all frames, before compression.

@@ -173,7 +173,7 @@ std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& folder,
   made->begin();
   const std::lock_guard lock(cache_mutex());
   std::weak_ptr<CacheFolder>& known = known_folders()[key];
-  // another thread made the folder's object first
+  // Another thread made the folder's object first.
   if (std::shared_ptr<CacheFolder> found = known.lock()) return found;
   known = made;
   return made;

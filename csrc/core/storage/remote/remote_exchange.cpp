@@ -108,7 +108,7 @@ void RemoteExchange::let_go(const Request& request) noexcept {
       abandoned_.push_back(request->number);
       wake_client();
     } catch (const std::exception&) {
-      // The client will finish the request, and nobody will look.
+      // The client will finish the request, and no reader will look.
     }
   }
   request->state = RemoteRequest::State::abandoned;
@@ -239,7 +239,7 @@ void RemoteExchange::lose_everything() noexcept {
       "this process was forked by something other than Python, so it has no client of its own. "
       "Start it with Python's multiprocessing, or open the data in it.";
   close_pipe();
-  // the old condition may count threads that do not exist here
+  // The old condition may count threads that do not exist here.
   over_ = new std::condition_variable;
 }
 

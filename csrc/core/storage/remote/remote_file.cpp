@@ -308,7 +308,7 @@ bool RemoteFile::mend(const FileRange& range) const noexcept {
     for (std::uint64_t at = range.offset / kCacheBlockBytes * kCacheBlockBytes; at < end;) {
       const std::uint64_t count = std::min<std::uint64_t>(end - at, kRemoteTraits.request_bytes);
       const auto answer = fetch_anew({at, count});
-      // the parent had made the request before a fork
+      // The parent had made the request before a fork.
       if (answer->state != State::done) return false;
       kept->replace(at, answer->bytes_read.data(), count);
       at += count;
