@@ -1,4 +1,4 @@
-"""`storage={...}`: how to reach a storage. Secrets are kept apart from everything else."""
+"""`storage={...}`: the options of a storage. Secrets are kept apart from other options."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Storage:
         for name, value in public.items():
             _check(name, value)
         self.secrets = {name: public.pop(name) for name in SECRETS if name in public}
-        #: As what makes requests knows it.
+        #: The text for the client.
         self.access = json.dumps(public, sort_keys=True) if public else ""
         self.public = public
         self.cache = cache
@@ -78,8 +78,9 @@ class Storage:
         return hash(self.encoded)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Secrets go along only to a process that is being started by this one."""
-        # What multiprocessing's own secrets ask, too. An import could wait for another thread's.
+        """Pickles secrets only for a process that this process is starting."""
+        # multiprocessing checks the same for its own secrets. An import here could wait for another
+        # thread's import.
         context = sys.modules.get("multiprocessing.context")
         spawning = getattr(context, "get_spawning_popen", lambda: None)
         options = dict(self.public)
@@ -88,7 +89,7 @@ class Storage:
         return Storage, (options, self.cache)
 
     def remember_secrets(self, urls: list[str]) -> None:
-        """From now on, this process uses these secrets for URLs with these options."""
+        """Makes this process use these secrets for URLs with these options."""
         if self.secrets:
             remember_secrets(self.access, {locate(url).root for url in urls}, self.secrets)
 
@@ -96,16 +97,18 @@ class Storage:
 def storage_of(
     options: Mapping[str, Any] | Storage | None, cache: DiskCache | None = None
 ) -> Storage:
-    """The options that were given, or that are options already."""
+    """Returns `storage` as options."""
     return options if isinstance(options, Storage) else Storage(options, cache)
 
 
 def place_of(public: Mapping[str, Any]) -> str:
-    """Where URLs lead, if they do not say it themselves. A cache keeps such places apart."""
+    """Returns the place of URLs, if URLs do not name it themselves. A cache keeps such places
+    apart.
+    """
     named = {name: public[name] for name in ("endpoint", "account_name") if public.get(name)}
     named.update((name, os.environ[name]) for name in _PLACES if os.environ.get(name))
     with contextlib.suppress(ValueError, OSError, configparser.Error):
-        # As if there were credentials, which are not asked for.
+        # Assumes credentials, without requesting them.
         profile = profile_options("s3", dict(public), {"access_key_id": ""})
         if "endpoint" in profile:
             named.setdefault("endpoint", profile["endpoint"])
@@ -156,7 +159,7 @@ def remember_secrets(access: str, roots: set[str], secrets: Mapping[str, Any]) -
 
 
 def secrets_for(access: str, root: str) -> dict[str, Any]:
-    """What this process was given last. Empty where the environment has to supply it."""
+    """Returns the last secrets of this process; empty if the environment must supply them."""
     with _secrets_lock:
         return dict(_secrets.get((access, root), {}))
 
@@ -167,6 +170,6 @@ def public_options(access: str) -> dict[str, Any]:
 
 
 def forget_lock() -> None:
-    """In a forked child, where another thread of the parent's may have held it."""
+    """Called in a forked child, where another thread of the parent may have held the lock."""
     global _secrets_lock
     _secrets_lock = threading.Lock()

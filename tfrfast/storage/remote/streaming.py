@@ -1,4 +1,4 @@
-"""Objects that are uploaded in parts while they are still being written."""
+"""Objects that are uploaded in parts during writing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tfrfast.storage.remote.stores import Store, writing_store
 from tfrfast.storage.remote.uploads import Ending, failed_upload
 from tfrfast.storage.remote.urls import locate
 
-#: What lies on the disk as one file, and the least that is sent as one part.
+#: The bytes of a file on the disk, and the least bytes of a part.
 PART_BYTES = 8 << 20
-#: Complete parts on the disk, besides one of each object that is being filled.
+#: Complete parts on the disk, besides an unfinished part of each object.
 _PARTS_ON_DISK = 16
-#: Parts in memory, on their way.
+#: Parts in memory that are being sent.
 _PARTS_IN_MEMORY = 16
 _MAX_PARTS = 9_999
-#: An object alone gets larger parts, as storages limit their number.
+#: A single object gets larger parts, because storages limit their number.
 _MOST_PIECES = 8
 _COMPLETED_AT_ONCE = 16
 _LOOK_MS = 100
@@ -37,8 +37,8 @@ _PATIENCE_S = 10.0
 class StreamedUploads:
     """Sends the parts that writers complete, and removes them from the disk.
 
-    No object appears before `complete`. An object of one part is left to the caller: its file stays
-    under its path. `urls` says where files go; all lie in one bucket.
+    No object appears before `complete`. The caller handles an object of one part, whose file stays
+    under its path. `urls` maps files to objects of one bucket.
     """
 
     def __init__(self, folder_url: str, access: str, num_objects: int) -> None:
@@ -51,13 +51,13 @@ class StreamedUploads:
             name="tfrfast-upload",
             daemon=True,
         )
-        # The thread keeps the state, and not this.
+        # The thread refers to the state, and not to this object.
         self._giving_up = weakref.finalize(self, self._state.give_up)
         self._giving_up.atexit = False
         self._thread.start()
 
     def await_sent(self) -> list[str]:
-        """Waits until all parts that were written are on their way.
+        """Waits until all written parts are on their way.
 
         Returns the URLs of the objects that will appear. Raises OSError if sending has failed.
         """
@@ -68,22 +68,23 @@ class StreamedUploads:
         return list(self._state.uploads)
 
     def complete(self) -> None:
-        """Makes the objects appear. Raises OSError, which says how many did not.
+        """Makes the objects appear. Raises OSError, with the number of missing objects.
 
-        If it is interrupted, `give_up` says what becomes of the others.
+        After an interruption, `give_up` handles the other objects.
         """
         self._giving_up.detach()
         self._state.complete()
 
     @property
     def num_appeared(self) -> int:
-        """How many of the objects are there."""
+        """The number of objects that have appeared."""
         return sum(each.has_appeared for each in self._state.uploads.values())
 
     def give_up(self) -> None:
-        """Removes all parts that were sent, if that takes a few seconds.
+        """Removes all sent parts, if the removal takes a few seconds.
 
-        Objects whose last parts are on their way appear, if that takes no longer. No others do.
+        Objects whose last parts are on their way appear, if they take no longer. No other object
+        appears.
         """
         self._giving_up.detach()
         if not self._state.give_up():
@@ -97,7 +98,7 @@ class StreamedUploads:
 
 
 class _State:
-    """What the thread that reads parts and the client's thread share."""
+    """The shared state of the thread that reads parts and the client's thread."""
 
     def __init__(self, access: str, part_bytes: int, parts: _native.OutgoingParts) -> None:
         self._access = access
@@ -109,7 +110,7 @@ class _State:
         self.is_given_up = threading.Event()
         self.uploads: dict[str, _Upload] = {}
         pieces = part_bytes // PART_BYTES
-        # One part is filled while another one is sent.
+        # One part is filled while another part is sent.
         self.way = PartsUnderWay(_PARTS_IN_MEMORY, 2 * pieces if pieces > 1 else 1)
         self._failure: OSError | None = None
 
@@ -159,8 +160,7 @@ class _State:
             some = waiting[first : first + _COMPLETED_AT_ONCE]
             for each in some:
                 each.let_appear()
-            # Ctrl-C ends the wait, and not what is waited for: parts of an upload that is cut off
-            # would stay.
+            # Ctrl-C ends the wait, and not the upload, whose parts would otherwise stay.
             while not all(each.is_over for each in some):
                 wait([each.running for each in some], _LOOK_MS / 1000)
             if self._failure is not None:
@@ -176,7 +176,7 @@ class _State:
             )
 
     def give_up(self) -> bool:
-        """Waits for nothing. False in a forked child, which has none of this."""
+        """Does not wait. False in a forked child, which has no uploads."""
         if os.getpid() != self._process:
             return False
         self.is_given_up.set()
@@ -190,7 +190,8 @@ class _State:
 class _Upload:
     """An object whose parts come one by one.
 
-    The last one, which would stay in memory until the object is complete, stays on the disk.
+    The last part stays on the disk, because in memory it would stay until the object is complete,
+    once for each shard.
     """
 
     def __init__(
@@ -201,7 +202,7 @@ class _Upload:
         self._store = store
         self._way = way
         self._part_bytes = part_bytes
-        self._client = use_client()  # may have replaced that of an earlier object
+        self._client = use_client()  # may have replaced the client of an earlier object
         self._pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
         self._last_file = ""
         self._may_complete = asyncio.Event()
@@ -249,12 +250,12 @@ class _Upload:
         while (piece := await self._pieces.get()) is not None and not self._is_given_up:
             self._ending.size += len(piece)
             yield piece
-            del piece  # its memory is free when it has been sent
+            del piece  # the memory is free after sending
         if not self._is_given_up:
             await self._may_complete.wait()
             await self._ending.begin()
-        await self._way.space(lambda: self._is_given_up)  # without which the parts are removed
-        self._is_appearing = True  # from here on, nothing can remove them
+        await self._way.space(lambda: self._is_given_up)  # without space, the parts are removed
+        self._is_appearing = True  # from here on, the parts cannot be removed
         last: Piece = np.fromfile(self._last_file, np.uint8)
         self._way.hold(last)
         self._ending.size += len(last)
@@ -266,13 +267,13 @@ class _Upload:
         self._client.call_soon(self._may_complete.set)
 
     def stop_appearing(self) -> None:
-        """Cuts off what would otherwise appear at any time. Its parts stay."""
+        """Cuts off an object that would otherwise appear at any time. Its parts stay."""
         if self._is_appearing:
             self.running.cancel()
 
 
 def _send(parts: _native.OutgoingParts, state: _State, folder_url: str) -> None:
-    """Brings complete parts to the client's thread, until there will be no more."""
+    """Passes complete parts to the client's thread, until the last part."""
     try:
         while True:
             is_over = state.no_more.is_set()
@@ -300,7 +301,7 @@ def _send(parts: _native.OutgoingParts, state: _State, folder_url: str) -> None:
 
 
 def _await_space(state: _State) -> bool:
-    """False if nothing more has to be sent."""
+    """Waits for space. False if no more parts have to be sent."""
     while not (state.is_given_up.is_set() or state.has_failed()):
         if state.way.take_space(_LOOK_MS / 1000):
             return True
