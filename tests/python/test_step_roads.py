@@ -148,6 +148,17 @@ def test_what_tensorflow_cannot_open_is_said(tmp_path: Path) -> None:
     del dataset
 
 
+def test_tensorflow_reads_the_same_bytes(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    windows = {"steps/a": tfr.Window(after=3), "goal": tfr.Later("steps/n", seed=7)}
+    path = write_episodes(tmp_path / "data")
+    chosen = tfr.Steps(path, along="steps/", windows=windows, only=np.arange(0, 100, 3))
+    mixture = tfr.Mixture({"some": (chosen, 2), "all": (open_steps(tmp_path / "all"), 1)})
+    batches = tfr.Loader(mixture, 8).to_tf_dataset().as_numpy_iterator()
+    found = [record for batch in batches for record in batch]
+    assert found == [bytes(record) for batch in tfr.Loader(mixture, 8) for record in batch]
+
+
 def test_tf_data_leaves_out_damaged_steps(tmp_path: Path) -> None:
     tf = pytest.importorskip("tensorflow")
     path = tmp_path / "data"

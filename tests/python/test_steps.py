@@ -143,23 +143,6 @@ def test_nothing_is_kept_in_memory_alone(tmp_path: Path) -> None:
     assert {each.name for each in tmp_path.iterdir()} == {"data-0", "data-1"}
 
 
-def test_a_loader_delivers_each_step_once(tmp_path: Path) -> None:
-    steps = tfr.Steps(write(tmp_path), along="steps/")
-    wanted = in_order()
-    seen = []
-    for rank in range(2):
-        loader = tfr.Loader(steps, 16, features=FEATURES, seed=3, rank=rank, world=2, threads=2)
-        for batch in loader:
-            seen += batch.indices.tolist()
-            row = int(batch.indices[0])
-            assert batch["name"][0] == b"episode %d" % wanted[row][0]
-            assert np.array_equal(
-                batch["steps/action"][0].astype(object),
-                expected(*wanted[row], LENGTHS[wanted[row][0]])["steps/action"],
-            )
-    assert sorted(seen) == list(range(220))
-
-
 def window_of(values: np.ndarray, step: int, offsets: Sequence[int]) -> np.ndarray:
     return values[np.clip(step + np.asarray(offsets), 0, len(values) - 1)]
 
