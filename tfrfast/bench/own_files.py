@@ -21,7 +21,7 @@ _MIN_BATCH_ROWS, _MAX_BATCH_ROWS = 32, 4096
 
 
 class Measured(NamedTuple):
-    """The comparisons, and the shards that they read."""
+    """The comparisons, and their shards."""
 
     shards: list[str]
     records: int

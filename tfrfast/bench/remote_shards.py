@@ -64,7 +64,7 @@ class RemoteComparison(NamedTuple):
 
 
 class RemoteMeasured(NamedTuple):
-    """The comparisons, and the shards that they read."""
+    """The comparisons, and their shards."""
 
     shards: list[str]
     records: int

@@ -48,7 +48,7 @@ def _end(*_: object) -> None:
 
 
 def _raise_again(unraisable: Any) -> None:
-    """For an interruption in a destructor or a callback, where exceptions would be lost."""
+    """Repeats an interruption in a destructor or a callback, where exceptions are lost."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _thread.interrupt_main()
     else:

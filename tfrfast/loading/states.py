@@ -1,4 +1,4 @@
-"""Checks that a state belongs to the object that continues from it."""
+"""Checks that a state fits the object that loads the state."""
 
 from __future__ import annotations
 

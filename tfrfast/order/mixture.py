@@ -263,7 +263,7 @@ class Mixture(Order):
         return numbers
 
     def _unit(self, batching: SupportsIndex | ByTokens) -> int | ByTokens:
-        """Returns the unit that goes to one rank in one piece: some rows, or one of the batches."""
+        """Returns the unit that goes to a rank in one piece: some rows, or a batch."""
         if isinstance(batching, ByTokens):
             batching._check(self.num_records)
             return batching

@@ -57,7 +57,9 @@ class PlannedShards:
 
 @dataclass(frozen=True)
 class PlannedReader:
-    """A reader whose records are made from parts, such as Steps, as who planned the work saw it."""
+    """A reader whose records are made from parts, such as Steps, as it was when the work was
+    planned.
+    """
 
     plan: str
     paths: list[str]
@@ -65,7 +67,9 @@ class PlannedReader:
     fingerprint: int
 
     def open(self, threads: int) -> Reader:
-        """The same reader. Raises StaleIndexError if it has other records than planned."""
+        """Returns the same reader. Raises StaleIndexError if its records have changed since the
+        plan.
+        """
         reader: Reader = pickle.loads(self.pickled)
         if reader.fingerprint != self.fingerprint:
             raise StaleIndexError(

@@ -1,4 +1,4 @@
-"""Which steps there are, if not all: by number, or by what a function says of their values."""
+"""Chosen steps: by number, or by a function of their values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Chosen", "Only", "choose", "column_features"]
 #: Numbers, a slice or a mask, or a function of a Batch that returns a mask of its rows.
 Only = Rows | Callable[[Batch], Any]
 
-#: The same steps with these features alone.
+#: Returns the same steps with only these features.
 View = Callable[[Sequence[str]], Reader]
 
 _STEPS_AT_ONCE = 1 << 13
@@ -33,14 +33,14 @@ _KINDS = {"string": "bytes", "float": "float32", "int64": "int64"}
 
 
 class Chosen(NamedTuple):
-    """A bit for each step of steps with this fingerprint: what a pickle of chosen steps holds."""
+    """A bit for each step of the steps with this fingerprint. Pickles of chosen steps hold it."""
 
     bits: bytes
     fingerprint: int
 
 
 def choose(steps: Reader, view: View, only: Only | Chosen) -> Chosen:
-    """The choice among all of these steps. A function is asked about each, in order."""
+    """Returns the choice among all steps. A function is called for all steps, in order."""
     fingerprint = steps.fingerprint
     if isinstance(only, Chosen):
         if only.fingerprint != fingerprint:
@@ -61,7 +61,7 @@ def choose(steps: Reader, view: View, only: Only | Chosen) -> Chosen:
 
 
 def column_features(steps: Reader) -> Features:
-    """What the features along the axis hold, as far as the step file knows."""
+    """Returns the features along the axis, as far as the step file knows them."""
     specs: dict[str, FixedLen | VarLen] = {}
     for name, kind, values, has_window, valid in _native.step_facts(steps._core)["columns"]:
         shape = ((valid,) if has_window else ()) + ((values,) if values != 1 else ())
@@ -80,7 +80,7 @@ class _LeftOut(BaseException):
 
 
 class _Columns(Batch):
-    """Columns that are read when a function asks for them, each without the others."""
+    """Columns that are read on demand, each separately."""
 
     def __init__(self, views: _Views, numbers: Int64Array) -> None:
         super().__init__({}, numbers, np.ones(len(numbers), np.bool_))

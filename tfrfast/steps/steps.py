@@ -146,7 +146,7 @@ class Steps(Reader):
         )
 
     def _with_columns(self, names: Sequence[str]) -> Steps:
-        """The same steps with these features alone. What else lies in the records is not read."""
+        """Returns the same steps with only these features. Other parts of records are not read."""
         made = copy.copy(self)
         made._use(_native.steps_with_columns(self._core, names))
         return made
@@ -156,7 +156,7 @@ class Steps(Reader):
 
     @property
     def only(self) -> NDArray[np.int64] | None:
-        """The numbers of the chosen steps among all; None if `only` was not given."""
+        """The numbers of the chosen steps among all steps; None without `only`."""
         if self._chosen is None:
             return None
         bits = np.frombuffer(self._chosen.bits, np.uint8)

@@ -1,4 +1,4 @@
-"""Exchanges indexes with tools that keep them as text."""
+"""Exchanges text indexes with other tools."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class _State:
             upload = _Upload(url, self._access, self._store, self._part_bytes, self.way)
             self.uploads[url] = upload
             upload.running.add_done_callback(self._on_done)
-            if self.is_given_up.is_set():  # at this moment
+            if self.is_given_up.is_set():  # the upload was given up just now
                 upload.give_up()
         return upload
 
