@@ -28,7 +28,7 @@ _COPIES = 4096
 
 
 def pieces_of_steps(count: int, group: int) -> Any:
-    """Returns the steps 0 to `count` - 1 in pieces of whole groups: the begin and end of each
+    """Returns the steps 0 to `count` - 1 in pieces of whole groups: the beginning and end of each
     piece.
     """
     size = max(1, min(_MAX_PIECE_STEPS // group, count // _PIECES // group)) * group

@@ -16,7 +16,7 @@ from tfrfast.tensorflow.lifting.variable import ParsedPart
 class RowArguments:
     """Rows of the same shape are passed one by one.
 
-    If rows have different lengths, each call gets the values of all rows, and the begin and end of
+    If rows have different lengths, each call gets the values of all rows, and the bounds of
     its own row.
     """
 

@@ -39,7 +39,7 @@ class VariableRows:
 
     #: The values of all rows, along the first dimension.
     values: Any
-    #: The begin of each row, and the end of the last row.
+    #: The beginning of each row, and the end of the last row.
     splits: Any
 
     @property
