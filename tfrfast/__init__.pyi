@@ -20,6 +20,7 @@ from tfrfast.example.parsing import parse_example as parse_example
 from tfrfast.example.parsing import parse_sequence_example as parse_sequence_example
 from tfrfast.features import FixedLen as FixedLen
 from tfrfast.features import FixedLenSequence as FixedLenSequence
+from tfrfast.features import Image as Image
 from tfrfast.features import SparseIndexed as SparseIndexed
 from tfrfast.features import VarLen as VarLen
 from tfrfast.jobs.building_keys import Keyed as Keyed

@@ -11,6 +11,7 @@ MAX_RECORDS: int
 ORDER_VERSION: int
 
 INTEGER_TYPES: tuple[str, ...]
+DECODES_IMAGES: bool
 
 class FeatureSpec:
     def __init__(
@@ -24,14 +25,34 @@ class FeatureSpec:
         default_strings: Sequence[bytes] | None,
         raw_bytes: int,
         required: bool,
+        image: ImageSpec | None,
+    ) -> None: ...
+
+class ImageSpec:
+    def __init__(
+        self,
+        *,
+        height: int,
+        width: int,
+        channels: int,
+        crop: str,
+        area: tuple[float, float],
+        ratio: tuple[float, float],
+        flip: bool,
+        resize: str,
+        is_float: bool,
+        channels_first: bool,
+        upright: bool,
+        grey_if_damaged: bool,
+        max_pixels: int,
     ) -> None: ...
 
 class FeatureSchema:
     def __init__(self, specs: Sequence[FeatureSpec]) -> None: ...
     def encode(self) -> bytes: ...
 
-# (values, offsets, row splits, indices, shape); what the column does not have is None.
-_Column = tuple[Any, Any, Any, Any, tuple[int, ...]]
+# (values, offsets, row splits, indices, shape, crops). A part that the column lacks is None.
+_Column = tuple[Any, Any, Any, Any, tuple[int, ...], Any]
 _SequenceColumns = tuple[list[_Column], list[tuple[_Column, NDArray[np.int64]]]]
 
 class ExampleParser:

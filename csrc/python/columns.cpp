@@ -31,6 +31,7 @@ py::array own_values(Column& column, std::vector<py::ssize_t> shape) {
     case ValueType::uint8:
     case ValueType::bytes:
     case ValueType::raw:
+    case ValueType::image:
       break;
   }
   return own<std::uint8_t>(std::move(values), std::move(shape));
@@ -46,7 +47,7 @@ py::tuple to_python(Column column, const CompiledFeature& feature) {
     const auto* starts = column.offsets.as<std::int64_t>();
     value_shape = {static_cast<py::ssize_t>(starts[count])};
     offsets = own<std::int64_t>(std::move(column.offsets), {count + 1});
-  } else if (column.type == ValueType::raw) {
+  } else if (column.type == ValueType::raw || column.type == ValueType::image) {
     value_shape = {count, static_cast<py::ssize_t>(feature.value_bytes)};
   } else if (column.row_splits.data() == nullptr && column.indices.data() == nullptr) {
     value_shape.assign(column.shape.begin(), column.shape.end());
@@ -58,9 +59,14 @@ py::tuple to_python(Column column, const CompiledFeature& feature) {
   if (column.indices.data() != nullptr) {
     indices = own<std::int64_t>(std::move(column.indices), {count, 2});
   }
+  py::object crops = py::none();
+  if (column.crops.data() != nullptr) {
+    constexpr auto kNumbers = static_cast<py::ssize_t>(sizeof(ImageCrop) / sizeof(std::int32_t));
+    crops = own<std::int32_t>(std::move(column.crops), {count, kNumbers});
+  }
   const py::tuple shape = py::cast(column.shape);
-  return py::make_tuple(own_values(column, std::move(value_shape)), offsets, splits, indices,
-                        shape);
+  return py::make_tuple(own_values(column, std::move(value_shape)), offsets, splits, indices, shape,
+                        crops);
 }
 
 py::list to_python(std::vector<Column> columns, const FeatureSchema& schema) {

@@ -1,6 +1,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -11,6 +13,7 @@
 #include "core/example/decode.h"
 #include "core/example/sequence.h"
 #include "core/example/survey.h"
+#include "core/image/image_codec.h"
 #include "python/classes.h"
 #include "python/columns.h"
 #include "python/register.h"
@@ -25,7 +28,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
                       const std::vector<std::int64_t>& shape,
                       const std::optional<py::bytes>& default_numbers,
                       const std::optional<std::vector<py::bytes>>& default_strings,
-                      std::size_t raw_bytes, bool required) {
+                      std::size_t raw_bytes, bool required, const std::optional<ImageSpec>& image) {
   FeatureSpec spec;
   spec.name = name;
   spec.layout = &layout_named(layout);
@@ -33,6 +36,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
   spec.shape = shape;
   spec.raw_bytes = raw_bytes;
   spec.required = required;
+  spec.image = image;
   if (default_numbers || default_strings) spec.default_value.emplace();
   if (default_numbers) {
     const auto bytes = static_cast<std::string_view>(*default_numbers);
@@ -43,6 +47,35 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
       spec.default_value->strings.emplace_back(string);
     }
   }
+  return spec;
+}
+
+ImageSpec make_image(std::uint32_t height, std::uint32_t width, std::uint32_t channels,
+                     const std::string& crop, const std::array<double, 2>& area,
+                     const std::array<double, 2>& ratio, bool flip, const std::string& resize,
+                     bool is_float, bool channels_first, bool upright, bool grey_if_damaged,
+                     std::uint64_t max_pixels) {
+  // NaN and what is out of range become a number that check() refuses.
+  const auto fixed = [](double value) {
+    return value > 0 && value < 1e6 ? static_cast<Fixed32>(std::llround(std::ldexp(value, 32))) : 0;
+  };
+  ImageSpec spec;
+  spec.height = height;
+  spec.width = width;
+  spec.channels = channels;
+  spec.crop = crop_named(crop);
+  spec.min_area = fixed(area[0]);
+  spec.max_area = fixed(area[1]);
+  spec.min_ratio = fixed(ratio[0]);
+  spec.max_ratio = fixed(ratio[1]);
+  spec.flips = flip;
+  spec.resize = resize_named(resize);
+  spec.is_float = is_float;
+  spec.channels_first = channels_first;
+  spec.turns_upright = upright;
+  spec.grey_if_damaged = grey_if_damaged;
+  spec.max_pixels = max_pixels;
+  check(spec);
   return spec;
 }
 
@@ -217,10 +250,16 @@ void add_parse(py::class_<Class>& parser) {
 }  // namespace
 
 void register_example(py::module_& module) {
+  py::class_<ImageSpec>(module, "ImageSpec")
+      .def(constructor(&make_image), py::kw_only(), py::arg("height"), py::arg("width"),
+           py::arg("channels"), py::arg("crop"), py::arg("area"), py::arg("ratio"), py::arg("flip"),
+           py::arg("resize"), py::arg("is_float"), py::arg("channels_first"), py::arg("upright"),
+           py::arg("grey_if_damaged"), py::arg("max_pixels"));
   py::class_<FeatureSpec>(module, "FeatureSpec")
       .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("layout"),
            py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
-           py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"));
+           py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"), py::arg("image"));
+  module.attr("DECODES_IMAGES") = has_image_codecs();
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 
   // Not const, because pybind11 holds no pointers to const. Never changed.

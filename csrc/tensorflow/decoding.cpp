@@ -129,14 +129,15 @@ void DecodingKernel::come_to(const std::shared_ptr<const Source>& source,
 // A worker that throws is dropped, because its work is half done.
 LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
                                  const std::shared_ptr<const FeatureSchema>& features,
-                                 std::span<const std::int64_t> records, const bool* valid) {
+                                 std::span<const std::int64_t> records, const bool* valid,
+                                 std::span<const std::uint64_t> draws) {
   static const std::atomic<bool> never{false};
   Announcements announced;
   if (source->records()->is_remote()) announced = source->announce(records);
   const std::vector<std::shared_ptr<const void>> what = {source, features};
   std::unique_ptr<BatchWork> work =
       works_.take(what, [&] { return std::make_unique<BatchWork>(source->records(), features); });
-  LoadedBatch batch = work->load(records, valid, never);
+  LoadedBatch batch = work->load(records, valid, never, draws);
   works_.put_back(what, std::move(work));
   return batch;
 }

@@ -106,7 +106,8 @@ class DecodingKernel {
   // Reads, verifies and decodes in cache-sized pieces. Throws Error.
   LoadedBatch load(const std::shared_ptr<const Source>& source,
                    const std::shared_ptr<const FeatureSchema>& features,
-                   std::span<const std::int64_t> records, const bool* valid);
+                   std::span<const std::int64_t> records, const bool* valid,
+                   std::span<const std::uint64_t> draws = {});
 
   // Reads and decodes rows of `source`. Leaves out damaged rows. As in TensorFlow's parser, a row
   // that does not fit the features fails the whole batch.

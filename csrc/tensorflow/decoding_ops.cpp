@@ -119,9 +119,10 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
   }
   const std::int64_t step = call.integer(4);
   const auto plan = kernel.plan(call.string(1), run[0], call.integer(3));
-  const LoadingPlan::StepRows rows = plan->rows(step);
   const std::string_view description = call.string(5);
   const auto features = description.empty() ? nullptr : kernel.features(description);
+  const LoadingPlan::StepRows rows =
+      plan->rows(step, features != nullptr && features->needs_draws());
   const auto write_error = [&](const std::string& error) {
     int next = 1;
     if (features == nullptr) {
@@ -138,7 +139,7 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
     const auto source = kernel.share(call.string(0), {})->source();
     kernel.come_to(source, plan, step, run[1]);
     if (features != nullptr) {
-      LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());
+      LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get(), rows.draws);
       return write_batch(call, *features, std::move(batch));
     }
     const Records read = source->read(rows.records);

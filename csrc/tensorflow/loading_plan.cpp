@@ -1,6 +1,7 @@
 #include "tensorflow/loading_plan.h"
 
 #include "core/base/error.h"
+#include "core/load/image_draws.h"
 #include "core/order/siphash.h"
 
 namespace tfrfast::tensorflow {
@@ -20,13 +21,14 @@ bool LoadingPlan::is_of(std::string_view plan, std::int64_t epoch,
   return key == key_ && epoch == epoch_ && head_of(plan) == head_;
 }
 
-LoadingPlan::StepRows LoadingPlan::rows(std::int64_t step) const {
+LoadingPlan::StepRows LoadingPlan::rows(std::int64_t step, bool with_draws) const {
   const PlanRun::Step at = run_.at(static_cast<std::uint64_t>(step));
   const auto epoch = at.plan->of_epoch(at.epoch);
   const std::size_t count = step < 0 ? 0 : at.plan->row_count(*epoch, at.step);
   if (count == 0) throw Error(ErrorKind::invalid, "The plan has no such step.");
-  StepRows rows{std::vector<std::int64_t>(count), std::make_unique<bool[]>(count)};
+  StepRows rows{std::vector<std::int64_t>(count), std::make_unique<bool[]>(count), {}};
   at.plan->rows(*epoch, at.step, rows.records.data(), rows.valid.get());
+  if (with_draws) rows.draws = image_draws(*at.plan, *epoch, at.epoch, at.step);
   return rows;
 }
 

@@ -29,8 +29,10 @@ class LoadingPlan {
   struct StepRows {
     std::vector<std::int64_t> records;
     std::unique_ptr<bool[]> valid;
+    std::vector<std::uint64_t> draws;  // of images; empty unless they were asked for
   };
-  StepRows rows(std::int64_t step) const;  // throws Error(invalid) if the step does not exist
+  StepRows rows(std::int64_t step,
+                bool with_draws = false) const;  // throws Error(invalid) if the step does not exist
 
  private:
   std::string head_;

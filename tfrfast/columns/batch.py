@@ -18,9 +18,11 @@ from tfrfast.columns.rows import Rows, row_numbers
 from tfrfast.columns.sparse import Sparse
 from tfrfast.columns.strings import Bytes
 
-__all__ = ["Batch", "Column"]
+__all__ = ["Batch", "Column", "Crops"]
 
 Column: TypeAlias = Array | Bytes | Ragged | Sparse
+#: One entry of int32 fields for each row.
+Crops: TypeAlias = npt.NDArray[np.void]
 
 
 class Batch(dict[str, Any], ArrowExport):
@@ -34,6 +36,10 @@ class Batch(dict[str, Any], ArrowExport):
     every column. The rows are views if the column can make views, otherwise copies. `len(batch)`
     counts columns, and `len(batch.indices)` counts rows.
 
+    `crops` says by feature how each `Image` was cut: an array with the fields `top`, `left`,
+    `height` and `width` of the window, `image_height` and `image_width`, and whether the row is
+    `flipped` or `damaged`.
+
     In batches of a Mixture, the record numbers of source `i` begin at `source_starts[i]`, and
     `sources` holds the number of each row's source.
     """
@@ -44,11 +50,13 @@ class Batch(dict[str, Any], ArrowExport):
         indices: npt.NDArray[np.int64],
         valid: npt.NDArray[np.bool_],
         source_starts: npt.NDArray[np.int64] | None = None,
+        crops: Mapping[str, Crops] | None = None,
     ) -> None:
         super().__init__(columns)
         self.source_starts = np.zeros(1, np.int64) if source_starts is None else source_starts
         self.indices = indices
         self.valid = valid
+        self.crops = {} if crops is None else dict(crops)
 
     @property
     def sources(self) -> npt.NDArray[np.int64]:
@@ -68,7 +76,8 @@ class Batch(dict[str, Any], ArrowExport):
             return dict.__getitem__(self, key)
         rows = key if isinstance(key, slice) else row_numbers(key, len(self.indices))
         columns = {name: column[rows] for name, column in self.items()}
-        return Batch(columns, self.indices[rows], self.valid[rows], self.source_starts)
+        crops = {name: each[rows] for name, each in self.crops.items()}
+        return Batch(columns, self.indices[rows], self.valid[rows], self.source_starts, crops)
 
     def to_arrow(self) -> ArrowColumn:
         """Returns the same rows for Arrow's consumers, as in
@@ -100,7 +109,7 @@ class Batch(dict[str, Any], ArrowExport):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Batch, (dict(self), self.indices, self.valid, self.source_starts)
+        return Batch, (dict(self), self.indices, self.valid, self.source_starts, self.crops)
 
 
 def _plain(value: Any) -> Any:

@@ -56,8 +56,7 @@ def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
     if not compiled.names_checked:
         compiled.names_checked = True
         check_names(compiled, source.first, stacklevel=3)
-    columns = compiled.assemble(native)
-    return Batch(columns, source.indices, source.valid, source.source_starts)
+    return compiled.batch(native, source.indices, source.valid, source.source_starts)
 
 
 def parse_sequence_example(

@@ -8,15 +8,34 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tfrfast._native import ExampleParser, FeatureSchema, FeatureSpec
-from tfrfast.columns import Bytes, Column, Ragged, Sparse
+from tfrfast._native import ExampleParser, FeatureSchema, FeatureSpec, ImageSpec
+from tfrfast.columns import Batch, Bytes, Column, Ragged, Sparse
+from tfrfast.columns.batch import Crops
 from tfrfast.features import Features
 
 __all__ = ["CompiledFeatures", "NativeColumn", "Slot", "column_of", "schema_of"]
 
-# (values, offsets, row splits, indices, shape), as ExampleParser returns them.
-NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...]]
+#: One row of Batch.crops.
+CROP_FIELDS = np.dtype(
+    [
+        (name, np.int32)
+        for name in (
+            "top",
+            "left",
+            "height",
+            "width",
+            "image_height",
+            "image_width",
+            "flipped",
+            "damaged",
+        )
+    ]
+)
+
+# (values, offsets, row splits, indices, shape, crops), as ExampleParser returns them.
+NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...], Any]
 
 
 class Slot(NamedTuple):
@@ -29,6 +48,8 @@ class Slot(NamedTuple):
     default_strings: tuple[bytes, ...] | None = None
     raw_bytes: int = 0
     required: bool = False
+    #: The arguments of a native ImageSpec.
+    image: dict[str, Any] | None = None
 
 
 @dataclass
@@ -55,6 +76,29 @@ class CompiledFeatures:
         parsed: dict[str, Column] = dict(zip(self.slots, map(column_of, native), strict=True))
         return {name: build(parsed) for name, build in self.builders.items()}
 
+    def crops(self, native: Sequence[NativeColumn]) -> dict[str, Crops]:
+        """How each image was cut, by its feature."""
+        return {
+            name: column[-1].view(CROP_FIELDS)[:, 0]
+            for name, column in zip(self.slots, native, strict=True)
+            if column[-1] is not None
+        }
+
+    def batch(
+        self,
+        native: Sequence[NativeColumn],
+        indices: npt.NDArray[np.int64],
+        valid: npt.NDArray[np.bool_],
+        source_starts: npt.NDArray[np.int64] | None,
+    ) -> Batch:
+        """A batch of the requested columns."""
+        return Batch(self.assemble(native), indices, valid, source_starts, self.crops(native))
+
+    def needs_draws(self) -> bool:
+        """Whether an image is cropped or flipped at random."""
+        images = [slot.image for slot in self.slots.values() if slot.image is not None]
+        return any(image["crop"] == "random" or image["flip"] for image in images)
+
     def requires(self, key: str) -> bool:
         """True if a record without this feature is an error."""
         slot = self.slots[key]
@@ -73,11 +117,15 @@ class CompiledFeatures:
 
 
 def schema_of(slots: dict[str, Slot]) -> FeatureSchema:
-    return FeatureSchema([FeatureSpec(name=name, **slot._asdict()) for name, slot in slots.items()])
+    specs = []
+    for name, slot in slots.items():
+        image = None if slot.image is None else ImageSpec(**slot.image)
+        specs.append(FeatureSpec(name=name, **slot._asdict() | {"image": image}))
+    return FeatureSchema(specs)
 
 
 def column_of(native: NativeColumn) -> Column:
-    values, offsets, splits, indices, shape = native
+    values, offsets, splits, indices, shape, _ = native
     if offsets is not None:
         rows_differ = splits is not None or indices is not None
         values = Bytes(values, offsets, None if rows_differ else shape)

@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from tfrfast._native import ImageSpec
 from tfrfast.columns import Array, Column
 from tfrfast.errors import FeatureError
-from tfrfast.features import Features, FixedLen, FixedLenSequence, SparseIndexed, VarLen, composed
+from tfrfast.features import (
+    Features,
+    FixedLen,
+    FixedLenSequence,
+    Image,
+    SparseIndexed,
+    VarLen,
+    composed,
+)
 from tfrfast.features.compiled import CompiledFeatures, Slot
 from tfrfast.features.specs import shape_of, type_name_of, understand
 
@@ -27,6 +36,8 @@ def compile_features(features: Features) -> CompiledFeatures:
         spec = understand(name, given)
         if isinstance(spec, FixedLen):
             _compile_fixed(compiled, name, spec)
+        elif isinstance(spec, Image):
+            _compile_image(compiled, name, spec)
         elif isinstance(spec, FixedLenSequence):
             _compile_padded(compiled, name, spec)
         elif isinstance(spec, VarLen):
@@ -59,6 +70,52 @@ def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> Non
     numbers, strings = _default_of(name, kind, shape, spec.default)
     compiled.want(name, Slot("fixed", kind, shape, numbers, strings))
     compiled.builders[name] = lambda parsed: parsed[name]
+
+
+def _compile_image(compiled: CompiledFeatures, name: str, spec: Image) -> None:
+    size = shape_of(name, spec.size)
+    if len(size) != 2:
+        raise ValueError(f"Feature {name!r}: an Image's size is (height, width), not {spec.size}.")
+    for argument, value, choices in (
+        ("dtype", spec.dtype, ("uint8", "float32")),
+        ("layout", spec.layout, ("HWC", "CHW")),
+        ("damaged", spec.damaged, ("error", "grey")),
+    ):
+        if value not in choices:
+            raise ValueError(
+                f"Feature {name!r}: {argument} is {value!r}, but must be "
+                f"{choices[0]!r} or {choices[1]!r}."
+            )
+    channels_first = spec.layout == "CHW"
+    shape = (spec.channels, *size) if channels_first else (*size, spec.channels)
+    image: dict[str, Any] = {
+        "height": size[0],
+        "width": size[1],
+        "channels": spec.channels,
+        "crop": "none" if spec.crop is None else spec.crop,
+        "area": tuple(spec.area),
+        "ratio": tuple(spec.ratio),
+        "flip": bool(spec.flip),
+        "resize": spec.resize,
+        "is_float": spec.dtype == "float32",
+        "channels_first": channels_first,
+        "upright": bool(spec.upright),
+        "grey_if_damaged": spec.damaged == "grey",
+        "max_pixels": spec.max_pixels,
+    }
+    try:
+        ImageSpec(**image)
+    except ValueError as error:
+        raise ValueError(f"Feature {name!r}: {error}") from None
+    compiled.want(name, Slot("fixed", "image", shape, image=image))
+    dtype = np.dtype(spec.dtype)
+
+    def view(parsed: dict[str, Column]) -> Column:
+        rows: Array = parsed[name]  # type: ignore[assignment]
+        pixels: Array = rows.reshape(-1).view(dtype).reshape(len(rows), *shape)
+        return pixels
+
+    compiled.builders[name] = view
 
 
 def _compile_padded(compiled: CompiledFeatures, name: str, spec: FixedLenSequence) -> None:

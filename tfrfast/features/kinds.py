@@ -12,6 +12,7 @@ __all__ = [
     "Features",
     "FixedLen",
     "FixedLenSequence",
+    "Image",
     "Partition",
     "SparseIndexed",
     "VarLen",
@@ -87,6 +88,45 @@ class VarLen:
     key: str | None = None
     partitions: Sequence[Partition] = ()
     splits_dtype: Literal["int32", "int64"] = "int64"
+
+
+@dataclass(frozen=True)
+class Image:
+    """An encoded JPEG or PNG, decoded, cut and resized by the threads that read.
+
+    The column is an array `(batch, height, width, channels)` of `dtype`, where `size` is
+    `(height, width)`. With `layout="CHW"` it is `(batch, channels, height, width)`. Pixels are
+    "uint8", or "float32" from 0 to 255.
+
+    `crop="center"` takes the largest window in the middle with the shape of `size`.
+    `crop="random"` draws a window for each row: `area` bounds its share of the image, and `ratio`
+    its width divided by its height. By default the whole image is resized. `flip=True` mirrors
+    half of the rows, left to right. Windows and mirrors are drawn from the seed of the order, the
+    epoch, and the row's position in it. So they are the same on any number of threads and ranks,
+    and after a resume. Features of one record have the same draws. `Batch.crops` says what was
+    done.
+
+    `resize` is "bilinear", which averages when it makes images smaller, or "area". `upright=True`
+    turns photos as their EXIF data says. A damaged image, one of another format, and one of more
+    than `max_pixels` is a FeatureError. With `damaged="grey"` its row is grey instead, and
+    `Batch.crops` says so.
+
+    >>> photo = tfr.Image(size=(224, 224), crop="random", flip=True)
+    >>> features = {"image": photo, "label": tfr.FixedLen((), "int64")}
+    """
+
+    size: tuple[int, int]
+    channels: Literal[1, 3] = 3
+    crop: Literal["center", "random"] | None = None
+    area: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    flip: bool = False
+    resize: Literal["bilinear", "area"] = "bilinear"
+    dtype: Literal["uint8", "float32"] = "uint8"
+    layout: Literal["HWC", "CHW"] = "HWC"
+    upright: bool = False
+    damaged: Literal["error", "grey"] = "error"
+    max_pixels: int = 1 << 26
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tfrfast._native import SequenceParser
 from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
 from tfrfast.columns.arrays import aligned_zeros, check_padded, splits_of
 from tfrfast.errors import FeatureError
-from tfrfast.features import Features, FixedLenSequence, VarLen, composed
+from tfrfast.features import Features, FixedLenSequence, Image, VarLen, composed
 from tfrfast.features.compiled import CompiledFeatures, NativeColumn, Slot, column_of, schema_of
 from tfrfast.features.compiling import compile_features, partition_keys
 from tfrfast.features.specs import shape_of, type_name_of, understand
@@ -55,6 +55,9 @@ class CompiledSequences:
 
 def compile_sequences(context: Features, sequences: Features) -> CompiledSequences:
     """Compiles each spec and makes the parser. Raises ValueError or TypeError for a bad spec."""
+    for name, given in [*context.items(), *sequences.items()]:
+        if isinstance(given, Image):
+            raise ValueError(f"Feature {name!r}: an Image is a feature of an Example.")
     compiled = CompiledSequences(compile_features(context))
     for name, given in sequences.items():
         spec = understand(name, given)

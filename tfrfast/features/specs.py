@@ -7,16 +7,25 @@ from typing import Any
 import numpy as np
 
 from tfrfast._native import INTEGER_TYPES
-from tfrfast.features import FixedLen, FixedLenSequence, Partition, SparseIndexed, VarLen
+from tfrfast.features import (
+    FixedLen,
+    FixedLenSequence,
+    Image,
+    Partition,
+    SparseIndexed,
+    VarLen,
+)
 
 __all__ = ["shape_of", "type_name_of", "understand"]
 
 
-def understand(name: str, spec: Any) -> FixedLen | FixedLenSequence | VarLen | SparseIndexed:
+def understand(
+    name: str, spec: Any
+) -> FixedLen | FixedLenSequence | Image | VarLen | SparseIndexed:
     """Returns tfrfast's spec for a spec of tf.io. The class is recognised by name, so nothing is
     imported.
     """
-    if isinstance(spec, (FixedLen, FixedLenSequence, VarLen, SparseIndexed)):
+    if isinstance(spec, (FixedLen, FixedLenSequence, Image, VarLen, SparseIndexed)):
         return spec
     kind = type(spec).__name__
     if kind == "FixedLenFeature":

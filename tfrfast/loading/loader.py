@@ -11,7 +11,6 @@ from tfrfast import _native
 from tfrfast.base.arguments import Remainder, epoch_number
 from tfrfast.base.tables import html_table
 from tfrfast.base.warning import show_core_warnings
-from tfrfast.columns import Batch
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.compiling import compile_features
@@ -157,7 +156,7 @@ class Loader:
             def work(batch: Any) -> Any:
                 if compiled is not None:
                     columns, indices, valid = batch
-                    batch = Batch(compiled.assemble(columns), indices, valid, starts)
+                    batch = compiled.batch(columns, indices, valid, starts)
                 result = transform(batch)
                 if result is None:
                     raise TypeError("transform returned None. It must return the batch to deliver.")
@@ -380,7 +379,7 @@ class _Epoch:
         if self._compiled is None:
             return batch
         columns, indices, valid = batch
-        return Batch(self._compiled.assemble(columns), indices, valid, self._source_starts)
+        return self._compiled.batch(columns, indices, valid, self._source_starts)
 
 
 def _restore(

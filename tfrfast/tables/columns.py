@@ -12,7 +12,7 @@ import numpy as np
 
 from tfrfast._native import ArrowField, FeatureSchema
 from tfrfast.columns.arrow import arrow_formats
-from tfrfast.features import FixedLen, FixedLenSequence, SparseIndexed, VarLen
+from tfrfast.features import FixedLen, FixedLenSequence, Image, SparseIndexed, VarLen
 from tfrfast.features.compiled import Slot, schema_of
 from tfrfast.features.compiling import compile_features
 from tfrfast.features.specs import shape_of, type_name_of, understand
@@ -78,6 +78,11 @@ def scan_columns(
             columns.contents[name] = _extra_column(name, extras[name])
             continue
         spec = understand(name, features[name])
+        if isinstance(spec, Image):
+            raise ValueError(
+                f"Feature {name!r}: a scan does not decode images. Scan the encoded image with "
+                'tfr.FixedLen((), "bytes"), or hand a Loader\'s batches to Arrow.'
+            )
         if isinstance(spec, FixedLen):
             slot = compile_features({name: spec}).slots[name]
             columns.add(name, name, slot, _fixed_field(name, spec, slot, tensors, name in text))
@@ -133,7 +138,11 @@ def _check_text(features: Mapping[str, Any], names: Sequence[str], text: Sequenc
         if name not in names or name not in features:
             raise ValueError(f"text names {name!r}, which is not a feature among the columns.")
         spec = understand(name, features[name])
-        if getattr(spec, "raw", False) or type_name_of(name, spec.dtype) != "bytes":
+        if (
+            isinstance(spec, Image)
+            or getattr(spec, "raw", False)
+            or type_name_of(name, spec.dtype) != "bytes"
+        ):
             raise ValueError(f"text names {name!r}, which does not hold byte strings.")
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfrfast.features import (
     FixedLen,
     FixedLenSequence,
+    Image,
     Partition,
     SparseIndexed,
     VarLen,
@@ -33,7 +34,12 @@ _PARTITIONS = {
 class TensorFeatures:
     """A compiled feature description, for the ops and as tensors."""
 
-    def __init__(self, compiled: CompiledFeatures) -> None:
+    def __init__(self, compiled: CompiledFeatures, *, has_order: bool = False) -> None:
+        if compiled.needs_draws() and not has_order:
+            raise ValueError(
+                "An image that is cropped or flipped at random takes its draws from the order of a "
+                "Loader: use tfr.Loader(...).to_tf_dataset()."
+            )
         self._slots: dict[str, Slot] = compiled.slots
         self._specs = {name: understand(name, spec) for name, spec in compiled.specs.items()}
         self._types = {name: self._type_of(name) for name in self._slots}
@@ -49,6 +55,9 @@ class TensorFeatures:
         if self._slots[name].type == "raw":
             assert isinstance(spec, FixedLen)
             return tf.as_dtype(np.dtype(spec.dtype))
+        if self._slots[name].type == "image":
+            assert isinstance(spec, Image)
+            return tf.as_dtype(spec.dtype)
         kind = self._slots[name].type
         return tf.string if kind == "bytes" else tf.as_dtype(kind)
 
@@ -84,7 +93,7 @@ class TensorFeatures:
         return {name: self._build(name, spec, parsed) for name, spec in self._specs.items()}
 
     def _build(self, name: str, spec: Any, parsed: dict[str, Any]) -> Any:
-        if isinstance(spec, (FixedLen, FixedLenSequence)):
+        if isinstance(spec, (FixedLen, FixedLenSequence, Image)):
             return parsed[name]
         if isinstance(spec, SparseIndexed):
             return _placed(name, spec, parsed)

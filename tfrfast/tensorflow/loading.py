@@ -37,7 +37,7 @@ def dataset_of(
         opened = open_described(loader.source)
     except tf.errors.FailedPreconditionError as error:
         raise StaleIndexError(f"{error.message} The Reader has to be made again, too.") from None
-    features = None if loader.features is None else TensorFeatures(loader.features)
+    features = None if loader.features is None else TensorFeatures(loader.features, has_order=True)
     source = tf.constant(opened.source)
     encoded = tf.constant(rest.encode())
     starts = tf.constant(loader.source_starts, tf.int64)

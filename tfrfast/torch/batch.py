@@ -33,7 +33,8 @@ class Batch(dict[str, Any]):
 
     Three tensors describe the rows: `indices` holds the record numbers, `valid` is False for rows
     of padding, and `sources` holds the number of each row's source in a Mixture. All three are None
-    in a batch that a framework has put together from columns alone.
+    in a batch that a framework has put together from columns alone. `crops` says by feature how
+    each `Image` was cut: an int32 tensor of eight columns, the fields of `tfr.Batch.crops`.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class Batch(dict[str, Any]):
         indices: torch.Tensor | None = None,
         valid: torch.Tensor | None = None,
         sources: torch.Tensor | None = None,
+        crops: dict[str, torch.Tensor] | None = None,
     ) -> None:
         super().__init__(columns)
         self.indices = indices
         self.valid = valid
         self.sources = sources
+        self.crops = {} if crops is None else crops
 
     def to(self, *device: Any, **options: Any) -> Batch:
         """Returns the batch with every tensor moved to a device, as by `torch.Tensor.to`."""
@@ -62,8 +65,10 @@ class Batch(dict[str, Any]):
 def as_tensors(batch: Columns) -> Batch:
     """Numbers share the columns' memory. Byte strings become lists of bytes."""
     columns = {name: _converted(name, column) for name, column in batch.items()}
-    rows = (batch.indices, batch.valid, batch.sources)
-    return Batch(columns, *map(_tensor, rows))
+    rows = [_tensor(each) for each in (batch.indices, batch.valid, batch.sources)]
+    crops = {name: _tensor(each.view(np.int32)) for name, each in batch.crops.items()}
+    numbers = {name: each.reshape(len(batch.indices), -1) for name, each in crops.items()}
+    return Batch(columns, rows[0], rows[1], rows[2], numbers)
 
 
 def _converted(name: str, column: Column) -> Any:
@@ -109,7 +114,7 @@ def on_tensors(function: Callable[[torch.Tensor], Any], value: Any) -> Any:
     if isinstance(value, Mapping):
         items = {key: on_tensors(function, each) for key, each in value.items()}
         if isinstance(value, Batch):
-            rows = (value.indices, value.valid, value.sources)
+            rows = (value.indices, value.valid, value.sources, value.crops)
             return Batch(items, *(on_tensors(function, each) for each in rows))
         if type(value) is dict or not isinstance(value, MutableMapping):
             return items

@@ -61,6 +61,7 @@ void ColumnBuilder::begin(std::size_t rows) {
   next_row_ = value_count_ = data_bytes_ = longest_ = 0;
   marked_row_ = kNoRow;
   covered_.clear();
+  if (images_ != nullptr) images_->begin(rows);
   const std::size_t row_values = rows_are_alike_ ? feature_->row_values : 1;
   const std::size_t widest = std::max<std::size_t>(feature_->value_bytes, sizeof(std::int64_t));
   std::size_t values, bytes;
@@ -195,6 +196,7 @@ Fit ColumnBuilder::put_ints(std::size_t row, std::span<const std::int64_t> ints)
     case ValueType::bytes:
     case ValueType::float32:
     case ValueType::raw:
+    case ValueType::image:
       break;
   }
   return Fit::malformed;
@@ -291,7 +293,7 @@ void ColumnBuilder::take_place() noexcept {
 }
 
 Fit ColumnBuilder::put_string(std::size_t row, WireBytes string) {
-  if (feature_->spec.type == ValueType::raw) return put_raw(row, string, 1);
+  if (holds_whole_strings()) return put_whole(row, string, 1);
   if (const Fit fit = check_count(1); fit != Fit::ok) return fit;
   mark_row(row);
   const Fit fit = append_string(row, string);
@@ -300,24 +302,27 @@ Fit ColumnBuilder::put_string(std::size_t row, WireBytes string) {
 }
 
 Fit ColumnBuilder::put_strings(std::size_t row, WireBytes tagged_strings) {
-  const bool raw = feature_->spec.type == ValueType::raw;
-  if (!raw) mark_row(row);
+  const bool whole = holds_whole_strings();
+  if (!whole) mark_row(row);
   WireReader reader(tagged_strings);
   WireBytes string;
   std::size_t count = 0;
   for (; !reader.at_end(); ++count) {
     if (!reader.take(bytes_tag(1)) || !reader.read_bytes(string)) return Fit::malformed;
-    if (raw) continue;
+    if (whole) continue;
     if (const Fit fit = append_string(row, string); fit != Fit::ok) return fit;
   }
-  if (raw) return put_raw(row, string, count);
+  if (whole) return put_whole(row, string, count);
   if (const Fit fit = check_count(count); fit != Fit::ok) return fit;
   close_row(count);
   return Fit::ok;
 }
 
-Fit ColumnBuilder::put_raw(std::size_t row, WireBytes string, std::size_t strings) {
+Fit ColumnBuilder::put_whole(std::size_t row, WireBytes string, std::size_t strings) {
   if (const Fit fit = check_count(strings); fit != Fit::ok) return fit;
+  if (images_ != nullptr) {
+    return images_->put(row, string, values_.data()) ? Fit::ok : Fit::bad_image;
+  }
   if (string.size() != feature_->value_bytes) {
     found_ = static_cast<std::int64_t>(string.size());
     return Fit::wrong_size;
@@ -370,7 +375,9 @@ Column ColumnBuilder::finish(std::size_t rows) {
   if (!rows_are_alike_) start_rows_to(rows);
   FilledRows filled{*feature_, rows,    value_count_, data_bytes_,
                     longest_,  values_, offsets_,     row_splits_};
-  return feature_->spec.layout->finish(filled);
+  Column column = feature_->spec.layout->finish(filled);
+  if (images_ != nullptr) column.crops = images_->take_crops();
+  return column;
 }
 
 Column FilledRows::start_column(std::size_t column_values) const {

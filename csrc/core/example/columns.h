@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/pool.h"
+#include "core/example/image_rows.h"
 #include "core/example/list.h"
 #include "core/example/schema.h"
 
@@ -23,7 +25,7 @@ struct Column {
   std::size_t rows = 0;
   std::vector<std::int64_t>
       shape;                    // fixed and padded: of the whole column; sparse: the dense shape
-  std::size_t value_count = 0;  // bytes: strings; raw: rows; otherwise numbers
+  std::size_t value_count = 0;  // bytes: strings; raw and image: rows; otherwise numbers
   PooledBuffer values;          // numbers, or the strings end to end
   PooledBuffer offsets;         // bytes: value_count + 1 int64, where each string starts
   PooledBuffer row_splits;      // ragged: rows + 1 int64, where each row starts
@@ -33,6 +35,7 @@ struct Column {
   // default.
   std::size_t absent_rows = 0;
   PooledBuffer presence;
+  PooledBuffer crops;  // image: an ImageCrop for each row
 };
 
 // Why a feature's values did not go into its column.
@@ -42,6 +45,7 @@ enum class Fit : std::uint8_t {
   wrong_count,   // not as many values as the shape has
   out_of_range,  // a value is outside the range of the column's type
   wrong_size,    // a raw byte string has the wrong size
+  bad_image,     // an image cannot be decoded
   not_alone,     // the string is not the string that place_record() was called for
 };
 
@@ -88,10 +92,12 @@ struct FilledRows {
 // row is empty. One thread at a time.
 class ColumnBuilder {
  public:
-  explicit ColumnBuilder(const CompiledFeature& feature) noexcept
+  explicit ColumnBuilder(const CompiledFeature& feature)
       : feature_(&feature),
         rows_are_alike_(feature.spec.layout->rows_are_alike),
-        is_scalar_(rows_are_alike_ && feature.row_values == 1) {}
+        is_scalar_(rows_are_alike_ && feature.row_values == 1) {
+    if (feature.spec.image) images_ = std::make_unique<ImageRows>(*feature.spec.image);
+  }
 
   void begin(std::size_t rows);  // drops earlier rows; `invalid` if memory cannot hold `rows`
 
@@ -105,11 +111,16 @@ class ColumnBuilder {
   Fit put_empty(std::size_t row);                              // a list without values
   Fit put_list(std::size_t row, const FeatureList& list, WireBytes record);
   void put_default(std::size_t row);
+  // Images only: what is drawn for the row that is put next.
+  void set_draw(std::uint64_t draw) noexcept { images_->set_draw(draw); }
+  bool holds_images() const noexcept { return images_ != nullptr; }
   void roll_back(std::size_t row) noexcept;  // forgets the row's values
 
   // Details of the last failed Fit: the number of values, the value out of range, or the number of
   // bytes.
   std::int64_t found() const noexcept { return found_; }
+  // Why the last image could not be decoded.
+  const std::string& image_problem() const noexcept { return images_->problem(); }
 
   // Returns where to read a record with one long string, so that the string lies where the column
   // needs it and is never copied. A copy takes a fifth of the processor time of a decoded batch of
@@ -139,12 +150,16 @@ class ColumnBuilder {
   Fit put_narrow(std::size_t row, std::span<const std::int64_t> ints);
   Fit put_floats(std::size_t row, const std::uint8_t* floats, std::size_t count);
   Fit put_strings(std::size_t row, WireBytes tagged_strings);
-  Fit put_raw(std::size_t row, WireBytes string, std::size_t strings);
+  Fit put_whole(std::size_t row, WireBytes string, std::size_t strings);
   Fit append_string(std::size_t row, WireBytes string);
   std::size_t likely_bytes(std::size_t row, std::size_t bytes_so_far) const noexcept;
   Fit check_count(std::size_t values) noexcept;
   void start_rows_to(std::size_t row);
 
+  // Each row is one string, which does not stay one.
+  bool holds_whole_strings() const noexcept {
+    return feature_->spec.type == ValueType::raw || feature_->spec.type == ValueType::image;
+  }
   bool holds_strings() const noexcept { return feature_->spec.type == ValueType::bytes; }
 
   const CompiledFeature* feature_;
@@ -170,6 +185,7 @@ class ColumnBuilder {
   GrowingBuffer offsets_;
   GrowingBuffer row_splits_;
   std::vector<std::int64_t> scratch_;
+  std::unique_ptr<ImageRows> images_;  // null unless they are images
 };
 
 }  // namespace tfrfast

@@ -75,6 +75,12 @@ void complain_mixed(const RecordPlace& place, const FeatureSpec& spec, ListKind 
            "No one description fits these records.");
 }
 
+void complain_image(const RecordPlace& place, const FeatureSpec& spec, const std::string& problem) {
+  complain(place, quoted(spec) + ": the image cannot be decoded: " + problem + ".",
+           "Write the image again, or take damaged images as grey ones: "
+           "tfr.Image(..., damaged=\"grey\").");
+}
+
 void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
                      std::int64_t found) {
   const FeatureSpec& spec = feature.spec;
@@ -101,6 +107,7 @@ void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, F
                "written with.");
     case Fit::malformed:
     case Fit::not_alone:
+    case Fit::bad_image:
     case Fit::ok:
       break;
   }

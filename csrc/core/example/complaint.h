@@ -27,5 +27,7 @@ struct RecordPlace {
                                  ListKind found);
 [[noreturn]] void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
                                   std::int64_t found);
+[[noreturn]] void complain_image(const RecordPlace& place, const FeatureSpec& spec,
+                                 const std::string& problem);
 
 }  // namespace tfrfast

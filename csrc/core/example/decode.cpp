@@ -112,6 +112,10 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRe
   first.opening_bytes = 0xffffffff;
   first.successor = features == 0 ? 0 : features;
   slots_.push_back(first);
+  for (ColumnBuilder& column : columns_) {
+    if (column.holds_images()) images_.push_back(&column);
+  }
+  needs_draws_ = schema_->needs_draws();
   if (tracks_presence) absences_.resize(features);
 }
 
@@ -124,15 +128,22 @@ void BatchDecoder::begin(std::size_t rows) {
 }
 
 void BatchDecoder::decode(std::span<const WireBytes> records,
-                          std::span<const std::int64_t> record_numbers) {
+                          std::span<const std::int64_t> record_numbers,
+                          std::span<const std::uint64_t> draws) {
   if (records.size() > rows_ - next_row_) {
     throw Error(ErrorKind::out_of_range, "The batch was begun for " + std::to_string(rows_) +
                                              " rows; row " + std::to_string(rows_) +
                                              " does not exist.");
   }
+  if (needs_draws_ && draws.size() != records.size()) {
+    throw Error(ErrorKind::invalid,
+                "An image that is cropped or flipped at random takes its draws from the order of a "
+                "Loader. Use crop=\"center\" and flip=False here, or a Loader.");
+  }
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::int64_t record_number =
         record_numbers.empty() ? static_cast<std::int64_t>(next_row_) : record_numbers[i];
+    if (!draws.empty()) set_draw(draws[i]);
     fixed_seen_ = 0;
     seen_ = 0;
     if (decode_usual(records[i]) != Attempt::done) [[unlikely]] {
@@ -174,7 +185,8 @@ std::uint8_t* BatchDecoder::place(std::size_t record_bytes) {
   return expected_.column->place_record(next_row_, expected_.before, record_bytes);
 }
 
-bool BatchDecoder::decode_placed(WireBytes record, std::int64_t record_number) {
+bool BatchDecoder::decode_placed(WireBytes record, std::int64_t record_number, std::uint64_t draw) {
+  set_draw(draw);
   fixed_seen_ = 0;
   seen_ = 0;
   if (decode_usual(record) != Attempt::done) {
@@ -328,6 +340,10 @@ void BatchDecoder::note_absences() {
   }
 }
 
+void BatchDecoder::set_draw(std::uint64_t draw) noexcept {
+  for (ColumnBuilder* const images : images_) images->set_draw(draw);
+}
+
 void BatchDecoder::roll_back_row() noexcept {
   for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
     if (slots_[slot].seen != next_row_ + 1) continue;
@@ -377,6 +393,7 @@ void BatchDecoder::put_exactly(std::uint32_t slot, WireBytes feature, WireBytes 
     if (kind != compiled.kind) complain_kind(place, compiled.spec, kind);
     fit = column.put_list(next_row_, find_list(feature, kind), record);
   }
+  if (fit == Fit::bad_image) complain_image(place, compiled.spec, column.image_problem());
   if (fit != Fit::ok) complain_misfit(place, compiled, fit, column.found());
 }
 

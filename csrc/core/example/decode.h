@@ -36,8 +36,10 @@ class BatchDecoder {
 
   // Decodes the next rows. `record_numbers` has one entry per record, or is empty, in which case
   // errors count rows from 0. Throws `feature` for a record that does not fit the schema, and
-  // `out_of_range` for more rows than were begun.
-  void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
+  // `out_of_range` for more rows than were begun. `draws` has one entry per record if an image is
+  // cropped or mirrored at random, and `invalid` is thrown if they are missing.
+  void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers,
+              std::span<const std::uint64_t> draws = {});
 
   // Returns where to read the next record of `record_bytes`, if the previous record was mostly one
   // string: the string then needs no copy. Returns null if the record should be read elsewhere.
@@ -45,7 +47,7 @@ class BatchDecoder {
   std::uint8_t* place(std::size_t record_bytes);
   // Decodes the record that was read to place(). False if the record has an unusual form: the
   // caller reads the record again elsewhere and calls decode().
-  bool decode_placed(WireBytes record, std::int64_t record_number);
+  bool decode_placed(WireBytes record, std::int64_t record_number, std::uint64_t draw = 0);
   void give_up_place() noexcept;  // the record cannot be read
 
   std::size_t rows_decoded() const noexcept { return next_row_; }
@@ -85,6 +87,7 @@ class BatchDecoder {
   void expect_string_of(WireBytes record) noexcept;
   void note_absences();
   void roll_back_row() noexcept;
+  void set_draw(std::uint64_t draw) noexcept;
 
   void decode_exactly(WireBytes record, std::int64_t record_number);
   void collect_entries(WireBytes record, std::int64_t record_number);
@@ -95,6 +98,8 @@ class BatchDecoder {
   PathOfRecord path_of_;
   std::vector<Slot> slots_;  // the extra last slot's successor is the record's first feature
   std::vector<ColumnBuilder> columns_;
+  std::vector<ColumnBuilder*> images_;  // the columns of images
+  bool needs_draws_ = false;
   std::vector<Entry> entries_;
   // The rows that lack a feature, as in Column.
   struct Absence {

@@ -74,6 +74,17 @@ void write_opening(CompiledFeature& feature) {
   std::memcpy(feature.opening.data(), bytes.data(), bytes.size());
 }
 
+void check_image(const FeatureSpec& spec, std::size_t row_values) {
+  if (!spec.image) refuse(spec, "an image needs the size and form of its pixels.");
+  check(*spec.image);
+  if (!spec.layout->rows_are_alike) refuse(spec, "images need a fixed shape.");
+  const std::size_t value_bytes = spec.image->is_float ? sizeof(float) : 1;
+  if (row_values * value_bytes != spec.image->result_bytes()) {
+    refuse(spec, "the shape is not that of its images.");
+  }
+  if (spec.default_value) refuse(spec, "an image has no default.");
+}
+
 CompiledFeature compile(FeatureSpec spec) {
   CompiledFeature feature;
   feature.kind = list_kind_of(spec.type);
@@ -81,6 +92,11 @@ CompiledFeature compile(FeatureSpec spec) {
   feature.row_values = product_of(spec);
   if (spec.type == ValueType::raw) {
     if (!spec.layout->rows_are_alike) refuse(spec, "raw bytes need a fixed shape.");
+    feature.row_values = 1;
+  }
+  if (spec.type == ValueType::image) {
+    check_image(spec, feature.row_values);
+    feature.value_bytes = spec.image->result_bytes();
     feature.row_values = 1;
   }
   if (!spec.layout->has_shape && !spec.shape.empty()) {
@@ -106,6 +122,8 @@ FeatureSchema::FeatureSchema(std::vector<FeatureSpec> specs) {
     while (table_[place] != kUnknown) place = (place + 1) & (table_.size() - 1);
     table_[place] = static_cast<std::uint32_t>(features_.size());
     features_.push_back(compile(std::move(spec)));
+    const std::optional<ImageSpec>& image = features_.back().spec.image;
+    needs_draws_ = needs_draws_ || (image && image->is_random());
   }
 }
 

@@ -13,6 +13,7 @@
 #include "core/example/layout.h"
 #include "core/example/list.h"
 #include "core/example/value_type.h"
+#include "core/image/image_spec.h"
 
 namespace tfrfast {
 
@@ -28,8 +29,9 @@ struct FeatureSpec {
   ValueType type = ValueType::int64;
   std::vector<std::int64_t> shape;  // fixed: of a row; padded: of one step; otherwise empty
   std::optional<DefaultValue> default_value;  // fixed: a whole row; padded: one value
-  bool required = false;      // every record of a feature list must have the feature
-  std::size_t raw_bytes = 0;  // raw: bytes of a row
+  bool required = false;           // every record of a feature list must have the feature
+  std::size_t raw_bytes = 0;       // raw: bytes of a row
+  std::optional<ImageSpec> image;  // set for images alone
 };
 
 // A feature as the decoder needs it.
@@ -37,7 +39,7 @@ struct CompiledFeature {
   FeatureSpec spec;
   ListKind kind = ListKind::none;
   std::size_t row_values = 1;   // fixed: values in a row; padded: in one step
-  std::size_t value_bytes = 0;  // numbers only; a raw row counts as one value
+  std::size_t value_bytes = 0;  // numbers only; a row of raw or image is one value
   // The bytes with which a map entry for this feature begins, after the entry's own tag and length:
   // the key's tag, length and bytes, then the value's tag. Zero-padded to whole words.
   std::vector<std::uint64_t> opening;
@@ -58,6 +60,8 @@ class FeatureSchema {
   static FeatureSchema decode(std::string_view encoded);  // throws `invalid`
 
   std::size_t size() const noexcept { return features_.size(); }
+  // Whether an image is cropped or mirrored at random.
+  bool needs_draws() const noexcept { return needs_draws_; }
   const CompiledFeature& operator[](std::size_t slot) const noexcept { return features_[slot]; }
 
   // The slot of the feature with this name, or kUnknown.
@@ -65,6 +69,7 @@ class FeatureSchema {
 
  private:
   std::vector<CompiledFeature> features_;
+  bool needs_draws_ = false;
   std::vector<std::uint32_t> table_;  // open addressing, at most half full
 };
 

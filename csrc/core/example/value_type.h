@@ -21,7 +21,8 @@ enum class ValueType : std::uint8_t {
   uint16,
   uint8,
   boolean,
-  raw,  // one byte string of exactly `raw_bytes` bytes, copied unchanged
+  raw,    // one byte string of exactly `raw_bytes` bytes, copied unchanged
+  image,  // one encoded image, as pixels
 };
 
 const char* name_of(ValueType type) noexcept;
@@ -29,6 +30,6 @@ ValueType value_type_named(std::string_view name);  // throws Error(invalid)
 std::vector<const char*> names_of_value_types(ListKind kind);
 
 ListKind list_kind_of(ValueType type) noexcept;
-std::size_t item_bytes_of(ValueType type) noexcept;  // 0 for bytes and raw, whose sizes vary
+std::size_t item_bytes_of(ValueType type) noexcept;  // 0 for strings, whose sizes vary
 
 }  // namespace tfrfast

@@ -38,8 +38,9 @@ BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
 }
 
 LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,
-                            const std::atomic<bool>& cancelled) {
-  if (decoder_ != nullptr) return decode(records, valid, cancelled);
+                            const std::atomic<bool>& cancelled,
+                            std::span<const std::uint64_t> draws) {
+  if (decoder_ != nullptr) return decode(records, valid, cancelled, draws);
   LoadedBatch batch;
   // No other thread holds the batch yet, so the receiver may write into it.
   batch.records =
@@ -52,7 +53,8 @@ LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* v
 }
 
 LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool* valid,
-                              const std::atomic<bool>& cancelled) {
+                              const std::atomic<bool>& cancelled,
+                              std::span<const std::uint64_t> draws) {
   LoadedBatch batch;
   batch.indices = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(std::int64_t));
   batch.valid = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(bool));
@@ -61,7 +63,8 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   for (std::size_t first = 0; first < records.size();) {
     if (cancelled) throw ReadCancelled();
     if (reads_in_place_ != nullptr &&
-        decode_in_place(records[first], batch_bytes, batch.payload_bytes)) {
+        decode_in_place(records[first], draws.empty() ? 0 : draws[first], batch_bytes,
+                        batch.payload_bytes)) {
       batch.indices.as<std::int64_t>()[batch.rows] = records[first];
       batch.valid.as<bool>()[batch.rows] = valid[first];
       batch.real_rows += valid[first];
@@ -74,7 +77,9 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
         source_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
     wires_.clear();
     for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
-    decoder_->decode(wires_, {piece->indices(), piece->size()});
+    decoder_->decode(wires_, {piece->indices(), piece->size()},
+                     draws_of(*piece, records.subspan(first, count),
+                              draws.empty() ? draws : draws.subspan(first, count)));
     std::memcpy(batch.indices.as<std::int64_t>() + batch.rows, piece->indices(),
                 piece->size() * sizeof(std::int64_t));
     std::memcpy(batch.valid.as<bool>() + batch.rows, piece->valid(), piece->size() * sizeof(bool));
@@ -88,9 +93,23 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   return batch;
 }
 
+// The draws of the rows that were read. Damaged records may have been left out.
+std::span<const std::uint64_t> BatchWork::draws_of(const RecordBatch& piece,
+                                                   std::span<const std::int64_t> records,
+                                                   std::span<const std::uint64_t> draws) {
+  if (draws.empty() || piece.size() == records.size()) return draws;
+  piece_draws_.clear();
+  std::size_t asked = 0;
+  for (std::size_t row = 0; row < piece.size(); ++row, ++asked) {
+    while (records[asked] != piece.indices()[row]) ++asked;
+    piece_draws_.push_back(draws[asked]);
+  }
+  return piece_draws_;
+}
+
 // Reads a long record straight into its column's memory. False if the record has to be read in the
 // usual way. The usual way also reports why a record cannot be read.
-bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
+bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t draw, std::uint64_t batch_bytes,
                                 std::uint64_t& payload_bytes) {
   const Row row = reads_in_place_->locate(static_cast<std::uint64_t>(record));
   const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
@@ -104,7 +123,7 @@ bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
     decoder_->give_up_place();
     return false;
   }
-  if (!decoder_->decode_placed({place, bytes}, record)) return false;
+  if (!decoder_->decode_placed({place, bytes}, record, draw)) return false;
   payload_bytes += bytes;
   return true;
 }

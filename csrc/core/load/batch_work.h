@@ -34,19 +34,23 @@ class BatchWork {
   // The caller keeps the records' announcements alive. Throws Error, or ReadCancelled soon after
   // another thread sets `cancelled`.
   LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
-                   const std::atomic<bool>& cancelled);
+                   const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws = {});
 
  private:
   LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,
-                     const std::atomic<bool>& cancelled);
-  bool decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
+                     const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws);
+  bool decode_in_place(std::int64_t record, std::uint64_t draw, std::uint64_t batch_bytes,
                        std::uint64_t& payload_bytes);
+  std::span<const std::uint64_t> draws_of(const RecordBatch& piece,
+                                          std::span<const std::int64_t> records,
+                                          std::span<const std::uint64_t> draws);
 
   std::shared_ptr<const RecordSource> source_;
   std::size_t piece_rows_ = 1;
   const Reader* reads_in_place_ = nullptr;  // null unless records are read in place
   std::unique_ptr<BatchDecoder> decoder_;   // null if batches hold records
   std::vector<WireBytes> wires_;
+  std::vector<std::uint64_t> piece_draws_;
 };
 
 }  // namespace tfrfast

@@ -8,6 +8,7 @@
 
 #include "core/base/thread.h"
 #include "core/base/waiting.h"
+#include "core/load/image_draws.h"
 #include "core/load/remote_ahead.h"
 
 namespace tfrfast {
@@ -27,7 +28,8 @@ std::uint64_t nanoseconds_since(Clock::time_point begin) {
 // The record numbers of one batch. The memory is reused for the next batch.
 class Workers::RowNumbers {
  public:
-  void fill(const PlanRun::Step& step) {
+  // `draws` only if images are cropped or mirrored at random.
+  void fill(const PlanRun::Step& step, bool draws = false) {
     if (epoch_ == nullptr || plan_ != step.plan || epoch_number_ != step.epoch) {
       epoch_ = step.plan->of_epoch(step.epoch);
       plan_ = step.plan;
@@ -37,8 +39,11 @@ class Workers::RowNumbers {
     const std::size_t bytes = count_ * (sizeof(std::int64_t) + sizeof(bool));
     if (memory_.capacity() < bytes) memory_ = PooledBuffer(bytes);
     plan_->rows(*epoch_, step.step, records(), valid());
+    draws_.clear();
+    if (draws) draws_ = image_draws(*plan_, *epoch_, step.epoch, step.step);
   }
   std::span<const std::int64_t> numbers() const { return {records(), count_}; }
+  std::span<const std::uint64_t> draws() const { return draws_; }
   bool* valid() const { return reinterpret_cast<bool*>(records() + count_); }
 
  private:
@@ -49,6 +54,7 @@ class Workers::RowNumbers {
   std::unique_ptr<const EpochOrder> epoch_;
   std::size_t count_ = 0;
   PooledBuffer memory_;
+  std::vector<std::uint64_t> draws_;
 };
 
 Workers::Workers(std::shared_ptr<const RecordSource> source,
@@ -170,8 +176,8 @@ void Workers::work() {
     try {
       if (!batch_work) batch_work.emplace(source_, features_, tracks_presence_);
       announce_after(number, ahead);
-      rows.fill(run_.at(number));
-      result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_);
+      rows.fill(run_.at(number), features_ != nullptr && features_->needs_draws());
+      result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_, rows.draws());
     } catch (const ReadCancelled&) {
       return;
     } catch (...) {

@@ -203,6 +203,16 @@ std::size_t Plan::rows(const EpochOrder& epoch, std::int64_t step, std::int64_t*
   return count;
 }
 
+std::vector<Plan::RowPosition> Plan::row_positions(const EpochOrder& epoch,
+                                                   std::int64_t step) const {
+  std::vector<RowPosition> rows;
+  for (const std::int64_t position : positions_of(slice(step))) {
+    const std::int64_t count = order().max_rows() > 0 ? epoch.rows_at(position) : 1;
+    for (std::int64_t place = 0; place < count; ++place) rows.push_back({position, place});
+  }
+  return rows;
+}
+
 std::int64_t Plan::position_after(std::int64_t step) const noexcept {
   if (step < 0) return options_.start;
   if (step < full_steps_) return options_.start + (step + 1) * global_batch_;

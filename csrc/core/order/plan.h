@@ -84,6 +84,14 @@ class Plan {
   // of a plan that continues there. -1 returns `start`.
   std::int64_t position_after(std::int64_t step) const noexcept;
 
+  // For each row that rows() writes: its position in the epoch, and its place among the rows there,
+  // which is 0 unless positions are batches.
+  struct RowPosition {
+    std::int64_t position;
+    std::int64_t place;
+  };
+  std::vector<RowPosition> row_positions(const EpochOrder& epoch, std::int64_t step) const;
+
   // A plan may continue any plan with the same text, whatever the world, rank, batch size and
   // remainder of the two.
   std::string order_description() const { return order().describe(options_.seed); }

@@ -1,0 +1,60 @@
+#include "core/image/exif.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+namespace tfrfast {
+namespace {
+
+constexpr std::size_t kEntryBytes = 12;
+constexpr std::uint16_t kOrientationTag = 0x0112;
+constexpr std::uint16_t kShort = 3;
+
+// Numbers of a TIFF, in the byte order that it begins with. Zero outside it.
+class Tiff {
+ public:
+  explicit Tiff(std::span<const std::uint8_t> bytes) noexcept : bytes_(bytes) {
+    is_big_endian_ = bytes.size() >= 2 && bytes[0] == 'M' && bytes[1] == 'M';
+  }
+  std::uint16_t short_at(std::size_t offset) const noexcept {
+    return static_cast<std::uint16_t>(number(offset, 2));
+  }
+  std::uint32_t long_at(std::size_t offset) const noexcept { return number(offset, 4); }
+  std::size_t size() const noexcept { return bytes_.size(); }
+
+ private:
+  std::uint32_t number(std::size_t offset, std::size_t count) const noexcept {
+    if (offset > bytes_.size() || count > bytes_.size() - offset) return 0;
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t byte = is_big_endian_ ? i : count - 1 - i;
+      value = value << 8 | bytes_[offset + byte];
+    }
+    return value;
+  }
+
+  std::span<const std::uint8_t> bytes_;
+  bool is_big_endian_ = false;
+};
+
+}  // namespace
+
+int exif_orientation(std::span<const std::uint8_t> data) noexcept {
+  constexpr char kMagic[] = {'E', 'x', 'i', 'f', '\0', '\0'};
+  if (data.size() < sizeof kMagic || std::memcmp(data.data(), kMagic, sizeof kMagic) != 0) return 1;
+  const Tiff tiff(data.subspan(sizeof kMagic));
+  const std::size_t directory = tiff.long_at(4);
+  if (directory >= tiff.size()) return 1;
+  const std::size_t entries =
+      std::min<std::size_t>(tiff.short_at(directory), (tiff.size() - directory) / kEntryBytes);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const std::size_t entry = directory + 2 + i * kEntryBytes;
+    if (tiff.short_at(entry) != kOrientationTag || tiff.short_at(entry + 2) != kShort) continue;
+    const int orientation = tiff.short_at(entry + 8);
+    return orientation >= 1 && orientation <= 8 ? orientation : 1;
+  }
+  return 1;
+}
+
+}  // namespace tfrfast

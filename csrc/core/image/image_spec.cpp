@@ -1,0 +1,87 @@
+#include "core/image/image_spec.h"
+
+#include <string>
+
+#include "core/base/choice.h"
+#include "core/base/error.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr Choice<CropKind> kCrops[] = {
+    {"none", CropKind::whole}, {"center", CropKind::center}, {"random", CropKind::random}};
+constexpr Choice<ResizeKind> kResizes[] = {{"area", ResizeKind::area},
+                                           {"bilinear", ResizeKind::bilinear}};
+
+constexpr std::uint32_t kMaxSide = 1 << 14;
+constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 29;
+constexpr Fixed32 kLargestRatio = 1000 * kFixedOne;
+constexpr Fixed32 kSmallestRatio = kFixedOne / 1000;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw Error(ErrorKind::invalid, std::string("An Image's ") + what);
+}
+
+}  // namespace
+
+CropKind crop_named(std::string_view name) {
+  return choose("crop", name, kCrops);
+}
+
+ResizeKind resize_named(std::string_view name) {
+  return choose("resize", name, kResizes);
+}
+
+void check(const ImageSpec& spec) {
+  require(spec.height >= 1 && spec.height <= kMaxSide && spec.width >= 1 && spec.width <= kMaxSide,
+          "size is (height, width), each from 1 to 16,384.");
+  require(spec.channels == 1 || spec.channels == 3, "channels must be 1 or 3.");
+  require(spec.min_area >= 1 && spec.min_area <= spec.max_area && spec.max_area <= kFixedOne,
+          "area is (smallest, largest), above 0 and at most 1.");
+  require(spec.min_ratio >= kSmallestRatio && spec.min_ratio <= spec.max_ratio &&
+              spec.max_ratio <= kLargestRatio,
+          "ratio is (smallest, largest), from 1/1000 to 1000.");
+  require(spec.max_pixels >= 1 && spec.max_pixels <= kMaxPixels,
+          "max_pixels must be from 1 to 2**29.");
+}
+
+void encode_image(Encoder& encoder, const ImageSpec& spec) {
+  encoder.number(spec.height);
+  encoder.number(spec.width);
+  encoder.number(spec.channels);
+  encoder.choice(spec.crop);
+  for (const Fixed32 bound : {spec.min_area, spec.max_area, spec.min_ratio, spec.max_ratio}) {
+    encoder.number(bound);
+  }
+  encoder.flag(spec.flips);
+  encoder.choice(spec.resize);
+  encoder.flag(spec.is_float);
+  encoder.flag(spec.channels_first);
+  encoder.flag(spec.turns_upright);
+  encoder.flag(spec.grey_if_damaged);
+  encoder.number(spec.max_pixels);
+}
+
+ImageSpec decode_image(Decoder& decoder) {
+  ImageSpec spec;
+  for (std::uint32_t* const size : {&spec.height, &spec.width, &spec.channels}) {
+    const std::uint64_t number = decoder.number();
+    if (number > kMaxSide) decoder.refuse("an image has a side of " + std::to_string(number));
+    *size = static_cast<std::uint32_t>(number);
+  }
+  spec.crop = decoder.choice(CropKind::random);
+  for (Fixed32* const bound : {&spec.min_area, &spec.max_area, &spec.min_ratio, &spec.max_ratio}) {
+    *bound = decoder.number();
+  }
+  spec.flips = decoder.flag();
+  spec.resize = decoder.choice(ResizeKind::bilinear);
+  spec.is_float = decoder.flag();
+  spec.channels_first = decoder.flag();
+  spec.turns_upright = decoder.flag();
+  spec.grey_if_damaged = decoder.flag();
+  spec.max_pixels = decoder.number();
+  check(spec);
+  return spec;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,56 @@
+// What becomes of an encoded image: which window of it is taken, and to which size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/encoding.h"
+
+namespace tfrfast {
+
+enum class CropKind : std::uint8_t {
+  whole,   // the whole image, whatever its shape
+  center,  // the largest window in the middle with the shape of the result
+  random,  // a window drawn for each row
+};
+enum class ResizeKind : std::uint8_t {
+  area,      // each pixel is the mean of the pixels that it covers
+  bilinear,  // a triangle twice as wide, so that neither direction of resizing leaves steps
+};
+CropKind crop_named(std::string_view name);  // "none", "center", "random"; throws Error(invalid)
+ResizeKind resize_named(std::string_view name);  // "area", "bilinear"; throws Error(invalid)
+
+// A number in units of 2^-32, so that a window is drawn in integers, alike on every machine.
+using Fixed32 = std::uint64_t;
+inline constexpr Fixed32 kFixedOne = Fixed32{1} << 32;
+
+struct ImageSpec {
+  std::uint32_t height = 0;  // of the result
+  std::uint32_t width = 0;
+  std::uint32_t channels = 3;  // 1 or 3
+  CropKind crop = CropKind::whole;
+  // Of a random window: its share of the image's area, and its width divided by its height.
+  Fixed32 min_area = kFixedOne, max_area = kFixedOne;
+  Fixed32 min_ratio = kFixedOne, max_ratio = kFixedOne;
+  bool flips = false;  // half of the images are mirrored, left to right
+  ResizeKind resize = ResizeKind::bilinear;
+  bool is_float = false;        // float32 from 0 to 255, not rounded; else uint8
+  bool channels_first = false;  // channel, row, column; else row, column, channel
+  bool turns_upright = false;   // by the orientation that EXIF states
+  bool grey_if_damaged = false;
+  std::uint64_t max_pixels = std::uint64_t{1} << 26;  // an image of more is an error
+
+  bool is_random() const noexcept { return crop == CropKind::random || flips; }
+  std::size_t result_bytes() const noexcept {
+    return std::size_t{height} * width * channels * (is_float ? sizeof(float) : 1);
+  }
+};
+
+// Throws Error(invalid) for a spec that makes no sense.
+void check(const ImageSpec& spec);
+
+void encode_image(Encoder& encoder, const ImageSpec& spec);
+ImageSpec decode_image(Decoder& decoder);  // throws Error(invalid)
+
+}  // namespace tfrfast

@@ -1,0 +1,209 @@
+#include "core/image/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace tfrfast {
+namespace {
+
+constexpr int kOne = 1 << kWeightBits;
+
+// How much of the source pixel at `at` belongs to a result pixel around `center` that covers `step`
+// source pixels.
+double share_of(ResizeKind kind, double at, double center, double step) noexcept {
+  if (kind == ResizeKind::area) {
+    return std::min(at + 1, center + step / 2) - std::max(at, center - step / 2);
+  }
+  return 1 - std::abs(at + 0.5 - center) / std::max(step, 1.0);
+}
+
+// The weights in units of 2^-14. What rounding leaves goes to the largest.
+void round_weights(const std::vector<double>& shares, std::int16_t* weights) noexcept {
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  int left = kOne;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    weights[i] = static_cast<std::int16_t>(std::lround(shares[i] / sum * kOne));
+    left -= weights[i];
+  }
+  const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();
+  weights[largest] = static_cast<std::int16_t>(weights[largest] + left);
+}
+
+// `start` and `extent` are the window along an axis of `source` pixels.
+void fill_axis(ResizeKind kind, double start, double extent, std::uint32_t source,
+               std::uint32_t result, bool mirrored, ResizeAxis& axis) {
+  const double step = extent / result;
+  const double reach = kind == ResizeKind::area ? step / 2 : std::max(step, 1.0);
+  const auto taps = static_cast<std::size_t>(std::ceil(2 * reach)) + 1;
+  axis.taps = taps + taps % 2;
+  axis.first.resize(result);
+  axis.weights.assign(result * axis.taps, 0);
+  const auto lowest = static_cast<std::int64_t>(std::max(0.0, std::floor(start)));
+  const auto highest = std::max(
+      lowest,
+      std::min<std::int64_t>(source - 1, static_cast<std::int64_t>(std::ceil(start + extent)) - 1));
+  std::vector<double> shares;
+  for (std::uint32_t i = 0; i < result; ++i) {
+    const std::uint32_t place = mirrored ? result - 1 - i : i;
+    const double center = start + (i + 0.5) * step;
+    std::int64_t first = static_cast<std::int64_t>(std::floor(center - reach - 0.5));
+    first = std::clamp(first, lowest, highest);
+    shares.clear();
+    std::int64_t begin = -1;
+    for (std::int64_t at = first; at <= highest; ++at) {
+      if (static_cast<double>(at) >= center + reach + 0.5) break;
+      const double share = share_of(kind, static_cast<double>(at), center, step);
+      if (share <= 0) {
+        if (begin >= 0) break;
+        continue;
+      }
+      if (begin < 0) begin = at;
+      if (shares.size() < axis.taps) shares.push_back(share);
+    }
+    if (begin < 0) {
+      begin = std::clamp(static_cast<std::int64_t>(std::floor(center)), lowest, highest);
+      shares.assign(1, 1.0);
+    }
+    axis.first[place] = static_cast<std::uint32_t>(begin);
+    round_weights(shares, axis.weights.data() + place * axis.taps);
+  }
+}
+
+void reserve(PooledBuffer& buffer, std::size_t bytes) {
+  if (buffer.capacity() < bytes) buffer = PooledBuffer(bytes);
+}
+
+// Where a result's values go: `out` plus steps for each row, column and channel.
+struct Strides {
+  std::ptrdiff_t row = 0, column = 0, channel = 0;
+};
+
+template <class Value>
+void store_row(const std::int32_t* sums, std::uint32_t count, std::uint32_t values,
+               std::uint32_t channels, Value* out, const Strides& strides) noexcept {
+  for (std::uint32_t i = 0; i < count; ++i, sums += values, out += strides.column) {
+    for (std::uint32_t channel = 0; channel < channels; ++channel) {
+      Value& value = out[channel * strides.channel];
+      if constexpr (sizeof(Value) == 1) {
+        value = static_cast<Value>((sums[channel] + (1 << (kSumBits - 1))) >> kSumBits);
+      } else {
+        value = static_cast<Value>(sums[channel]) * (Value{1} / (1 << kSumBits));
+      }
+    }
+  }
+}
+
+void mix_grey(const std::int16_t* row, const ResizeAxis& axis, std::int32_t* out) noexcept {
+  const std::int16_t* weights = axis.weights.data();
+  for (const std::uint32_t first : axis.first) {
+    std::int32_t sum = 0;
+    for (std::size_t tap = 0; tap < axis.taps; ++tap) sum += row[first + tap] * weights[tap];
+    *out++ = sum;
+    weights += axis.taps;
+  }
+}
+
+}  // namespace
+
+Turn turn_of(int exif_orientation) noexcept {
+  switch (exif_orientation) {
+    case 2:
+      return {false, false, true};
+    case 3:
+      return {false, true, true};
+    case 4:
+      return {false, true, false};
+    case 5:
+      return {true, false, false};
+    case 6:
+      return {true, false, true};
+    case 7:
+      return {true, true, true};
+    case 8:
+      return {true, true, false};
+    default:
+      return {};
+  }
+}
+
+void Resizer::blend_row(const Pixels& pixels, std::size_t row) {
+  const std::size_t row_bytes = std::size_t{pixels.width} * pixels.channels;
+  for (std::size_t tap = 0; tap < rows_.taps; ++tap) {
+    // A tap past the end has no weight.
+    const std::size_t source = std::min<std::size_t>(rows_.first[row] + tap, pixels.height - 1);
+    taps_[tap] = pixels.data + source * row_bytes + std::size_t{first_column_} * pixels.channels;
+  }
+  kernel_->blend(taps_.data(), rows_.weights.data() + row * rows_.taps, rows_.taps,
+                 std::size_t{column_count_} * pixels.channels, blended_.as<std::int16_t>());
+}
+
+void Resizer::resize(const Pixels& pixels, const ImageSpec& spec, const Turn& turn, bool flipped,
+                     std::uint8_t* out) {
+  // The result as it is stored: turned back, and mirrored as the axes are read.
+  const std::uint32_t height = turn.swaps_axes ? spec.width : spec.height;
+  const std::uint32_t width = turn.swaps_axes ? spec.height : spec.width;
+  const bool mirrors_columns = turn.mirrors_columns != flipped;
+  const bool reads_rows_back = turn.swaps_axes ? mirrors_columns : turn.mirrors_rows;
+  const bool reads_columns_back = turn.swaps_axes ? turn.mirrors_rows : mirrors_columns;
+  fill_axis(spec.resize, pixels.window_top, pixels.window_height, pixels.height, height,
+            reads_rows_back, rows_);
+  fill_axis(spec.resize, pixels.window_left, pixels.window_width, pixels.width, width,
+            reads_columns_back, columns_);
+
+  const auto [least, most] = std::minmax_element(columns_.first.begin(), columns_.first.end());
+  first_column_ = *least;
+  column_count_ = static_cast<std::uint32_t>(
+      std::min<std::size_t>(pixels.width, *most + columns_.taps) - first_column_);
+  for (std::uint32_t& first : columns_.first) first -= first_column_;
+  taps_.resize(rows_.taps);
+  const std::size_t blended_values =
+      (std::size_t{column_count_} + columns_.taps) * pixels.channels + 32;
+  reserve(blended_, blended_values * sizeof(std::int16_t));
+  // What is read past the end has no weight.
+  std::memset(blended_.data(), 0, blended_values * sizeof(std::int16_t));
+  reserve(sums_, std::size_t{width} * 4 * sizeof(std::int32_t));
+
+  const bool bytes_in_order =
+      pixels.channels == 4 && !spec.is_float && !spec.channels_first && !turn.swaps_axes;
+  const std::size_t row_bytes = std::size_t{width} * 3;
+  if (bytes_in_order) reserve(bytes_, row_bytes + 1);
+
+  // Steps of a result that is stored, in the upright one.
+  Strides strides;
+  const std::ptrdiff_t channel_step =
+      spec.channels_first ? std::ptrdiff_t{spec.height} * spec.width : 1;
+  const std::ptrdiff_t column_step = spec.channels_first ? 1 : spec.channels;
+  const std::ptrdiff_t row_step = column_step * spec.width;
+  strides.channel = channel_step;
+  strides.row = turn.swaps_axes ? column_step : row_step;
+  strides.column = turn.swaps_axes ? row_step : column_step;
+
+  for (std::uint32_t row = 0; row < height; ++row) {
+    blend_row(pixels, row);
+    const auto* const blended = blended_.as<std::int16_t>();
+    if (bytes_in_order) {
+      std::uint8_t* const place = out + row * row_bytes;
+      // The kernel writes one byte more, which is past the result after the last row.
+      std::uint8_t* const target = row + 1 == height ? bytes_.data() : place;
+      kernel_->mix_to_bytes(blended, columns_, target);
+      if (target != place) std::memcpy(place, target, row_bytes);
+      continue;
+    }
+    auto* const sums = sums_.as<std::int32_t>();
+    if (pixels.channels == 1) {
+      mix_grey(blended, columns_, sums);
+    } else {
+      kernel_->mix_to_sums(blended, columns_, sums);
+    }
+    if (spec.is_float) {
+      store_row(sums, width, pixels.channels, spec.channels,
+                reinterpret_cast<float*>(out) + row * strides.row, strides);
+    } else {
+      store_row(sums, width, pixels.channels, spec.channels, out + row * strides.row, strides);
+    }
+  }
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,176 @@
+// Windows of images, the loops of resizing, and images that are damaged or large.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/image/exif.h"
+#include "core/image/image_decoder.h"
+
+using namespace tfrfast;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes golden(const std::string& name) {
+  std::ifstream file(std::string(TFRFAST_GOLDEN_FOLDER) + "/images/" + name, std::ios::binary);
+  REQUIRE(file);
+  return Bytes(std::istreambuf_iterator<char>(file), {});
+}
+
+ImageSpec spec_of(std::uint32_t height, std::uint32_t width) {
+  ImageSpec spec;
+  spec.height = height;
+  spec.width = width;
+  return spec;
+}
+
+ImageSpec random_spec() {
+  ImageSpec spec = spec_of(224, 224);
+  spec.crop = CropKind::random;
+  spec.min_area = kFixedOne / 12;
+  spec.min_ratio = 3 * (kFixedOne / 4);
+  spec.max_ratio = 4 * (kFixedOne / 3);
+  spec.flips = true;
+  return spec;
+}
+
+std::string problem_of(const ImageSpec& spec, const Bytes& image) {
+  ImageDecoder decoder(spec);
+  Bytes out(spec.result_bytes());
+  ImageCrop crop;
+  return decoder.decode(image, 0, out.data(), crop) ? "" : decoder.problem();
+}
+
+}  // namespace
+
+TEST_CASE("a random window is the same on every machine and in every version") {
+  const ImageSpec spec = random_spec();
+  const std::uint64_t draw = image_draw(7, 1, 1000, 0);
+  CHECK(draw == 0xdc735072e24a7bcf);
+  CHECK(choose_crop(spec, 375, 500, draw) == Crop{48, 192, 162, 142, false});
+  CHECK(choose_crop(spec, 375, 500, image_draw(7, 1, 1001, 0)) == Crop{29, 162, 247, 292, true});
+  CHECK(choose_crop(spec, 375, 500, image_draw(7, 2, 1000, 0)) == Crop{10, 62, 335, 284, true});
+  // No window of these shapes has the area, so it is the middle.
+  CHECK(choose_crop(spec, 2000, 10, draw) == Crop{993, 0, 13, 10, false});
+}
+
+TEST_CASE("a window lies within its image, and windows reach every corner") {
+  const ImageSpec spec = random_spec();
+  bool top = false, bottom = false, flipped = false, upright = false;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const auto height = static_cast<std::uint32_t>(1 + i * 7 % 50);
+    const auto width = static_cast<std::uint32_t>(1 + i * 11 % 50);
+    const Crop crop = choose_crop(spec, height, width, image_draw(0, 0, i, 0));
+    REQUIRE(crop.height >= 1);
+    REQUIRE(crop.width >= 1);
+    REQUIRE(crop.top + crop.height <= height);
+    REQUIRE(crop.left + crop.width <= width);
+    top = top || (crop.height < height && crop.top == 0);
+    bottom = bottom || (crop.height < height && crop.top + crop.height == height);
+    flipped = flipped || crop.flipped;
+    upright = upright || !crop.flipped;
+  }
+  CHECK(top);
+  CHECK(bottom);
+  CHECK(flipped);
+  CHECK(upright);
+}
+
+TEST_CASE("the middle has the shape of the result") {
+  ImageSpec spec = spec_of(100, 200);
+  spec.crop = CropKind::center;
+  CHECK(choose_crop(spec, 300, 300, 0) == Crop{75, 0, 150, 300, false});
+  CHECK(choose_crop(spec, 300, 1000, 0) == Crop{0, 200, 300, 600, false});
+}
+
+TEST_CASE("every kernel of this processor gives the same bytes") {
+  std::vector<std::uint8_t> pixels(37 * 53 * 4);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = static_cast<std::uint8_t>(i * i * 31 >> 3);
+  }
+  const Pixels source{pixels.data(), 37, 53, 4, 1.5, 2.25, 30.5, 49.75};
+  for (const bool is_float : {false, true}) {
+    for (const auto& [height, width] : {std::pair{11u, 13u}, {37u, 53u}, {90u, 70u}, {1u, 1u}}) {
+      ImageSpec spec = spec_of(height, width);
+      spec.is_float = is_float;
+      Bytes expected(spec.result_bytes());
+      Resizer(resize_kernels().front()).resize(source, spec, {}, true, expected.data());
+      for (const ResizeKernel& kernel : resize_kernels()) {
+        if (!kernel.supported()) continue;
+        CAPTURE(kernel.name);
+        Bytes found(spec.result_bytes());
+        Resizer(kernel).resize(source, spec, {}, true, found.data());
+        CHECK(found == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("an image of one color keeps it, in any size") {
+  const std::vector<std::uint8_t> pixels(40 * 40 * 4, 201);
+  const Pixels source{pixels.data(), 40, 40, 4, 0.5, 3, 38, 36.5};
+  for (const ResizeKind kind : {ResizeKind::area, ResizeKind::bilinear}) {
+    for (const std::uint32_t size : {1u, 7u, 40u, 111u}) {
+      ImageSpec spec = spec_of(size, size);
+      spec.resize = kind;
+      Bytes out(spec.result_bytes());
+      Resizer().resize(source, spec, {}, false, out.data());
+      CHECK(std::all_of(out.begin(), out.end(), [](std::uint8_t value) { return value == 201; }));
+    }
+  }
+}
+
+TEST_CASE("EXIF that is cut off or out of bounds states no orientation") {
+  const Bytes turned = golden("turned_6.jpg");
+  const std::string text(turned.begin(), turned.end());
+  const std::size_t start = text.find("Exif");
+  REQUIRE(start != std::string::npos);
+  const EncodedImage exif = EncodedImage(turned).subspan(start, 64);
+  CHECK(exif_orientation(exif) == 6);
+  for (std::size_t bytes = 0; bytes < 20; ++bytes) CHECK(exif_orientation(exif.first(bytes)) == 1);
+}
+
+TEST_CASE("a damaged image is said to be so, and reads nothing outside it") {
+  if (!has_image_codecs()) return;
+  const ImageSpec spec = spec_of(20, 30);
+  for (const char* const name : {"subsampled.jpg", "progressive.jpg", "color.png"}) {
+    CAPTURE(name);
+    const Bytes whole = golden(name);
+    CHECK(problem_of(spec, whole).empty());
+    for (std::size_t bytes = 0; bytes + 16 < whole.size(); bytes += 7) {
+      CAPTURE(bytes);
+      CHECK_FALSE(problem_of(spec, Bytes(whole.begin(), whole.begin() + bytes)).empty());
+    }
+  }
+  CHECK(problem_of(spec, {}) == "the string is empty");
+  CHECK(problem_of(spec, {'G', 'I', 'F', '8'}) == "it is neither a JPEG nor a PNG");
+}
+
+TEST_CASE("an image of more pixels than allowed takes no memory") {
+  if (!has_image_codecs()) return;
+  ImageSpec spec = spec_of(20, 30);
+  spec.max_pixels = 36 * 52 - 1;
+  CHECK(problem_of(spec, golden("color.png")) == "it has 36 x 52 pixels, and max_pixels is 1871");
+  Bytes giant = golden("color.png");
+  std::fill(giant.begin() + 16, giant.begin() + 24, std::uint8_t{0x7f});
+  CHECK(problem_of(spec_of(20, 30), giant).find("max_pixels") != std::string::npos);
+}
+
+TEST_CASE("a damaged image is grey if that is asked for") {
+  if (!has_image_codecs()) return;
+  ImageSpec spec = spec_of(2, 2);
+  spec.grey_if_damaged = true;
+  ImageDecoder decoder(spec);
+  Bytes out(spec.result_bytes());
+  ImageCrop crop;
+  REQUIRE(decoder.decode(Bytes{1, 2, 3}, 0, out.data(), crop));
+  CHECK(crop.damaged == 1);
+  CHECK(out == Bytes(12, 128));
+  REQUIRE(decoder.decode(golden("color.png"), 0, out.data(), crop));
+  CHECK(crop.damaged == 0);
+}

@@ -1,0 +1,133 @@
+"""tfr.Image: TensorFlow's decoders are the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from tfrfast import _native
+
+tf = pytest.importorskip("tensorflow")
+
+pytestmark = pytest.mark.skipif(
+    not _native.DECODES_IMAGES, reason="tfrfast was built without libjpeg-turbo and libpng"
+)
+
+GOLDEN = Path(__file__).parent.parent.parent / "golden" / "images"
+
+
+def photo(height: int, width: int, **options: Any) -> bytes:
+    values = np.random.default_rng(height).integers(0, 256, (height // 16 + 2, width // 16 + 2, 3))
+    smooth = tf.image.resize(values.astype(np.float32), (height, width), method="bicubic")
+    noisy = smooth + np.random.default_rng(width).normal(0, 8, (height, width, 1))
+    image = np.clip(noisy, 0, 255).astype(np.uint8)
+    return tf.io.encode_jpeg(image, quality=90, **options).numpy()
+
+
+def weights(kind: str, pixels: int, start: float, extent: float, count: int) -> Any:
+    """The share of each source pixel in each result pixel, by the definition of the filter."""
+    step = extent / count
+    at = np.arange(pixels)[np.newaxis]
+    center = (start + (np.arange(count) + 0.5) * step)[:, np.newaxis]
+    if kind == "area":
+        shares = np.minimum(at + 1, center + step / 2) - np.maximum(at, center - step / 2)
+    else:
+        shares = 1 - np.abs(at + 0.5 - center) / max(step, 1)
+    inside = (at >= np.floor(start)) & (at <= np.ceil(start + extent) - 1)
+    shares = np.where(inside, np.maximum(shares, 0), 0)
+    return shares / shares.sum(1, keepdims=True)
+
+
+def resized(image: bytes, crop: Any, size: tuple[int, int], kind: str) -> Any:
+    """The window of what TensorFlow decodes at the scale that the page names."""
+    scale = 1
+    while (
+        scale < 8 and crop["height"] >= 2 * scale * size[0] and crop["width"] >= 2 * scale * size[1]
+    ):
+        scale *= 2
+    whole = tf.io.decode_jpeg(image, 3, ratio=scale, dct_method="INTEGER_ACCURATE").numpy()
+    down = weights(kind, whole.shape[0], crop["top"] / scale, crop["height"] / scale, size[0])
+    across = weights(kind, whole.shape[1], crop["left"] / scale, crop["width"] / scale, size[1])
+    rows = np.tensordot(down, whole.astype(float), (1, 0))
+    return np.tensordot(rows, across, (1, 1)).transpose(0, 2, 1)
+
+
+@pytest.fixture(scope="module")
+def photos() -> list[bytes]:
+    plain = [photo(375, 500), photo(500, 333), photo(64, 90), photo(900, 1300)]
+    return [*plain, photo(301, 451, progressive=True), photo(40, 333, chroma_downsampling=False)]
+
+
+@pytest.mark.parametrize("kind", ["bilinear", "area"])
+@pytest.mark.parametrize("size", [(224, 224), (64, 96), (200, 20)], ids=str)
+def test_pixels_are_within_a_level_of_a_reference_resize(
+    tmp_path: Path, photos: list[bytes], kind: Any, size: tuple[int, int]
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfr.Writer(path) as writer:
+        for image in photos:
+            writer.write(tfr.encode_example({"x": image}))
+    for crop in (None, "center", "random"):
+        features = {"x": tfr.Image(size, crop=crop, resize=kind, dtype="float32")}
+        for batch in tfr.Loader(path, 2, features=features, seed=1):
+            for number, window, found in zip(
+                batch.indices, batch.crops["x"], batch["x"], strict=True
+            ):
+                expected = resized(photos[number], window, size, kind)
+                assert np.abs(found - expected).max() <= 1, (crop, number, window)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.iterdir()))
+def test_every_format_becomes_the_pixels_of_tensorflow(name: str) -> None:
+    image = (GOLDEN / name).read_bytes()
+    features = {"x": tfr.Image((36, 52))}
+    found = tfr.parse_example([tfr.encode_example({"x": image})], features)["x"][0]
+    if name.endswith(".png"):
+        assert np.array_equal(found, tf.io.decode_png(image, 3).numpy())
+    else:
+        expected = tf.io.decode_jpeg(image, 3, dct_method="INTEGER_ACCURATE").numpy()
+        assert np.abs(found.astype(int) - expected).max() <= 1
+
+
+def test_a_dataset_of_a_loader_has_the_images_of_the_loader(
+    tmp_path: Path, photos: list[bytes]
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfr.Writer(path) as writer:
+        for number, image in enumerate(photos * 3):
+            writer.write(tfr.encode_example({"x": image, "number": number}))
+    features = {
+        "x": tfr.Image((40, 50), crop="random", flip=True, layout="CHW", dtype="float32"),
+        "number": tfr.FixedLen((), "int64"),
+    }
+    loader = tfr.Loader(path, 4, features=features, seed=5)
+    dataset = loader.to_tf_dataset(epochs=2)
+    assert dataset.element_spec["x"].shape.as_list() == [None, 3, 40, 50]
+    batches = [batch for _ in range(2) for batch in loader]
+    for batch, element in zip(batches, dataset, strict=True):
+        assert np.array_equal(batch["x"], element["x"].numpy())
+        assert np.array_equal(batch["number"], element["number"].numpy())
+
+
+def test_a_fused_parse_decodes_images_but_draws_no_windows(
+    tmp_path: Path, photos: list[bytes]
+) -> None:
+    path = str(tmp_path / "a.tfrecord")
+    with tfr.Writer(path) as writer:
+        for image in [*photos, photos[0][:2000]]:
+            writer.write(tfr.encode_example({"x": image}))
+    features = {"x": tfr.Image((40, 50), crop="center")}
+    records = [tfr.encode_example({"x": image}) for image in photos]
+    whole = tfr.TFRecordDataset([path]).take(len(photos)).batch(3).parse_example(features)
+    found = np.concatenate([element["x"].numpy() for element in whole])
+    assert np.array_equal(found, tfr.parse_example(records, features)["x"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="it ends early"):
+        list(tfr.TFRecordDataset([path]).batch(3).parse_example(features))
+    with pytest.raises(ValueError, match="takes its draws from the order of a Loader"):
+        tfr.TFRecordDataset([path]).batch(3).parse_example(
+            {"x": tfr.Image((40, 50), crop="random")}
+        )

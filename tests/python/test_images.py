@@ -1,0 +1,213 @@
+"""tfr.Image: encoded images of records as pixels, cut by draws that resume."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from reference_order import siphash24
+from tfrfast import _native
+
+pytestmark = pytest.mark.skipif(
+    not _native.DECODES_IMAGES, reason="tfrfast was built without libjpeg-turbo and libpng"
+)
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "images"
+NAMES = ["subsampled.jpg", "color.png", "grey.jpg", "palette.png", "progressive.jpg"]
+RANDOM = tfr.Image((12, 10), crop="random", flip=True, area=(0.1, 0.8))
+COUNT = 37
+
+
+def parse(name: str, **options: Any) -> tfr.Batch:
+    image = (GOLDEN / name).read_bytes()
+    spec = tfr.Image(**{"size": (36, 52)} | options)
+    return tfr.parse_example([tfr.encode_example({"x": image})], {"x": spec})
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("images") / "a.tfrecord"
+    with tfr.Writer(path) as writer:
+        for number in range(COUNT):
+            image = (GOLDEN / NAMES[number % len(NAMES)]).read_bytes()
+            writer.write(tfr.encode_example({"x": image, "number": number}))
+    return str(path)
+
+
+def rows_of(loader: tfr.Loader, epochs: int = 1) -> dict[tuple[int, int], tuple[Any, bytes]]:
+    """The window and the pixels of each record in each epoch."""
+    return {
+        (epoch, int(number)): (crop.tolist(), pixels.tobytes())
+        for epoch in range(epochs)
+        for batch in loader
+        for number, crop, pixels in zip(batch.indices, batch.crops["x"], batch["x"], strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(file: str) -> dict[tuple[int, int], tuple[Any, bytes]]:
+    return rows_of(tfr.Loader(file, 5, features={"x": RANDOM}, seed=3, threads=1), epochs=2)
+
+
+def test_an_image_keeps_its_pixels_in_its_own_size() -> None:
+    y, x = np.mgrid[0:36, 0:52]
+    color = np.stack([x * 5 % 256, y * 7 % 256, (x + y) * 3 % 256], -1).astype(np.uint8)
+    batch = parse("color.png")
+    assert np.array_equal(batch["x"][0], color)
+    assert batch.crops["x"].tolist() == [(0, 0, 36, 52, 36, 52, 0, 0)]
+    planes = parse("color.png", layout="CHW", dtype="float32")["x"]
+    assert planes.dtype == np.float32
+    assert np.array_equal(planes[0], color.transpose(2, 0, 1))
+    assert parse("color.png", channels=1)["x"].shape == (1, 36, 52, 1)
+
+
+def test_a_photo_is_turned_upright_only_if_asked_to() -> None:
+    upright = parse("subsampled.jpg", size=(18, 26))["x"][0].astype(int)
+    stored = parse("turned_6.jpg", size=(18, 26))["x"][0].astype(int)
+    assert np.abs(stored - upright).mean() < 8
+    turned = parse("turned_6.jpg", size=(26, 18), upright=True)
+    assert np.array_equal(turned["x"][0], np.rot90(stored, -1))
+    assert turned.crops["x"][["image_height", "image_width"]].tolist() == [(52, 36)]
+    half = parse("turned_3.jpg", size=(18, 26), upright=True, layout="CHW", dtype="float32")["x"]
+    plain = parse("turned_3.jpg", size=(18, 26), layout="CHW", dtype="float32")["x"]
+    assert np.array_equal(half, plain[:, :, ::-1, ::-1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"threads": 3, "batch_size": 1}, {"threads": 2, "batch_size": 37}, {"prefetch": 9}],
+    ids=str,
+)
+def test_windows_do_not_depend_on_threads_or_batches(
+    file: str, expected: Any, options: dict[str, Any]
+) -> None:
+    arguments = {"batch_size": 5} | options
+    assert rows_of(tfr.Loader(file, features={"x": RANDOM}, seed=3, **arguments), 2) == expected
+
+
+def test_ranks_and_a_resume_have_the_windows_of_one_run(file: str, expected: Any) -> None:
+    first = tfr.Loader(file, 4, features={"x": RANDOM}, seed=3)
+    steps = iter(first)
+    found = {}
+    for batch in (next(steps), next(steps)):
+        for number, crop, pixels in zip(batch.indices, batch.crops["x"], batch["x"], strict=True):
+            found[0, int(number)] = (crop.tolist(), pixels.tobytes())
+    for rank in range(3):
+        resumed = tfr.Loader(file, 2, features={"x": RANDOM}, seed=3, rank=rank, world=3)
+        resumed.load_state_dict(first.state_dict())
+        found |= rows_of(pickle.loads(pickle.dumps(resumed)))
+    assert found == {key: value for key, value in expected.items() if key[0] == 0}
+    windows = [value[0] for value in expected.values()]
+    assert len(set(windows)) > 60, "epochs and records have windows of their own"
+
+
+def uniform(draw: int, number: int, least: int, most: int) -> int:
+    return least + (siphash24((draw, TAG), [number]) * (most - least + 1) >> 64)
+
+
+TAG = 0x696D616765647261
+
+
+def window(seed: int, epoch: int, position: int, row: int, height: int, width: int) -> Any:
+    """The window of RANDOM, as docs/images.md specifies it."""
+    draw = siphash24((seed, TAG), [epoch, position, row])
+    one = 1 << 32
+    for attempt in range(10):
+        area = height * width * uniform(draw, 4 * attempt, round(0.1 * one), round(0.8 * one))
+        ratio = uniform(draw, 4 * attempt + 1, 3 * one // 4, round(4 / 3 * one))
+        columns = (math.isqrt(4 * (area * ratio >> 32) >> 32) + 1) // 2
+        rows = (math.isqrt(4 * ((area << 32) // ratio) >> 32) + 1) // 2
+        if 1 <= columns <= width and 1 <= rows <= height:
+            top = uniform(draw, 4 * attempt + 2, 0, height - rows)
+            left = uniform(draw, 4 * attempt + 3, 0, width - columns)
+            flipped = siphash24((draw, TAG), [40]) >> 63
+            return top, left, rows, columns, height, width, flipped, 0
+    raise AssertionError("no attempt fits")
+
+
+def test_windows_are_those_of_the_page(file: str, expected: Any) -> None:
+    plan = tfr.Plan(tfr.Shuffle(3), COUNT, num_records=COUNT)
+    numbers = plan.indices(1, 0).tolist()
+    for position, number in enumerate(numbers):
+        assert expected[1, number][0] == window(3, 1, position, 0, 36, 52)
+
+
+def test_rows_of_a_batch_by_tokens_have_draws_of_their_own(file: str) -> None:
+    order, batching = tfr.Shuffle(3), tfr.ByTokens(4000, lengths=np.full(COUNT, 1000))
+    loader = tfr.Loader(file, batching, features={"x": RANDOM}, order=order)
+    for position, batch in enumerate(loader):
+        windows = [window(3, 0, position, row, 36, 52) for row in range(len(batch.indices))]
+        assert batch.crops["x"].tolist() == windows
+
+
+def test_damage_names_the_record_or_is_grey(tmp_path: Path) -> None:
+    image = (GOLDEN / "subsampled.jpg").read_bytes()
+    path = tmp_path / "a.tfrecord"
+    with tfr.Writer(path) as writer:
+        for each in (image, image[:300], b"", b"not an image"):
+            writer.write(tfr.encode_example({"x": each}))
+    for number, why in ((1, "it ends early"), (2, "is empty"), (3, "neither a JPEG nor a PNG")):
+        loader = tfr.Loader(
+            path, 1, features={"x": tfr.Image((8, 8))}, order=tfr.InOrder(indices=[number])
+        )
+        with pytest.raises(tfr.FeatureError, match=f"(?s)'x'.*{why}.*Record {number} of .*grey"):
+            next(iter(loader))
+    grey = {"x": tfr.Image((8, 8), damaged="grey", dtype="float32")}
+    batch = next(iter(tfr.Loader(path, 4, features=grey, shuffle=False)))
+    assert batch.crops["x"]["damaged"].tolist() == [0, 1, 1, 1]
+    assert (batch["x"][1:] == 128).all()
+    assert batch[batch.crops["x"]["damaged"] == 0].crops["x"].shape == (1,)
+
+
+def test_skipped_records_do_not_move_the_draws_of_others(tmp_path: Path, file: str) -> None:
+    data = bytearray(Path(file).read_bytes())
+    with tfr.Reader(file) as reader:
+        place = reader.locate(2)
+    data[place.offset + 20] ^= 1
+    path = tmp_path / "damaged.tfrecord"
+    path.write_bytes(data)
+    spec = {"x": RANDOM}
+    whole = rows_of(tfr.Loader(file, 6, features=spec, shuffle=False))
+    reader = tfr.Reader(path, on_corruption="skip")
+    rest = rows_of(tfr.Loader(reader, 6, features=spec, shuffle=False))
+    assert rest == {key: value for key, value in whole.items() if key[1] != 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 8}, "height, width"),
+        ({"size": (0, 8)}, "from 1 to 16,384"),
+        ({"channels": 4}, "channels must be 1 or 3"),
+        ({"crop": "middle"}, '"none", "center" or "random"'),
+        ({"area": (0, 1)}, "above 0 and at most 1"),
+        ({"area": (0.1, math.nan)}, "above 0 and at most 1"),
+        ({"ratio": (2, 1)}, "from 1/1000 to 1000"),
+        ({"resize": "nearest"}, '"area" or "bilinear"'),
+        ({"dtype": "int64"}, "'uint8' or 'float32'"),
+        ({"layout": "NHWC"}, "'HWC' or 'CHW'"),
+        ({"max_pixels": 0}, "max_pixels"),
+    ],
+    ids=str,
+)
+def test_options_without_a_meaning_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse("color.png", **options)
+
+
+def test_what_has_no_order_has_no_random_windows() -> None:
+    with pytest.raises(ValueError, match="takes its draws from the order of a Loader"):
+        parse("color.png", crop="random")
+    with pytest.raises(ValueError, match="Image"):
+        tfr.parse_sequence_example([b""], {"x": tfr.Image((8, 8))})
+
+
+def test_an_image_of_more_pixels_than_allowed_is_damaged() -> None:
+    with pytest.raises(tfr.FeatureError, match="36 x 52 pixels, and max_pixels is 100"):
+        parse("color.png", max_pixels=100)
