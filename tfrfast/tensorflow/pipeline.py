@@ -129,7 +129,7 @@ class Pipeline:
         """Adds a shuffle. May build indexes. Raises for structural damage."""
         sequence = self.sequence or EVERYTHING
         if self.source.takes_turns and sequence.records != EVERYTHING.records:
-            return Refusal("what is left of files that take turns is shuffled", _SHUFFLE_FIRST)
+            return Refusal("only some records of interleaved files are shuffled", _SHUFFLE_FIRST)
         if sequence.shuffled(shuffle) is None:
             return _refused_shuffle(sequence)
         source = self.source.planned(build_indexes=True)
@@ -200,7 +200,7 @@ class Pipeline:
             return Refusal('on_corruption="skip" changes whose turn it is', _LEAVE_IT_OUT)
         turns = self.source.in_turns()
         if turns is None:
-            return Refusal("files that take turns are missing or damaged", _LEAVE_IT_OUT)
+            return Refusal("interleaved files are missing or damaged", _LEAVE_IT_OUT)
         batched = self._in_batches(sequence.in_turns(turns[1]), rows)
         return replace(batched, source=turns[0], lifted=lifted)
 

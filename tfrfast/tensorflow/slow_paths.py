@@ -21,8 +21,8 @@ def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal:
     _told.add(kind)
     instead = f" Instead: {refusal.instead}." if refusal.instead else ""
     warnings.warn(
-        f"{what}: {refusal.why}.{instead} tfr.explain(dataset) shows what becomes of each call. "
-        'This is said once; warnings.simplefilter("ignore", tfr.SlowPathWarning) silences it.',
+        f"{what}: {refusal.why}.{instead} tfr.explain(dataset) shows the treatment of each call. "
+        'This warning comes once; warnings.simplefilter("ignore", tfr.SlowPathWarning) silences it.',
         SlowPathWarning,
         stacklevel=_users_level(),
     )

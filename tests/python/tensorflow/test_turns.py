@@ -1,4 +1,4 @@
-"""Files that take turns (num_parallel_reads): the order is TensorFlow's, whole batches are planned."""
+"""Interleaved files (num_parallel_reads): the order is TensorFlow's, whole batches are planned."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_what_is_left_of_files_that_take_turns_is_shuffled_through_a_buffer(
     source = tfr.TFRecordDataset(files, num_parallel_reads=3).take(20)
     step = tfr.explain(source.shuffle(5, seed=1)).steps[-1]
     assert not step.fused
-    assert "take turns" in step.why
+    assert "interleaved" in step.why
     assert sorted(values(source.shuffle(50))) == sorted(values(source))
 
 

@@ -142,7 +142,7 @@ class _Planner:
             left = pipeline.narrowed("skip", parts[0].skip)
             return left if isinstance(left, Refusal) else left.narrowed("take", parts[0].take)
         if pipeline.source.takes_turns and not self._comes_shuffle(_ALL_BEFORE_A_SHUFFLE):
-            return Refusal("files that take turns are read in part", "shuffle() of the records")
+            return Refusal("interleaved files are read in part", "shuffle() of the records")
         self._in_order = not pipeline.source.takes_turns
         counted = self._counted(pipeline)
         if isinstance(counted, Refusal):
@@ -191,7 +191,7 @@ class _Planner:
         if records.turns is None or records.turns == 1:
             return None
         if records.names.epochs != 1:
-            return Refusal("files that are repeated take turns", "repeat() after the records")
+            return Refusal("repeated files are interleaved", "repeat() after the records")
         return None
 
     def _comes_shuffle(self, passed: set[str] = _BEFORE_A_SHUFFLE) -> bool:

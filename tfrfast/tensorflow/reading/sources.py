@@ -124,7 +124,7 @@ def _read_by_class(dataset: Any) -> Records | Refusal:
     if turns == tf.data.AUTOTUNE:
         turns = processors.turns_of_the_runtime()
     if turns is None or turns < 1:
-        return Refusal("how many files take turns is not known")
+        return Refusal("the number of interleaved files is not known")
     return _mixed(names_of(nodes.attribute(dataset, "filenames")), Opening(text), _Mixing(turns))
 
 
@@ -149,7 +149,7 @@ def _parallel(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
     )
     turns = _turns(dataset, usual)
     if not isinstance(turns, Refusal) and calls != tf.data.AUTOTUNE and calls > (turns.turns or 0):
-        return Refusal("TensorFlow refuses more calls than files that take turns")
+        return Refusal("TensorFlow refuses more calls than interleaved files")
     asked = nodes.op_attribute(dataset, "ParallelInterleaveDatasetV4", "deterministic")
     if asked == "false" or (asked == "default" and not deterministic):
         return _Mixing(None)
@@ -160,10 +160,10 @@ def _turns(dataset: Any, usual: int) -> _Mixing | Refusal:
     cycle = static_integer(nodes.attribute(dataset, "cycle_length"))
     block = static_integer(nodes.attribute(dataset, "block_length"))
     if cycle is None or block is None:
-        return Refusal("how many files take turns is not known")
+        return Refusal("the number of interleaved files is not known")
     turns = usual if cycle == tf.data.AUTOTUNE else cycle
     if turns < 1 or block < 1:
-        return Refusal("TensorFlow judges how many files take turns")
+        return Refusal("TensorFlow chooses the number of interleaved files")
     return _Mixing(turns, block if turns > 1 else 1)
 
 
