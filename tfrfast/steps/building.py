@@ -119,12 +119,12 @@ def build_step_file(
         try:
             _write(made, file)
             publish_own(file, path)
-        except OSError as error:  # one of the file itself has no name of its own
+        except OSError as error:  # an error of the temporary file has no name
             raise OSError(error.errno, error.strerror, error.filename or path) from None
 
 
 def in_memory(reader: Reader, axis: bytes) -> Iterator[str]:
-    """Yields the path of a step file that nobody finds and that goes with the iterator."""
+    """Yields the path of a temporary step file, which is removed with the iterator."""
     with tempfile.NamedTemporaryFile(suffix=".steps", buffering=0) as file:
         threads, progress = reader._options["threads"], reader._options["progress"]
         _write(_made(reader, axis, threads, progress, None), file)

@@ -24,13 +24,13 @@ class Later:
     """
 
     of: str
-    """The feature."""
+    """The name of the feature."""
     seed: int
-    """Another one draws other steps."""
+    """Another seed draws other steps."""
     min_steps: int = 1
-    """How many steps later at least."""
+    """The smallest distance in steps."""
     max_steps: int | None = None
-    """How many steps later at most; None is up to the end of the episode."""
+    """The largest distance in steps; None reaches to the end of the episode."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.of, str):

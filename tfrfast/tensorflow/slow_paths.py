@@ -22,7 +22,7 @@ def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal:
     instead = f" Instead: {refusal.instead}." if refusal.instead else ""
     warnings.warn(
         f"{what}: {refusal.why}.{instead} tfr.explain(dataset) shows the treatment of each call. "
-        'This warning comes once; warnings.simplefilter("ignore", tfr.SlowPathWarning) silences it.',
+        'Warned once; warnings.simplefilter("ignore", tfr.SlowPathWarning) silences it.',
         SlowPathWarning,
         stacklevel=_users_level(),
     )

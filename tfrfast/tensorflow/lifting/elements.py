@@ -11,7 +11,7 @@ from tfrfast.tensorflow.functions import serial_map, with_spec
 
 
 def with_ragged(maps: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The maps, and one after them by which elements of different lengths fit into one block."""
+    """Adds a map after the maps, with which elements of different lengths fit into one block."""
     specs = tf.nest.flatten(maps[-1].element_spec)
     if not any(isinstance(each, tf.TensorSpec) and _is_list(each.shape) for each in specs):
         return maps
@@ -19,12 +19,12 @@ def with_ragged(maps: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_list(shape: Any) -> bool:
-    """Whether it is one of as many values as a row likes, all of one shape."""
+    """True for a component with any number of values of one shape in each row."""
     return shape.rank and shape[0] is None and shape[1:].is_fully_defined()
 
 
 def elements_of(blocks: Any, spec: Any) -> Any:
-    """The elements, like `spec`, of blocks that with_ragged() maps have made."""
+    """Returns the elements, like `spec`, of blocks from the maps of with_ragged()."""
     elements = blocks.unbatch()
     specs = tf.nest.flatten(spec)
     if elements.element_spec == spec and not any(map(_is_sparse, specs)):
@@ -37,7 +37,7 @@ def elements_of(blocks: Any, spec: Any) -> Any:
 
 
 def _as_element(part: Any, spec: Any) -> Any:
-    """A component of an element, in the form in which tf.data hands it on."""
+    """Returns a component of an element in tf.data's form."""
     if _is_sparse(spec):  # it says how long the longest row of its block is
         indices, values, _ = tf.raw_ops.DeserializeSparse(serialized_sparse=part, dtype=spec.dtype)
         return tf.raw_ops.SerializeSparse(

@@ -379,10 +379,10 @@ def _gains(pipeline: Pipeline) -> bool:
 
 
 def why_no_gain(chain: Chain) -> Refusal | None:
-    """Why the calls gain nothing, whatever the files hold. Nothing is opened."""
+    """Returns the reason why the calls gain nothing for any files. Opens nothing."""
     for call in chain.calls:
         kind = nodes.kind(call)
-        if parses_examples(call):  # blocks of records are parsed, whatever follows
+        if parses_examples(call):  # blocks of records are parsed before any call
             return None
         if kind in _LOSING - _BATCHES:
             return Refusal(f"{call_of(call)} takes elements one by one")
