@@ -57,7 +57,7 @@ def acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
     """
     chain = chain_of(dataset)
     if isinstance(chain, Chain):
-        why_not = why_no_gain(chain)
+        why_not = why_no_gain(chain.calls)
         return (_Planned(dataset, chain), _NONE) if why_not is None else (None, why_not)
     inputs = nodes.inputs(dataset)
     if not inputs or not nodes.can_be_moved(dataset):
@@ -94,6 +94,9 @@ class AcceleratedDataset(LazyDataset):
 
     def __iter__(self) -> Any:
         return _Iterator(self) if tf.executing_eagerly() else super().__iter__()
+
+    def __repr__(self) -> str:
+        return f"<AcceleratedDataset, element_spec={self.element_spec}>"
 
     def _trace_variant_creation(self) -> Any:
         """Returns the content of a SavedModel: TensorFlow's own dataset, which every process can

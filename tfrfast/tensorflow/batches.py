@@ -79,7 +79,6 @@ class Batches(ABC):
         *,
         calls: int | None = None,
         on_one_thread: bool = True,
-        is_pure: bool = False,
     ) -> Any:
         """What a function makes of each batch, as parallel_map(). There must be no groups."""
         assert self._group == 1
@@ -88,7 +87,6 @@ class Batches(ABC):
             lambda *group: function(*self.member(0, *group)),
             calls=calls,
             on_one_thread=on_one_thread,
-            is_pure=is_pure,
         )
 
     def mapped_each(self, function: Callable[..., Any], *, calls: int) -> Any:
@@ -113,19 +111,20 @@ class Batches(ABC):
             batches = self.mapped(
                 lambda *batch: emission.element(
                     *map(tf.ensure_shape, read(*batch), emission.shapes)
-                ),
-                is_pure=True,
+                )
             )
         else:
-            made = parallel_map(
-                self.known_by, lambda *group: self._group_of(read, *group), is_pure=True
-            )
-            batches = flat_map(made, emit_group(emission), is_pure=True)
-        return self.finished(batches)
+            types: list[Any] = []
 
-    def _group_of(self, read: Callable[..., tuple[Any, ...]], *group: Any) -> tuple[Any, ...]:
-        batches = [read(*self.member(number, *group)) for number in range(self._group)]
-        return self.count(*group), *(output for batch in batches for output in batch)
+            def read_group(*group: Any) -> tuple[Any, Any]:
+                members = (self.member(number, *group) for number in range(self._group))
+                outputs = [output for member in members for output in read(*member)]
+                types[:] = [output.dtype for output in outputs]
+                return self.count(*group), tf.raw_ops.OptionalFromValue(components=outputs)
+
+            made = parallel_map(self.known_by, read_group)
+            batches = flat_map(made, emit_group(emission, types))
+        return self.finished(batches)
 
 
 class StringBatches(Batches):

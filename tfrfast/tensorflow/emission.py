@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -90,20 +90,29 @@ class Columns(Emission):
         return error.concatenate(batch.take(tf.minimum(self.good(*outputs), 1)))
 
 
-def emit_group(emission: Emission) -> Callable[..., Any]:
-    """A dataset of a group of batches, given their number, and the outputs of that many or more."""
+def emit_group(emission: Emission, types: Sequence[Any]) -> Callable[[Any, Any], Any]:
+    """A dataset of a group of batches, given their number, and the outputs of that many or more.
+
+    The outputs, of these types, come as one tensor: a trace takes 0.1 ms for each argument.
+    """
     width = len(emission.shapes)
 
-    def emit(count: Any, *outputs: Any) -> Any:
+    def emit(count: Any, packed: Any) -> Any:
+        unknown = [tf.TensorShape(None)] * len(types)
+        outputs = tuple(
+            tf.raw_ops.OptionalGetValue(optional=packed, output_types=types, output_shapes=unknown)
+        )
         for output, shape in zip(outputs, itertools.cycle(emission.shapes)):
             output.set_shape(shape)  # is_sound() looks whether it is so
         batches = [outputs[begin : begin + width] for begin in range(0, len(outputs), width)]
         sound = tf.stack([emission.is_sound(*batch) for batch in batches])
         unneeded = tf.range(len(batches), dtype=tf.int64) >= count
+        elements = _listed([emission.element(*batch) for batch in batches]).take(count)
+        parts = _listed(batches).take(count)
         return chosen(
             tf.reduce_all(tf.logical_or(sound, unneeded)),
-            lambda: _listed([emission.element(*batch) for batch in batches]).take(count),
-            lambda: flat_map(_listed(batches).take(count), emission.rest),
+            lambda: elements,
+            lambda: flat_map(parts, emission.rest),
         )
 
     return emit

@@ -13,6 +13,7 @@ from tfrfast.base.tables import html_table
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.accelerating import acceleration_of
 from tfrfast.tensorflow.history import History, Step
+from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.saving import holds_positions, what_prevents
 
 _WIDTH = 30
@@ -98,7 +99,8 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
             if number:
                 yield _AND
             yield from _walk(each)
-        yield _step_of(dataset)
+        if not nodes.is_helper(dataset):
+            yield _step_of(dataset)
 
 
 def _other_inputs(dataset: Any, history: History) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """Datasets that call functions of ours, which TensorFlow prepares in less time than those of map().
 
-They run as they stand. Those that are the same for all datasets are traced once in a process.
+They run as they stand, their ops in any order, and only those that their results need. Those that
+are the same for all datasets are traced once in a process.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.tracing import traced, traced_in_order
+from tfrfast.tensorflow.tracing import traced
 
 # Blocks and batches that are read at once: more threads than this only hold more memory.
 _MAX_PARALLEL_READS = 16
@@ -50,18 +51,15 @@ def with_spec(dataset: Any, spec: Any) -> Any:
     return _Transformed(dataset._source, dataset._function, internals.variant_of(dataset), spec)
 
 
-def flat_map(
-    dataset: Any, body: Body, *others: Any, is_pure: bool = False, spec: Any = None
-) -> Any:
+def flat_map(dataset: Any, body: Body, *others: Any, spec: Any = None) -> Any:
     """dataset.flat_map(lambda *element: body(*element, *others)).
 
     A function of a module is traced once in a process, because tracing takes longest. So all
     tensors that it needs are arguments. Elements are flattened: body(a, b, c) for ((a, b), c).
-    A body `is_pure` if its ops may run in any order, and only those that its results need. With a
-    `spec`, that is what elements are said to be, whatever the body returns.
+    With a `spec`, that is what elements are said to be, whatever the body returns.
     """
     others = tuple(map(tf.convert_to_tensor, others))
-    function, made = _traced(_dataset_of, body, dataset, others, is_pure)
+    function, made = _traced(_dataset_of, body, dataset, others)
     made = made if spec is None else spec
     return _transformed(tf.raw_ops.FlatMapDataset, dataset, (function, made), others, "f")
 
@@ -96,18 +94,16 @@ def parallel_map(
     *others: Any,
     calls: int | None = None,
     on_one_thread: bool = True,
-    is_pure: bool = False,
 ) -> Any:
     """dataset.map(lambda *element: body(*element, *others)), several at once, in order.
 
     Elements are flattened for `body`, which may return any structure. Unless it calls functions,
     each call stays on one thread: one of its ops does all the work. TensorFlow's usual executor
     hands the other ops from thread to thread, which took 40 us of the 220 us of processor time of a
-    step with four columns of four rows. Only the constructor of tf.data's map takes the executor. A
-    body `is_pure` if its ops may run in any order, and only those that its results need.
+    step with four columns of four rows. Only the constructor of tf.data's map takes the executor.
     """
     others = tuple(map(tf.convert_to_tensor, others))
-    made = _traced(_tensors_of, body, dataset, others, is_pure)
+    made = _traced(_tensors_of, body, dataset, others)
     return _transformed(
         tf.raw_ops.ParallelMapDatasetV2,
         dataset,
@@ -227,7 +223,6 @@ def _traced(
     body: Body,
     dataset: Any,
     others: tuple[Any, ...],
-    is_pure: bool = False,
 ) -> tuple[Any, Any]:
     """The function, and the spec of the elements that it makes."""
     given = (
@@ -235,7 +230,7 @@ def _traced(
         *(tf.TensorSpec(other.shape, other.dtype) for other in others),
     )
     if "<locals>" in body.__qualname__ or inspect.ismethod(body):
-        return _trace(traced if is_pure else traced_in_order, returned, body, given)
+        return _trace(returned, body, given)
     return _trace_once(returned, body, given)
 
 
@@ -244,11 +239,10 @@ def _trace_once(
     returned: Callable[..., Any], body: Callable[..., Any], given: tuple[Any, ...]
 ) -> tuple[Any, Any]:
     with tf.init_scope():
-        return _trace(traced, returned, body, given)
+        return _trace(returned, body, given)
 
 
 def _trace(
-    trace: Callable[..., Any],
     returned: Callable[..., Any],
     body: Callable[..., Any],
     given: tuple[Any, ...],
@@ -260,7 +254,7 @@ def _trace(
         tensors, spec = returned(body(*arguments))
         return tensors
 
-    return trace(run, given, _attributes()), spec
+    return traced(run, given, _attributes()), spec
 
 
 @functools.cache

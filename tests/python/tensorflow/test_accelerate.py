@@ -495,6 +495,30 @@ def test_an_explanation_says_what_would_become_of_a_plain_dataset(files: list[st
         assert "gains nothing: its function does more than" in str(tfr.explain(words))
 
 
+def test_users_see_their_own_calls_alone(files: list[str]) -> None:
+    """And no call that TensorFlow puts before unbatch() and rebatch()."""
+    variable = {"id": tf.io.VarLenFeature(tf.int64)}
+    records = tf.data.TFRecordDataset(files)
+    sparse = records.map(lambda record: tf.io.parse_single_example(record, variable)).batch(8)
+    for each, is_fused in ((records.batch(8), True), (sparse, False)):
+        for made, call in ((each.unbatch(), "unbatch()"), (each.rebatch(16), "rebatch(16)")):
+            ours = tfr.accelerate(made)
+            assert repr(ours).startswith("<AcceleratedDataset")
+            *before, last = tfr.explain(ours).steps
+            assert [step.call for step in before][-1] == "batch(8)"
+            assert last.call == call
+            assert last.fused == (is_fused and "rebatch" in call)
+            seen, expected = (list(each.as_numpy_iterator()) for each in (ours, made))
+            np.testing.assert_equal(seen, expected)
+
+
+def test_a_shuffle_alone_gains_nothing_before_what_loses(files: list[str]) -> None:
+    mixed = tf.data.TFRecordDataset(files).map(tf.strings.length).shuffle(9)
+    buckets = mixed.bucket_by_sequence_length(lambda n: n, [4], [8, 8], padded_shapes=[])
+    for lost in (buckets, mixed.padded_batch(8, [])):
+        assert tfr.accelerate(lost)._variant_tensor is lost._variant_tensor
+
+
 def read_and_parse(name: Any) -> Any:
     numbers = tf.data.TFRecordDataset(name).map(record_number, AUTO).prefetch(1)
     return numbers.map(lambda number: {"twice": 2 * number, "number": number})

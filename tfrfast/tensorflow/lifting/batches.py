@@ -72,7 +72,7 @@ def _sound(batches: Batches, lifted: Lifted, calls: int) -> Any:
     def decode(*batch: Any) -> Any:
         return tuple(_decoded(batches, batch, lifted)[0])
 
-    made = batches.mapped(decode, calls=calls, is_pure=True)
+    made = batches.mapped(decode, calls=calls)
     return with_spec(made, lifted.batch_spec(batches.rows))
 
 
@@ -107,7 +107,7 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
         return made.ignore_errors().concatenate(tf.data.Dataset.from_tensors(nothing)).take(1)
 
     if not lifted.raises:
-        made = batches.mapped(decode, calls=calls, is_pure=True)
+        made = batches.mapped(decode, calls=calls)
     elif symbolic:  # TensorFlow has no symbolic checkpoints of ignore_errors() in an iteration,
         made = batches.mapped(
             lambda *batch: decode_or_not(*batch).get_single_element(),
@@ -116,4 +116,4 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
         )
     else:  # and no others of get_single_element().
         made = batches.mapped_each(decode_or_not, calls=calls)
-    return flat_map(made, emit, is_pure=True)
+    return flat_map(made, emit)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.remainder import Remainder
+from tfrfast.tensorflow.tracing import traced, traced_in_order
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ def cut(
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]
     if given_as is not None:
         specs = given_as.specs
-    function = tf.function(run, specs, autograph=False).get_concrete_function()
+    trace = traced_in_order if must_run else traced
+    function = trace(run, tuple(specs), {})
     if len(function.graph.control_outputs) < len(must_run):
         return Refusal("it has operations that must run, and cannot be kept")
     return function

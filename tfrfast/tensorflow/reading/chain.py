@@ -29,9 +29,7 @@ def chain_of(dataset: Any) -> Chain | Refusal:
         if isinstance(found, Records):
             return Chain(dataset, found, (*found.calls, *reversed(calls)))
         why_not = found or why_not
-        before = nodes.inputs(dataset)
-        if nodes.is_enumeration(dataset):
-            before = before[1:]
+        before = nodes.before(dataset)
         if len(before) != 1 or not nodes.kind(dataset):
             return why_not
         calls += reversed(nodes.in_steps(dataset))

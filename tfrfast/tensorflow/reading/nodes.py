@@ -37,6 +37,32 @@ def inputs(dataset: Any) -> list[Any]:
     return internals.inputs_of(without_adapter(dataset))
 
 
+def before(dataset: Any) -> list[Any]:
+    """Returns the inputs of a call. Of an enumerate(), the numbered dataset.
+
+    unbatch() and rebatch() first make tensors of all components. If all are tensors, the input is
+    the dataset before that.
+    """
+    given = inputs(dataset)
+    if is_enumeration(dataset):
+        return given[1:]
+    takes_tensors = kind(dataset) in ("_RebatchDataset", "_UnbatchDataset")
+    if takes_tensors and kind(given[0]) == "_RestructuredDataset":
+        made = inputs(*inputs(*given))
+        specs = tf.nest.flatten([each.element_spec for each in made])
+        return made if all(isinstance(each, tf.TensorSpec) for each in specs) else given
+    return given
+
+
+def is_helper(dataset: Any) -> bool:
+    """Says whether it is a call that TensorFlow puts before a call of the user."""
+    if kind(dataset) == "_RestructuredDataset":
+        return True
+    function = internals.attribute(attribute(dataset, "map_func"), "func")
+    module = getattr(function, "__module__", None) or ""
+    return module.startswith(internals.DATASET_MODULES)
+
+
 def is_enumeration(dataset: Any) -> bool:
     """True for an enumerate(): a zip() of numbers, in a form of TensorFlow's, and a dataset."""
     given = inputs(dataset) if kind(dataset) == "_ZipDataset" else []
@@ -268,11 +294,11 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
 def map_of(dataset: Any) -> Any:
     """Returns the map() in a map_and_batch(), on the same input."""
     made = without_adapter(dataset)
-    before = attribute(made, "input_dataset")
+    given = attribute(made, "input_dataset")
     mapped = internals.like(
         made,
         internals.ParallelMap,
-        input_dataset=before,
+        input_dataset=given,
         map_func=attribute(made, "map_func"),
         num_parallel_calls=attribute(made, "num_parallel_calls_t"),
         deterministic="default",
@@ -280,7 +306,7 @@ def map_of(dataset: Any) -> Any:
         preserve_cardinality=True,
         name=None,
     )
-    return moved(mapped, [before])
+    return moved(mapped, [given])
 
 
 def calling(dataset: Any, function: Any) -> Any:
@@ -296,11 +322,11 @@ def calls_on(dataset: Any, made: Any) -> list[Any]:
     """
     calls: list[Any] = []
     while made is not dataset:
-        before = inputs(made)
-        if len(before) != 1 or not kind(made):
+        given = before(made)
+        if len(given) != 1 or not kind(made) or is_helper(made):
             return []
         calls = [*in_steps(made), *calls]
-        (made,) = before
+        (made,) = given
     return calls if len(calls) < 2 or all(map(can_be_moved, calls)) else []
 
 
@@ -309,16 +335,16 @@ def in_steps(dataset: Any) -> list[Any]:
     made = without_adapter(dataset)
     if kind(made) != "_ShuffleAndRepeatDataset":
         return [made]
-    before, attributes = attribute(made, "input_dataset"), ("buffer_size", "seed", "seed2")
+    given, attributes = attribute(made, "input_dataset"), ("buffer_size", "seed", "seed2")
     shuffled = internals.like(
         made,
         internals.Shuffle,
-        input_dataset=before,
+        input_dataset=given,
         reshuffle_each_iteration=True,
         name=None,
         **{name: attribute(made, name) for name in attributes},
     )
-    shuffled = moved(shuffled, [before])
+    shuffled = moved(shuffled, [given])
     repeated = internals.like(
         made,
         internals.Repeat,

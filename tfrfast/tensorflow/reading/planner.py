@@ -164,16 +164,15 @@ class _Planner:
             if pipeline.single is None and not _makes_the_same(pipeline):
                 return refusal if refusal.why else _KEPT
             self._left.insert(0, self._cache)
-        loses = any(nodes.kind(call) in _LOSING for call in self._left)
-        if not _gains(pipeline) or (loses and pipeline.batch is None):  # a shuffle alone would lose
-            return refusal if refusal.why else Refusal("nothing is gained without a batch()")
-        if pipeline.batch is None and pipeline.shuffle is None and pipeline.source.takes_turns:
-            return refusal
+        why_not = why_no_gain(self._left, pipeline)
+        if why_not is not None:
+            return refusal if refusal.why else why_not
         for call in self._left:
             if not nodes.can_be_moved(call):
                 return Refusal(f"{call_of(call)} cannot be put after what is planned")
         history = history_of(pipeline, tuple(self._steps))
-        for number, call in enumerate(self._left):
+        shown = [call for call in self._left if not nodes.is_helper(call)]
+        for number, call in enumerate(shown):
             why, instead = refusal if number == 0 else ("", "")
             step = Step(call_of(call), False, why, instead, ends_plan=number == 0)
             history = history.then(step)
@@ -291,6 +290,7 @@ _CONDITIONS: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] 
     "_MapAndBatchDataset": _Planner.batch,
     "_PaddedBatchDataset": _Planner.batch,
     "_ParallelBatchDataset": _Planner.batch,
+    "_RebatchDataset": _Planner.batch,
     "_ShuffleDataset": _Planner.shuffle,
 }
 
@@ -374,23 +374,26 @@ def _is_stateful(operation: Any) -> bool:
     return operation.op_def is None or operation.op_def.is_stateful
 
 
-def _gains(pipeline: Pipeline) -> bool:
-    return pipeline.batch is not None or pipeline.shuffle is not None
+def why_no_gain(calls: Sequence[Any], planned: Pipeline | None = None) -> Refusal | None:
+    """Returns the reason why the calls gain nothing for any files. Opens nothing.
 
-
-def why_no_gain(chain: Chain) -> Refusal | None:
-    """Returns the reason why the calls gain nothing for any files. Opens nothing."""
-    for call in chain.calls:
-        kind = nodes.kind(call)
-        if parses_examples(call):  # blocks of records are parsed before any call
+    With `planned`, the calls are those that follow it, and the plan itself gains nothing.
+    """
+    if planned is not None and planned.batch is not None:
+        return None
+    kinds = [nodes.kind(call) for call in calls]
+    gains = "_ShuffleDataset" in kinds if planned is None else planned.shuffle is not None
+    for kind, call in zip(kinds, calls, strict=True):
+        if planned is None and parses_examples(
+            call
+        ):  # blocks of records are parsed before any call
             return None
-        if kind in _LOSING - _BATCHES:
+        if kind in _LOSING and (planned is not None or kind not in _BATCHES):
             return Refusal(f"{call_of(call)} takes elements one by one")
         if kind in _BATCHES:
             rows, _ = rows_of(call)
-            if rows is not None and rows >= MIN_ROWS:
-                return None
-            return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
-    if any(nodes.kind(call) == "_ShuffleDataset" for call in chain.calls):
-        return None
-    return Refusal("elements come one by one", "batch()")
+            if planned is None and (rows is None or rows < MIN_ROWS):
+                return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
+            gains = gains or planned is None
+            break
+    return None if gains else Refusal("elements come one by one", "batch()")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -17,6 +18,10 @@ from tfrfast.tensorflow.reading.names import Names, names_of
 from tfrfast.tensorflow.reading.opening import Opening, opening_of
 
 _READERS = {"TFRecordDatasetV1", "TFRecordDatasetV2"}
+
+#: The maps in the functions of datasets, traced once for each dataset.
+_inner_calls: weakref.WeakKeyDictionary[Any, tuple[Any, ...] | Refusal]
+_inner_calls = weakref.WeakKeyDictionary()
 
 
 class FilePart(NamedTuple):
@@ -70,11 +75,13 @@ def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
     records = _mixed(names_of(given), opening, mixing(dataset, deterministic))
     if isinstance(records, Refusal) or not opening.maps:
         return records
-    in_parallel = (
-        records.turns is None or nodes.attribute(dataset, "num_parallel_calls") is not None
-    )
-    parallel_calls = tf.data.AUTOTUNE if in_parallel else None
-    calls = calls_of(opening.maps, dataset.element_spec, parallel_calls)
+    if dataset not in _inner_calls:
+        in_parallel = (
+            records.turns is None or nodes.attribute(dataset, "num_parallel_calls") is not None
+        )
+        parallel_calls = tf.data.AUTOTUNE if in_parallel else None
+        _inner_calls[dataset] = calls_of(opening.maps, dataset.element_spec, parallel_calls)
+    calls = _inner_calls[dataset]
     return calls if isinstance(calls, Refusal) else records._replace(calls=calls)
 
 

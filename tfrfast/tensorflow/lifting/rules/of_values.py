@@ -66,7 +66,7 @@ def of_each_value(node: Node, write: Write, part: ParsedPart) -> Write:
         values = [each.values if isinstance(each, VariableRows) else each for each in inputs]
         taken = batch.taken
         if taken is not None:
-            taken = tf.repeat(taken, rows.splits[1:] - rows.splits[:-1])
+            taken = tf.gather(taken, rows.row_numbers)
         inner = BatchGraph(batch.graph, lambda: tf.shape(rows.values)[0], batch.conditions, taken)
         made = write(inner, values)
         for each in made:
