@@ -378,8 +378,7 @@ def measured(folder: Path, turns: int) -> Iterator[str]:
     yield ""
     yield (
         f"A record has {EPISODE_STEPS} steps and {EPISODE_STEPS * LARGE_BYTES / 1e6:.1f} MB, and a "
-        f"step {LARGE_BYTES / 1000:.0f} KB: a picture, ten numbers and a number. Medians of "
-        f"{turns} turns, with the lowest and the highest."
+        f"step {LARGE_BYTES / 1000:.0f} KB: a picture, ten numbers and a number."
     )
     yield ""
     yield "| | microseconds of processor time | times a bare read |"
@@ -456,8 +455,8 @@ def measured(folder: Path, turns: int) -> Iterator[str]:
         return f"| {says} | {' | '.join(cells)} |"
 
     yield row("microseconds of processor time a sample", "us", 1, 1)
-    yield row("memory at the highest, MB, without pages of files", "memory", 1e-6, 0)
-    yield row("memory at the highest, MB, with pages of files", "peak", 1e-6, 0)
+    yield row("most memory, MB, without the mapped pages of files", "memory", 1e-6, 0)
+    yield row("most memory, MB, with these pages, which other processes share", "peak", 1e-6, 0)
     yield row("different steps of the epoch", "different", 1, 0)
     yield row("neighbours' distance in the data, times what chance gives", "apart", 1, 3)
     yield row("pairs of one episode in a batch, times what chance gives", "pairs", 1, 3)
@@ -491,14 +490,16 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         day = datetime.datetime.now(datetime.timezone.utc).date()
+        load = os.getloadavg()[0]
         lines = [
             "# How fast steps are",
             "",
             "`python benchmarks/steps.py` wrote this page about [steps of episodes](steps.md).",
             "",
             f"{day:%d %B %Y}, {os.cpu_count()} processors ({platform.machine()}), "
-            f"Python {platform.python_version()}, tfrfast {tfr.__version__}. All files are in "
-            "memory.",
+            f"Python {platform.python_version()}, tfrfast {tfr.__version__}, beside other work "
+            f"with a load of {load:.0f}. All files are in memory. Figures are medians of turns, with "
+            "the lowest and the highest.",
             "",
         ]
         for line in measured(Path(folder), options.turns):
