@@ -9,12 +9,12 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// "imagedraw", so that no other use of a seed gives the same words.
+// Keeps image draws apart from every other use of a seed.
 constexpr std::uint64_t kDrawTag = 0x696d616765647261;
 constexpr int kAttempts = 10;
 constexpr std::uint64_t kFlipWord = 4 * kAttempts;
 
-// The words that are drawn for one row, by their number.
+// Random words of a row, by number.
 class Words {
  public:
   explicit Words(std::uint64_t draw) noexcept : key_{draw, kDrawTag} {}
@@ -81,7 +81,7 @@ Crop random_crop(const ImageSpec& spec, std::uint32_t image_height, std::uint32_
     crop.left = static_cast<std::uint32_t>(words.uniform(4 * attempt + 3, 0, image_width - width));
     return crop;
   }
-  // A window of that shape and area does not fit: take the middle, in the nearest shape.
+  // No attempt fits: take the middle, in the nearest allowed shape.
   const Fixed32 own = (std::uint64_t{image_width} << 32) / image_height;
   return middle_of_shape(image_height, image_width, kFixedOne,
                          std::clamp(own, spec.min_ratio, spec.max_ratio));

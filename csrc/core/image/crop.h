@@ -1,4 +1,4 @@
-// Which window of an image is taken. docs/images.md specifies the random one bit by bit.
+// Chooses the window of an image. docs/images.md specifies random windows bit by bit.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tfrfast {
 
-// In pixels of the image, turned upright if the spec asks for it. `height` and `width` are at least
-// 1, and the window lies within the image.
+// A window in pixels of the image, upright if the spec turns it. Lies within the image, and has at
+// least one pixel.
 struct Crop {
   std::uint32_t top = 0;
   std::uint32_t left = 0;
@@ -19,13 +19,12 @@ struct Crop {
   friend bool operator==(const Crop&, const Crop&) = default;
 };
 
-// What is drawn for a row. Rows of different seeds, epochs, positions, or places in a position that
-// is a whole batch, have draws of their own.
+// The draw of a row. `row` is the place in the position, 0 unless positions are batches.
 std::uint64_t image_draw(std::uint64_t seed, std::uint64_t epoch, std::uint64_t position,
                          std::uint64_t row) noexcept;
 
-// The window of an image of that size, at least one pixel. `draw` is for windows and mirrors that
-// are random.
+// Returns the window of an image that has at least one pixel. Random windows and mirrors follow
+// from `draw`.
 Crop choose_crop(const ImageSpec& spec, std::uint32_t image_height, std::uint32_t image_width,
                  std::uint64_t draw) noexcept;
 

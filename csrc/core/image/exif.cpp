@@ -11,7 +11,7 @@ constexpr std::size_t kEntryBytes = 12;
 constexpr std::uint16_t kOrientationTag = 0x0112;
 constexpr std::uint16_t kShort = 3;
 
-// Numbers of a TIFF, in the byte order that it begins with. Zero outside it.
+// Reads numbers of a TIFF in its byte order. Returns zero past the end.
 class Tiff {
  public:
   explicit Tiff(std::span<const std::uint8_t> bytes) noexcept : bytes_(bytes) {

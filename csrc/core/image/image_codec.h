@@ -13,14 +13,14 @@ namespace tfrfast {
 
 using EncodedImage = std::span<const std::uint8_t>;
 
-// What an image says of itself before its pixels.
+// The facts in an image's header.
 struct ImageHeader {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
-  int orientation = 1;  // of EXIF, from 1 to 8; 1 is upright
+  int orientation = 1;  // EXIF, 1 to 8; 1 is upright
 };
 
-// A window of an image as it is stored, in pixels.
+// A window of the stored image, in pixels.
 struct StoredWindow {
   std::uint32_t top = 0;
   std::uint32_t left = 0;
@@ -28,44 +28,43 @@ struct StoredWindow {
   std::uint32_t width = 0;
 };
 
-// Decoded pixels: a window, in a scale that the codec chose. Rows lie end to end.
+// Decoded pixels around a window, at the codec's scale. Rows lie end to end.
 struct Pixels {
   const std::uint8_t* data = nullptr;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
-  std::uint32_t channels = 0;  // 1, or 4, of which the last one means nothing
-  // Where the window that was asked for lies among these pixels, which may be more.
+  std::uint32_t channels = 0;  // 1, or 4 with an unused fourth
+  // The requested window, in these pixels.
   double window_top = 0;
   double window_left = 0;
   double window_height = 0;
   double window_width = 0;
 };
 
-// Decodes image after image. One thread. Never throws for what an image holds.
+// Decodes images one by one. One thread. A damaged image is a `false`, never an exception.
 class ImageCodec {
  public:
   virtual ~ImageCodec() = default;
 
-  // False if the image is damaged, or not one that the codec knows. problem() says why then.
+  // Returns false for a damaged or unknown image. problem() holds the reason.
   virtual bool read_header(EncodedImage image, ImageHeader& header) = 0;
 
-  // Decodes a window of the image of the last read_header(), for a result of `height` by `width`
-  // pixels of `channels` 1 or 3. The pixels are the codec's, until its next call. Throws
-  // OutOfMemory.
+  // Decodes a window of the last read_header()'s image, for a result of `height` by `width` pixels
+  // of 1 or 3 channels. The codec owns the pixels until its next call. Throws OutOfMemory.
   virtual bool decode(const StoredWindow& window, std::uint32_t height, std::uint32_t width,
                       std::uint32_t channels, Pixels& pixels) = 0;
 
-  // What was wrong in the last call that returned false, as half a sentence.
+  // The reason of the last `false`, as half a sentence.
   const std::string& problem() const noexcept { return problem_; }
 
  protected:
   std::string problem_;
 };
 
-// Whether tfrfast was built with both codecs.
+// True in a build with both codecs.
 bool has_image_codecs();
 
-// Null if tfrfast was built without the library.
+// Null in a build without the library.
 std::unique_ptr<ImageCodec> make_jpeg_codec();
 std::unique_ptr<ImageCodec> make_png_codec();
 

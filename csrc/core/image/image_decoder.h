@@ -12,7 +12,7 @@
 
 namespace tfrfast {
 
-// What was done to one image.
+// How an image was cut.
 struct ImageCrop {
   std::int32_t top = 0;
   std::int32_t left = 0;
@@ -21,18 +21,18 @@ struct ImageCrop {
   std::int32_t image_height = 0;
   std::int32_t image_width = 0;
   std::int32_t flipped = 0;
-  std::int32_t damaged = 0;  // then it is grey, and the rest is 0
+  std::int32_t damaged = 0;  // if 1, the row is grey and the other fields are 0
 };
 
-// Decodes image after image. One thread.
+// Decodes images one by one. One thread.
 class ImageDecoder {
  public:
-  // Throws Error(invalid) if tfrfast was built without a codec for images.
+  // Throws Error(invalid) in a build without image codecs.
   explicit ImageDecoder(const ImageSpec& spec);
 
-  // Writes spec.result_bytes() to `out`. False if the image is damaged, of another format or too
-  // large; problem() says so then. If the spec asks for grey instead, `crop` says that it is
-  // damaged. Throws OutOfMemory.
+  // Writes spec.result_bytes() to `out`. Returns false for a damaged, unknown or too large image,
+  // and problem() holds the reason. If the spec asks for grey, writes grey, sets crop.damaged and
+  // returns true instead. Throws OutOfMemory.
   bool decode(EncodedImage image, std::uint64_t draw, std::uint8_t* out, ImageCrop& crop);
 
   const std::string& problem() const noexcept { return problem_; }

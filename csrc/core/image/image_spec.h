@@ -1,4 +1,4 @@
-// What becomes of an encoded image: which window of it is taken, and to which size.
+// Describes how an encoded image becomes pixels: the window, the size and the form of the result.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ enum class CropKind : std::uint8_t {
   random,  // a window drawn for each row
 };
 enum class ResizeKind : std::uint8_t {
-  area,      // each pixel is the mean of the pixels that it covers
-  bilinear,  // a triangle twice as wide, so that neither direction of resizing leaves steps
+  area,      // the mean of the covered pixels
+  bilinear,  // a triangle filter, twice as wide as a result pixel when shrinking
 };
 CropKind crop_named(std::string_view name);  // "none", "center", "random"; throws Error(invalid)
 ResizeKind resize_named(std::string_view name);  // "area", "bilinear"; throws Error(invalid)
 
-// A number in units of 2^-32, so that a window is drawn in integers, alike on every machine.
+// Units of 2^-32. Windows are drawn in integers, so every machine draws the same windows.
 using Fixed32 = std::uint64_t;
 inline constexpr Fixed32 kFixedOne = Fixed32{1} << 32;
 
@@ -30,16 +30,16 @@ struct ImageSpec {
   std::uint32_t width = 0;
   std::uint32_t channels = 3;  // 1 or 3
   CropKind crop = CropKind::whole;
-  // Of a random window: its share of the image's area, and its width divided by its height.
+  // Bounds of a random window: its share of the image's area, and width divided by height.
   Fixed32 min_area = kFixedOne, max_area = kFixedOne;
   Fixed32 min_ratio = kFixedOne, max_ratio = kFixedOne;
   bool flips = false;  // half of the images are mirrored, left to right
   ResizeKind resize = ResizeKind::bilinear;
   bool is_float = false;        // float32 from 0 to 255, not rounded; else uint8
   bool channels_first = false;  // channel, row, column; else row, column, channel
-  bool turns_upright = false;   // by the orientation that EXIF states
+  bool turns_upright = false;   // by the EXIF orientation
   bool grey_if_damaged = false;
-  std::uint64_t max_pixels = std::uint64_t{1} << 26;  // an image of more is an error
+  std::uint64_t max_pixels = std::uint64_t{1} << 26;  // larger images are an error
 
   bool is_random() const noexcept { return crop == CropKind::random || flips; }
   std::size_t result_bytes() const noexcept {

@@ -1,5 +1,5 @@
-// JPEG by libjpeg-turbo. Only the rows and columns that are needed are decoded, at 1/2, 1/4 or 1/8
-// where the result is that much smaller.
+// JPEG by libjpeg-turbo. Decodes only the rows and columns of the window, at 1/2, 1/4 or 1/8 scale
+// if the result is that much smaller.
 #include "core/image/image_codec.h"
 
 #ifdef TFRFAST_HAS_JPEG
@@ -18,14 +18,14 @@
 namespace tfrfast {
 namespace {
 
-// Pixels are made from their neighbours' colours, too, so more are decoded on each side.
+// Upsampled colors depend on neighbours, so a few more pixels are decoded on each side.
 constexpr std::uint32_t kMargin = 4;
-// Each scan of a progressive image takes as long as the whole image.
+// Each scan of a progressive image visits every pixel.
 constexpr int kMaxScans = 500;
 constexpr std::uint32_t kColorChannels = 4;
 
-// libjpeg's state, with C's kind of errors: error_exit() jumps to `failed`. No function that may be
-// left so has an object with a destructor.
+// libjpeg's state. An error jumps to `failed`, so functions that call libjpeg hold no object with a
+// destructor.
 struct Decompress {
   jpeg_decompress_struct info;
   jpeg_error_mgr errors;
@@ -33,7 +33,7 @@ struct Decompress {
   jpeg_progress_mgr progress;
   std::jmp_buf failed;
   char message[JMSG_LENGTH_MAX];
-  bool at_end;  // bytes after the last one were asked for
+  bool at_end;  // libjpeg asked for bytes past the end
   bool cut_short;
 };
 
@@ -59,7 +59,7 @@ void print_nothing(j_common_ptr) {}
 
 void begin_source(j_decompress_ptr) {}
 
-// The image ends early. libjpeg goes on as if it had been finished, which it notices.
+// Called at the end of the bytes. Supplies an end marker, so that libjpeg warns instead of waiting.
 boolean fill_source(j_decompress_ptr info) {
   static constexpr JOCTET kEnd[] = {0xff, JPEG_EOI};
   of(info).at_end = true;
@@ -151,7 +151,7 @@ class JpegCodec final : public ImageCodec {
     return true;
   }
 
-  // What went wrong, in words; true if nothing did.
+  // Keeps the message of a failed call. Returns `done`.
   bool guarded(bool done) {
     if (!done) {
       problem_.assign(jpeg_.at_end ? "it ends early" : jpeg_.message);
@@ -185,7 +185,7 @@ class JpegCodec final : public ImageCodec {
     return true;
   }
 
-  // Settles which rows and columns of the scaled image are decoded.
+  // Chooses the rows and columns of the scaled image to decode.
   bool start(const StoredWindow& window, std::uint32_t channels, Pixels& pixels, std::uint32_t& top,
              std::uint32_t& rows) {
     if (setjmp(jpeg_.failed) != 0) return false;
@@ -201,7 +201,7 @@ class JpegCodec final : public ImageCodec {
       pixels.channels = kColorChannels;
     }
     jpeg_start_decompress(&jpeg_.info);
-    // All scans have been read, and the last ones may be missing.
+    // All scans have been read; the last scans may be missing.
     if (jpeg_has_multiple_scans(&jpeg_.info) && jpeg_.at_end) return say("it ends early");
     const double scale = 1.0 / jpeg_.info.scale_denom;
     pixels.window_top = window.top * scale;
@@ -245,7 +245,7 @@ class JpegCodec final : public ImageCodec {
     return true;
   }
 
-  // Adobe's files, which nearly all are, hold inverted inks.
+  // Files with Adobe's marker, nearly all of them, hold inverted inks.
   void make_rgb(std::size_t pixel_count) {
     std::uint8_t* pixel = memory_.data();
     const bool inverted = jpeg_.info.saw_Adobe_marker != 0;

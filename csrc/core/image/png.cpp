@@ -25,7 +25,7 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
          std::uint32_t{bytes[2]} << 8 | bytes[3];
 }
 
-// What libpng reads, and what it says when it fails.
+// The bytes left to read, and libpng's error message.
 struct Reading {
   EncodedImage rest;
   char message[128];

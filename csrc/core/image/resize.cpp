@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kOne = 1 << kWeightBits;
 
-// How much of the source pixel at `at` belongs to a result pixel around `center` that covers `step`
-// source pixels.
+// The share of the source pixel `at` in a result pixel at `center` that covers `step` source
+// pixels.
 double share_of(ResizeKind kind, double at, double center, double step) noexcept {
   if (kind == ResizeKind::area) {
     return std::min(at + 1, center + step / 2) - std::max(at, center - step / 2);
@@ -19,7 +19,7 @@ double share_of(ResizeKind kind, double at, double center, double step) noexcept
   return 1 - std::abs(at + 0.5 - center) / std::max(step, 1.0);
 }
 
-// The weights in units of 2^-14. What rounding leaves goes to the largest.
+// Converts shares to weights. The largest weight takes the rounding error.
 void round_weights(const std::vector<double>& shares, std::int16_t* weights) noexcept {
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   int left = kOne;
@@ -75,7 +75,7 @@ void reserve(PooledBuffer& buffer, std::size_t bytes) {
   if (buffer.capacity() < bytes) buffer = PooledBuffer(bytes);
 }
 
-// Where a result's values go: `out` plus steps for each row, column and channel.
+// Distances between values of the result, in values.
 struct Strides {
   std::ptrdiff_t row = 0, column = 0, channel = 0;
 };
@@ -141,7 +141,7 @@ void Resizer::blend_row(const Pixels& pixels, std::size_t row) {
 
 void Resizer::resize(const Pixels& pixels, const ImageSpec& spec, const Turn& turn, bool flipped,
                      std::uint8_t* out) {
-  // The result as it is stored: turned back, and mirrored as the axes are read.
+  // The result in the stored image's axes. Mirrors become axes that are read backwards.
   const std::uint32_t height = turn.swaps_axes ? spec.width : spec.height;
   const std::uint32_t width = turn.swaps_axes ? spec.height : spec.width;
   const bool mirrors_columns = turn.mirrors_columns != flipped;
@@ -161,7 +161,7 @@ void Resizer::resize(const Pixels& pixels, const ImageSpec& spec, const Turn& tu
   const std::size_t blended_values =
       (std::size_t{column_count_} + columns_.taps) * pixels.channels + 32;
   reserve(blended_, blended_values * sizeof(std::int16_t));
-  // What is read past the end has no weight.
+  // Values past the end have no weight.
   std::memset(blended_.data(), 0, blended_values * sizeof(std::int16_t));
   reserve(sums_, std::size_t{width} * 4 * sizeof(std::int32_t));
 
@@ -170,7 +170,7 @@ void Resizer::resize(const Pixels& pixels, const ImageSpec& spec, const Turn& tu
   const std::size_t row_bytes = std::size_t{width} * 3;
   if (bytes_in_order) reserve(bytes_, row_bytes + 1);
 
-  // Steps of a result that is stored, in the upright one.
+  // Strides of the upright result, in the stored image's axes.
   Strides strides;
   const std::ptrdiff_t channel_step =
       spec.channels_first ? std::ptrdiff_t{spec.height} * spec.width : 1;
@@ -185,7 +185,7 @@ void Resizer::resize(const Pixels& pixels, const ImageSpec& spec, const Turn& tu
     const auto* const blended = blended_.as<std::int16_t>();
     if (bytes_in_order) {
       std::uint8_t* const place = out + row * row_bytes;
-      // The kernel writes one byte more, which is past the result after the last row.
+      // The kernel writes a byte too many, so the last row takes a detour.
       std::uint8_t* const target = row + 1 == height ? bytes_.data() : place;
       kernel_->mix_to_bytes(blended, columns_, target);
       if (target != place) std::memcpy(place, target, row_bytes);

@@ -12,7 +12,7 @@
 
 namespace tfrfast {
 
-// How the rows and columns of a stored image become those of the upright one.
+// Turns a stored image upright.
 struct Turn {
   bool swaps_axes = false;       // first; then
   bool mirrors_rows = false;     // the last row becomes the first
@@ -20,13 +20,13 @@ struct Turn {
 };
 Turn turn_of(int exif_orientation) noexcept;
 
-// Resizes image after image. One thread.
+// Resizes images one by one. One thread.
 class Resizer {
  public:
   explicit Resizer(const ResizeKernel& kernel = best_resize_kernel()) noexcept : kernel_(&kernel) {}
 
-  // Writes spec.result_bytes() to `out`: the window of `pixels`, resized, turned, and then mirrored
-  // if `flipped`. Throws OutOfMemory.
+  // Writes spec.result_bytes() to `out`: the window of `pixels`, resized, turned and, if `flipped`,
+  // mirrored. Throws OutOfMemory.
   void resize(const Pixels& pixels, const ImageSpec& spec, const Turn& turn, bool flipped,
               std::uint8_t* out);
 

@@ -13,7 +13,7 @@ inline constexpr int kWeightBits = 14;
 inline constexpr int kBlendedBits = 7;
 inline constexpr int kSumBits = kWeightBits + kBlendedBits;
 
-// Which source pixels each result pixel is made of, along one axis.
+// The source pixels of each result pixel, along one axis.
 struct ResizeAxis {
   std::size_t taps = 2;               // of each result pixel: an even number
   std::vector<std::uint32_t> first;   // the first source pixel of each result pixel
@@ -26,14 +26,14 @@ struct ResizeKernel {
   // out[i] = the sum of rows[tap][i] * weights[tap].
   void (*blend)(const std::uint8_t* const* rows, const std::int16_t* weights, std::size_t taps,
                 std::size_t count, std::int16_t* out) noexcept;
-  // Pixels of four values, of which the first three are rounded to bytes and lie end to end. May
-  // read `taps` pixels past the last source pixel, and write one byte past the last result.
+  // Mixes pixels of four values and writes the first three as bytes, end to end. May read `taps`
+  // pixels past the last source pixel, and write one byte past the last result.
   void (*mix_to_bytes)(const std::int16_t* row, const ResizeAxis& axis, std::uint8_t* out) noexcept;
-  // The same, with all four values as sums.
+  // Mixes pixels of four values and writes four sums each.
   void (*mix_to_sums)(const std::int16_t* row, const ResizeAxis& axis, std::int32_t* out) noexcept;
 };
 
-// All that this processor may have, the slowest first. The first one is supported everywhere.
+// All kernels of the architecture, slowest first. The first is supported everywhere.
 std::span<const ResizeKernel> resize_kernels() noexcept;
 const ResizeKernel& best_resize_kernel() noexcept;
 
