@@ -1,8 +1,8 @@
-"""Batches before they are read, and the datasets of what they hold: strings, or columns.
+"""Batches before reading, and the datasets of their contents: strings, or columns.
 
-Small batches are read several at a time. To call a function of a dataset and to take a dataset
-apart costs as much as reading some hundred records. Batches that all have to be full are not: they
-need not be taken apart, so that one call each costs less.
+One call reads several small batches, because a call of a dataset's function, and unbatching a
+dataset, cost as much as reading some hundred records. Batches that must all be full are read one by
+one: they need no unbatching, so single calls cost less.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from tfrfast.tensorflow.emission import Columns, Emission, Strings, emit_group
 from tfrfast.tensorflow.functions import flat_map, parallel_flat_map, parallel_map
 from tfrfast.tensorflow.library import ops
 
-# One call reads about this many bytes, and at most so many batches.
+# The approximate bytes of a call, and its most batches.
 _GROUP_BYTES = 4 << 20
 _MAX_GROUP = 8
 _MOST_CALLS_OF_FEW = 16
 
 
 def group_of(batch_bytes: int, count: int | None = None) -> int:
-    """How many batches of that size one call reads: a power of two, so that pieces are whole.
+    """Returns the number of batches of that size in a call: a power of two, so that pieces are
+    whole.
 
-    If there are few batches, their `count`, then fewer, so that several calls share them.
+    With few batches (`count`), the number is smaller, so that several calls share the batches.
     """
     most = min(_MAX_GROUP, _GROUP_BYTES // max(1, batch_bytes))
     if count is not None:
@@ -36,7 +37,7 @@ def group_of(batch_bytes: int, count: int | None = None) -> int:
 
 
 class Batches(ABC):
-    """Batches that are known by some tensors: a step's number, say, or the records' addresses."""
+    """Batches that tensors identify: for example a step's number, or the records' addresses."""
 
     def __init__(self, rows: int | None, group: int = 1) -> None:
         #: The rows of each batch, if all must be full.
@@ -48,30 +49,33 @@ class Batches(ABC):
     @property
     @abstractmethod
     def known_by(self) -> Any:
-        """A dataset of the tensors by which batches, or groups of them, are known."""
+        """Returns a dataset of the tensors that identify batches, or groups of batches."""
 
     @abstractmethod
     def count(self, *group: Any) -> Any:
-        """How many batches there are in a group."""
+        """Returns the number of batches in a group."""
 
     @abstractmethod
     def member(self, number: int, *group: Any) -> tuple[Any, ...]:
-        """What a batch of a group is known by. Any batch or an empty one, if there are fewer."""
+        """Returns the tensors that identify a batch of a group. In a smaller group, any batch or an
+        empty batch.
+        """
 
     @abstractmethod
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        """A batch as strings: those before the first error, all errors, and the others.
+        """Reads a batch as strings: strings before the first error, all errors, and the other
+        strings.
 
-        A batch that has to be full fails if a record is bad.
+        A batch that must be full fails if a record is bad.
         """
 
     @abstractmethod
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
-        """A batch as columns of its good records, how many these are, and all errors."""
+        """Reads a batch as columns of its good records, their number, and all errors."""
 
     @abstractmethod
     def finished(self, dataset: Any) -> Any:
-        """What is made of the batches, with its length, and repeated if that was asked for."""
+        """Returns the finished dataset, with its length, and repeated if requested."""
 
     def mapped(
         self,
@@ -80,7 +84,7 @@ class Batches(ABC):
         calls: int | None = None,
         on_one_thread: bool = True,
     ) -> Any:
-        """What a function makes of each batch, as parallel_map(). There must be no groups."""
+        """Maps a function over batches, like parallel_map(). Requires batches without groups."""
         assert self._group == 1
         return parallel_map(
             self.known_by,
@@ -90,7 +94,7 @@ class Batches(ABC):
         )
 
     def mapped_each(self, function: Callable[..., Any], *, calls: int) -> Any:
-        """What there is in the datasets, of one element, that a function makes of each batch."""
+        """Returns the elements of the one-element datasets that a function makes of each batch."""
         assert self._group == 1
         return parallel_flat_map(
             self.known_by, lambda *group: function(*self.member(0, *group)), calls=calls

@@ -1,4 +1,4 @@
-"""Makes the datasets that a pipeline stands for."""
+"""Makes the dataset of a pipeline."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def build(pipeline: Pipeline) -> Any:
 
 
 def build_on_theirs(pipeline: Pipeline) -> Any | None:
-    """The same elements, from TensorFlow's own reader; None where it does not read such a source.
+    """Returns the same elements from TensorFlow's own reader; None if that reader cannot read the
+    source.
 
-    TensorFlow's fingerprints of a graph with functions that return datasets, as ours have, are not
-    the same each time. Those of its own reader are.
+    TensorFlow's fingerprints of a graph with functions that return datasets, as in tfrfast's
+    graphs, differ each time. The fingerprints of its own reader do not.
     """
     shuffle = pipeline.shuffle
     theirs = pipeline.source.stream_of_theirs()
@@ -58,7 +59,7 @@ def build_on_theirs(pipeline: Pipeline) -> Any | None:
 
 
 def _each_made(pipeline: Pipeline, records: Any) -> Any:
-    """What caches, maps and filters make of single records."""
+    """Returns the results of caches, maps and filters of single records."""
     if pipeline.cached:
         records = records.cache()
     return _called(records, pipeline.elementwise)
@@ -71,7 +72,7 @@ def _called(elements: Any, calls: Iterable[Any]) -> Any:
 
 
 def _asked_of(records: Any, sequence: Sequence) -> Any:
-    """What a sequence that shuffles nothing takes of records in their order."""
+    """Returns the records that a sequence without a shuffle takes, in their order."""
     wanted = sequence.positions or sequence.records
     if wanted.first:
         records = records.skip(wanted.first)
@@ -98,7 +99,7 @@ def build_one_by_one(pipeline: Pipeline) -> Any:
 
 
 def _batched(pipeline: Pipeline, elements: Any, batch: Batched) -> Any:
-    """The batches that tf.data makes of single elements."""
+    """Returns tf.data's batches of single elements."""
     if pipeline.lifted is not None:
         return pipeline.lifted.batches(elements, batch.rows, batch.drop_remainder)
     return elements.batch(batch.rows, batch.drop_remainder)
@@ -135,7 +136,7 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
 
 
 def _record_bytes(pipeline: Pipeline) -> int | None:
-    """About how large records are, if that can be told."""
+    """Returns the approximate size of records, if known."""
     source = pipeline.source
     if pipeline.shuffle is None:
         return source.record_bytes
@@ -144,14 +145,14 @@ def _record_bytes(pipeline: Pipeline) -> int | None:
 
 
 def _is_symbolic(pipeline: Pipeline) -> bool:
-    """Whether checkpoints hold positions alone."""
+    """True if checkpoints hold positions alone."""
     asked = pipeline.options and pipeline.options.experimental_symbolic_checkpoint
     usual = pipeline.shuffle is not None and pipeline.saves_positions
     return usual if asked is None else bool(asked)
 
 
 def _followed(pipeline: Pipeline, dataset: Any) -> Any:
-    """The dataset with what follows all else."""
+    """Returns the dataset with the calls at its end."""
     if pipeline.prefetched is not None:
         dataset = dataset.prefetch(pipeline.prefetched)
     return dataset if pipeline.options is None else dataset.with_options(pipeline.options)

@@ -1,4 +1,4 @@
-"""Turns what was read into elements: good records, and each error at its place."""
+"""Turns the outputs of reading ops into elements: good records, and each error at its place."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tfrfast.tensorflow.functions import chosen, flat_map, show_a_reader
 
 
 class Emission(ABC):
-    """How the outputs of a reading op become a batch, or an error at its place.
+    """Turns the outputs of a reading op into a batch, or an error at its place.
 
-    If some of its records are damaged, the error comes first, then the good records. So a damaged
-    batch fails, as TensorFlow's does, and ignore_errors() still gives its good records.
+    If some records are damaged, the error comes first, then the good records. So a damaged batch
+    fails, like TensorFlow's, and ignore_errors() still gives its good records.
     """
 
     def __init__(self, shapes: list[list[int | None]]) -> None:
@@ -28,27 +28,27 @@ class Emission(ABC):
 
     @abstractmethod
     def element(self, *outputs: Any) -> Any:
-        """The batch, of outputs with their shapes."""
+        """Returns the batch, from outputs with their shapes."""
 
     @abstractmethod
     def error(self, *outputs: Any) -> Any:
-        """All errors; "" if there are none."""
+        """Returns all errors; "" without errors."""
 
     @abstractmethod
     def good(self, *outputs: Any) -> Any:
-        """How many good records come before the first error."""
+        """Returns the number of good records before the first error."""
 
     @abstractmethod
     def rest(self, *outputs: Any) -> Any:
-        """A dataset of what there is of a batch that is not sound: first its error."""
+        """Returns a dataset of an unsound batch: first its error, then its good records."""
 
     def is_sound(self, *outputs: Any) -> Any:
-        """Whether the outputs are a batch, and there is no error."""
+        """True if the outputs are a batch without an error."""
         return tf.logical_and(tf.equal(self.error(*outputs), ""), self.good(*outputs) > 0)
 
 
 class Strings(Emission):
-    """Of the records before the first error, all errors, and the other records."""
+    """Outputs: the records before the first error, all errors, and the other records."""
 
     def __init__(self, rows: int | None) -> None:
         super().__init__([[rows], [], [None]])
@@ -68,7 +68,7 @@ class Strings(Emission):
 
 
 class Columns(Emission):
-    """Of the columns of the good records, how many these are, and all errors."""
+    """Outputs: the columns of the good records, their number, and all errors."""
 
     def __init__(self, features: TensorFeatures, rows: int | None) -> None:
         super().__init__([*features.shapes(rows), [], []])
@@ -91,7 +91,7 @@ class Columns(Emission):
 
 
 def emit_group(emission: Emission, types: Sequence[Any]) -> Callable[[Any, Any], Any]:
-    """A dataset of a group of batches, given their number, and the outputs of that many or more.
+    """Returns a dataset of a group of `count` batches, from the outputs of at least so many.
 
     The outputs, of these types, come as one tensor: a trace takes 0.1 ms for each argument.
     """
@@ -103,7 +103,7 @@ def emit_group(emission: Emission, types: Sequence[Any]) -> Callable[[Any, Any],
             tf.raw_ops.OptionalGetValue(optional=packed, output_types=types, output_shapes=unknown)
         )
         for output, shape in zip(outputs, itertools.cycle(emission.shapes)):
-            output.set_shape(shape)  # is_sound() looks whether it is so
+            output.set_shape(shape)  # is_sound() checks the shape
         batches = [outputs[begin : begin + width] for begin in range(0, len(outputs), width)]
         sound = tf.stack([emission.is_sound(*batch) for batch in batches])
         unneeded = tf.range(len(batches), dtype=tf.int64) >= count
@@ -119,7 +119,7 @@ def emit_group(emission: Emission, types: Sequence[Any]) -> Callable[[Any, Any],
 
 
 def _listed(elements: list[Any]) -> Any:
-    """A dataset of these elements, which may have different shapes."""
+    """Returns a dataset of these elements, which may have different shapes."""
     if len(elements) == 1:
         return tf.data.Dataset.from_tensors(elements[0])
     spec = internals.spec_of(elements[0])
@@ -132,12 +132,12 @@ def _listed(elements: list[Any]) -> Any:
 
 
 def with_length(dataset: Any, length: int | None) -> Any:
-    """Declares how many elements there are (None: no end), but accepts fewer.
+    """Declares the number of elements (None: endless), but accepts fewer.
 
-    `assert_cardinality` would fail at the end, each time again, where damaged records were ignored.
-    What is appended here claims to have no end, and is empty.
+    `assert_cardinality` would fail at each end if damaged records were ignored. The dataset that is
+    appended here claims to be endless, and is empty.
     """
-    # TensorFlow says that the rest of something endless is endless.
+    # TensorFlow declares the rest of an endless dataset endless.
     never = flat_map(tf.data.Dataset.range(1), _never_asked, spec=dataset.element_spec)
     nothing = never.repeat().skip(-1)
     declared = dataset.concatenate(nothing)
@@ -145,5 +145,5 @@ def with_length(dataset: Any, length: int | None) -> Any:
 
 
 def _never_asked(number: Any) -> Any:
-    show_a_reader()  # else sharding by file would fail here
+    show_a_reader()  # otherwise sharding by file would fail here
     return tf.data.Dataset.from_tensors(number)

@@ -1,4 +1,4 @@
-"""Datasets that call functions of ours, which TensorFlow prepares in less time than those of map().
+"""Datasets that call functions of tfrfast, which TensorFlow prepares in less time than map()'s.
 
 They run as they stand, their ops in any order, and only those that their results need. Those that
 are the same for all datasets are traced once in a process.
@@ -17,20 +17,19 @@ from tfrfast import _native
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.tracing import traced
 
-# Blocks and batches that are read at once: more threads than this only hold more memory.
+# The most blocks and batches that are read at once. More threads would only hold more memory.
 _MAX_PARALLEL_READS = 16
 
 Body = Callable[..., Any]
 
-#: When an iteration begins, TensorFlow takes some 5 ms for each function of its datasets: it
-#: optimises the function, places it on devices and cuts it up for them. It leaves that out for
-#: functions with an attribute that matters only on other devices than the CPU, where functions of
-#: datasets run.
+#: When an iteration begins, TensorFlow takes some 5 ms for each function of its datasets, to
+#: optimise, place and partition the function. TensorFlow skips these steps for functions with this
+#: attribute, which matters only on other devices than the CPU, where functions of datasets run.
 RUNS_AS_IT_STANDS = {"experimental_ints_on_device": True}
 
 
 class _Transformed(tf.data.Dataset):  # type: ignore[misc]
-    """What one of these functions makes of a dataset."""
+    """The result of such a function on a dataset."""
 
     def __init__(self, source: Any, function: Any, variant: Any, spec: Any) -> None:
         self._source = source
@@ -47,7 +46,7 @@ class _Transformed(tf.data.Dataset):  # type: ignore[misc]
 
 
 def with_spec(dataset: Any, spec: Any) -> Any:
-    """A dataset that one of these functions made, whose elements are known to be like `spec`."""
+    """Returns a dataset of these functions with elements like `spec`."""
     return _Transformed(dataset._source, dataset._function, internals.variant_of(dataset), spec)
 
 
@@ -65,7 +64,7 @@ def flat_map(dataset: Any, body: Body, *others: Any, spec: Any = None) -> Any:
 
 
 def parallel_flat_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any:
-    """flat_map() of a body that returns datasets of one element, so many at once, in order."""
+    """flat_map() of a body that returns datasets of one element, with parallel calls, in order."""
     others = tuple(map(tf.convert_to_tensor, others))
     made = _traced(_dataset_of, body, dataset, others)
     return _transformed(
@@ -84,7 +83,7 @@ def parallel_flat_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any
 
 
 def parallel_reads() -> int:
-    """How many calls that read run at once."""
+    """Returns the number of simultaneous reading calls."""
     return min(_MAX_PARALLEL_READS, _native.usable_processors())
 
 
@@ -118,7 +117,7 @@ def parallel_map(
 
 
 def serial_map(dataset: Any, body: Body, *others: Any, on_one_thread: bool = True) -> Any:
-    """The same, one call at a time, on the thread that asks."""
+    """Maps like parallel_map(), one call at a time, on the consumer's thread."""
     others = tuple(map(tf.convert_to_tensor, others))
     made = _traced(_tensors_of, body, dataset, others)
     return _transformed(
@@ -134,10 +133,10 @@ def serial_map(dataset: Any, body: Body, *others: Any, on_one_thread: bool = Tru
 
 
 def _synchronously() -> dict[str, bool]:
-    """What makes a map() run on the thread that asks.
+    """Returns the attribute that makes a map() run on the consumer's thread.
 
-    Else TensorFlow makes it parallel, and threads of its own take longer than such calls.
-    TensorFlow 2.15 does not know the word.
+    Otherwise TensorFlow makes the map() parallel, and its threads take longer than such calls.
+    TensorFlow 2.15 does not know the attribute.
     """
     known = "force_synchronous" in inspect.signature(tf.raw_ops.MapDataset).parameters
     return {"force_synchronous": True} if known else {}
@@ -159,7 +158,7 @@ def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:
 
 
 def chosen(condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    """tf.cond() of two datasets whose elements are alike, which it takes long to compare."""
+    """tf.cond() of two datasets with equal specs, without tf.cond()'s slow comparison of specs."""
     specs = []
 
     def variant(make: Callable[[], Any]) -> Any:
@@ -172,7 +171,7 @@ def chosen(condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> 
 
 
 def of_optional(optional: Any, spec: Any) -> Any:
-    """A dataset of the element, like `spec`, of an optional."""
+    """Returns a dataset of the element, like `spec`, of an optional."""
     shapes = internals.flat_shapes(spec)
     parts = tf.raw_ops.OptionalGetValue(
         optional=optional,
@@ -184,7 +183,7 @@ def of_optional(optional: Any, spec: Any) -> Any:
 
 
 def unbatched(dataset: Any) -> Any:
-    """dataset.unbatch() of elements that are one tensor, without a map() of each before it."""
+    """dataset.unbatch() of elements that are one tensor, without TensorFlow's map() before it."""
     spec = dataset.element_spec
     single = tf.TensorSpec(spec.shape[1:], spec.dtype)
     variant = tf.raw_ops.UnbatchDataset(
@@ -224,7 +223,7 @@ def _traced(
     dataset: Any,
     others: tuple[Any, ...],
 ) -> tuple[Any, Any]:
-    """The function, and the spec of the elements that it makes."""
+    """Returns the function, and the spec of its elements."""
     given = (
         *internals.flat_specs(dataset.element_spec),
         *(tf.TensorSpec(other.shape, other.dtype) for other in others),
@@ -259,7 +258,7 @@ def _trace(
 
 @functools.cache
 def _attributes() -> dict[str, bool]:
-    """The attribute, if this TensorFlow knows it, as 2.15 to 2.21 do."""
+    """Returns the attribute, if this TensorFlow knows it, as TensorFlow 2.15 to 2.21 do."""
     try:
         with tf.init_scope():
             traced(lambda: tf.constant(0), (), RUNS_AS_IT_STANDS)
@@ -286,8 +285,8 @@ def _transformed(
 def show_a_reader() -> None:
     """Puts an op that reads files into the function that is being traced.
 
-    TensorFlow looks for one when it shards by file. This one makes a dataset of no files, which
-    nobody iterates.
+    TensorFlow looks for such an op when it shards by file. This op makes a dataset of no files,
+    which is never iterated.
     """
     tf.raw_ops.TFRecordDatasetV2(
         filenames=tf.constant([], tf.string),

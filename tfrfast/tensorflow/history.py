@@ -1,4 +1,4 @@
-"""What was asked of a dataset, call by call, and what became of each call."""
+"""The calls on a dataset, and the treatment of each call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Refusal(NamedTuple):
-    """Why a call does not become part of the plan, and what would."""
+    """The reason why a call is not planned, and the remedy."""
 
     why: str
     instead: str = ""
@@ -17,22 +17,22 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """A call on a dataset, as `tfr.explain` describes it."""
+    """A call on a dataset, for `tfr.explain`."""
 
     call: str
-    #: Whether the call is part of what is read at once.
+    #: True if the call is part of the pipeline that is read at once.
     fused: bool
-    #: If it is not: the reason. Otherwise what it became, where that needs a word.
+    #: The reason if the call is not fused; otherwise a note on the treatment, if needed.
     why: str = ""
-    #: What to write for the call to be fused; empty if there is nothing better.
+    #: The remedy that makes the call fused; empty without a remedy.
     instead: str = ""
-    #: Whether no later call can be fused.
+    #: True if no later call can be fused.
     ends_plan: bool = False
 
 
 #: The source of a dataset that accelerate() took and could not plan.
 TENSORFLOWS = "tf.data"
-#: What becomes of map() and filter() of single records.
+#: The treatment of map() and filter() of single records.
 OF_EACH = "for each record, after what is planned"
 _OF_BATCHES = "records are decoded where they are read, and the rest runs "
 _SHOWN = 3
@@ -43,7 +43,8 @@ def lifted_step(
 ) -> Step:
     """The step of a map() that is lifted.
 
-    The ops `by_element` run row by row, and those `differing` may give other values than tf.data's.
+    The ops `by_element` run row by row, and the ops `differing` may give other values than in
+    tf.data.
     """
     why = f"{_OF_BATCHES}on whole {of}"
     if by_element:
@@ -65,19 +66,19 @@ def unlifted_step(step: Step) -> Step:
 
 @dataclass(frozen=True)
 class History:
-    """A source, and the calls since."""
+    """A source, and the calls on it."""
 
     source: str
     is_planned: bool
     steps: tuple[Step, ...] = ()
-    #: Whether the records come in an order that was asked for. Then no exact shuffle is missed.
+    #: True if the user has requested the records' order, so that no exact shuffle is missing.
     is_ordered: bool = False
 
     def then(self, step: Step) -> History:
         return dataclasses.replace(self, steps=(*self.steps, step))
 
     def one_by_one(self, because: str) -> History:
-        """If single elements are batched after all: what was lifted is not."""
+        """Returns the history without lifted calls, if single elements are batched after all."""
         steps = list(map(unlifted_step, self.steps))
         for place, step in enumerate(steps):
             if step.fused and "batch(" in step.call:
@@ -86,12 +87,12 @@ class History:
 
     @property
     def ended_by(self) -> Step | None:
-        """The call after which nothing can be planned any more."""
+        """The call that ends the plan."""
         return next((step for step in self.steps if step.ends_plan), None)
 
     @property
     def why_ended(self) -> Refusal | None:
-        """Why no later call can be planned."""
+        """The reason why no later call can be planned."""
         end = self.ended_by
         if end is None:
             return None
@@ -104,7 +105,9 @@ class History:
 
     @property
     def state(self) -> str:
-        """How much of the work is ours, for a heading and a repr. The calls' lines say why."""
+        """Returns the state of the plan, for a heading and a repr. The calls' lines give the
+        reasons.
+        """
         if self.source == TENSORFLOWS:
             return "TensorFlow does all the work"
         state = "planned" if self.is_planned else "streaming"
@@ -113,7 +116,7 @@ class History:
 
 
 def call_text(method: str, *arguments: Any, **options: Any) -> str:
-    """The call as someone might have written it, without what is long."""
+    """Returns the call approximately as written, without long arguments."""
     given = [_text(each) for each in arguments]
     given += [f"{name}={_text(each)}" for name, each in options.items() if each is not None]
     return f"{method}({', '.join(given)})"
