@@ -1,7 +1,7 @@
 """Datasets that call functions of tfrfast, which TensorFlow prepares in less time than map()'s.
 
-They run as they stand, their ops in any order, and only those that their results need. Those that
-are the same for all datasets are traced once in a process.
+These functions run without TensorFlow's optimiser, with their ops in any order, and only the ops
+that their results need. Functions that are the same for all datasets are traced once in a process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def flat_map(dataset: Any, body: Body, *others: Any, spec: Any = None) -> Any:
 
     A function of a module is traced once in a process, because tracing takes longest. So all
     tensors that it needs are arguments. Elements are flattened: body(a, b, c) for ((a, b), c).
-    With a `spec`, that is what elements are said to be, whatever the body returns.
+    `spec` replaces the spec of the body's results.
     """
     others = tuple(map(tf.convert_to_tensor, others))
     function, made = _traced(_dataset_of, body, dataset, others)
