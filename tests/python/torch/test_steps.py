@@ -29,9 +29,13 @@ def test_a_loader_deals_steps_to_ranks(steps: tfr.Steps) -> None:
 
 
 def test_workers_read_steps(steps: tfr.Steps) -> None:
-    dataset = tt.IterableDataset(steps, 8, features=FEATURES, seed=2, remainder="keep")
-    batches = DataLoader(dataset, batch_size=None, num_workers=2)
-    assert sorted(n for batch in batches for n in numbers_in(batch)) == list(range(100))
+    seen: list[int] = []
+    for rank in range(2):
+        share: dict[str, Any] = {"rank": rank, "world": 2, "remainder": "keep"}
+        shared = tt.IterableDataset(steps, 8, features=FEATURES, seed=2, **share)
+        for batch in DataLoader(shared, batch_size=None, num_workers=2):
+            seen += numbers_in(batch)
+    assert sorted(seen) == list(range(100))
     dataset = tt.Dataset(steps, features=FEATURES)
     assert dataset[70]["steps/n"] == 70
     sampler = tt.BatchSampler(len(steps), 8, seed=2, remainder="keep")
