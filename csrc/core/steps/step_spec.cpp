@@ -6,7 +6,7 @@
 namespace tfrfast {
 namespace {
 
-constexpr EncodedKind kOptions{"options of steps", "tfSO"};
+constexpr EncodedKind kOptions{"options of steps", "tfOS"};
 
 void put(Encoder& encoder, const std::map<std::string, std::string, std::less<>>& texts) {
   encoder.number(texts.size());
