@@ -127,8 +127,8 @@ def include_breaches(tree: str, path: Path) -> Iterator[tuple[int, str]]:
         quoted, angled = match.groups()
         if angled:
             known = STANDARD_CXX.fullmatch(angled) or OPERATING_SYSTEM.fullmatch(angled)
-            known = known or angled in WRAPPED.get(path.relative_to(ROOT).as_posix(), ())
-            if not known and not re.fullmatch(ANGLED[tree], angled):
+            wrapped = WRAPPED.get(path.relative_to(ROOT).as_posix(), ())
+            if not known and angled not in wrapped and not re.fullmatch(ANGLED[tree], angled):
                 yield number, f"{tree} may not include <{angled}>"
             continue
         folders = Path(quoted).parts
