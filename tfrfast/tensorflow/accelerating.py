@@ -16,6 +16,7 @@ from tfrfast.tensorflow.interruption import InterruptibleIterator
 from tfrfast.tensorflow.lazy_dataset import LazyDataset
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, chain_of
+from tfrfast.tensorflow.reading.grammar import cuts_rows_again, rows_of
 from tfrfast.tensorflow.reading.planner import Plan, plan, why_no_gain
 from tfrfast.tensorflow.reading.shuffles import decide
 
@@ -195,9 +196,13 @@ class _Planned(AcceleratedDataset):
 
 
 def _build(found: Plan) -> Any:
-    built = build(found.pipeline)
-    for call in found.rest:
-        built = nodes.moved(call, [built])
+    built, is_unbatched = build(found.pipeline), False
+    for call, following in zip(found.rest, (*found.rest[1:], None), strict=False):
+        if is_unbatched:  # rows are never taken apart
+            built = built.rebatch(*rows_of(call))
+        elif not cuts_rows_again(call, following):
+            built = nodes.moved(call, [built])
+        is_unbatched = not is_unbatched and cuts_rows_again(call, following)
     _ = internals.variant_of(built)  # which builds it
     return built
 

@@ -43,7 +43,7 @@ def build_on_theirs(pipeline: Pipeline) -> Any | None:
     theirs = pipeline.source.stream_of_theirs()
     if theirs is None or (shuffle is not None and shuffle.turns is None):
         return None
-    sequence, batch = pipeline.sequence, pipeline.batch
+    sequence, batch = pipeline.sequence, pipeline.selected or pipeline.batch
     if sequence is not None:
         theirs = _asked_of(theirs, replace(sequence, repeated=False))
     theirs = _each_made(pipeline, theirs)
@@ -85,7 +85,7 @@ def _asked_of(records: Any, sequence: Sequence) -> Any:
 
 def build_one_by_one(pipeline: Pipeline) -> Any:
     """The batches of a pipeline whose maps are lifted, as its maps make them of records."""
-    sequence, batch = pipeline.sequence, pipeline.batch
+    sequence, batch = pipeline.sequence, pipeline.selected or pipeline.batch
     assert sequence is not None
     assert batch is not None
     records = replace(sequence, batch=None)
@@ -114,8 +114,10 @@ def _batches(pipeline: Pipeline, batch: Batched) -> Any:
             pipeline.lifted,
             _record_bytes(pipeline) or 0,
             _is_symbolic(pipeline),
-            pipeline.single is not None,
+            pipeline.in_blocks,
         )
+        if pipeline.selected is not None:
+            return made.rebatch(pipeline.selected.rows, pipeline.selected.drop_remainder)
         if pipeline.single is None:
             return made
         return _called(elements_of(made, pipeline.single.element_spec), pipeline.single.calls)
@@ -128,10 +130,16 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
     grouped = pipeline.lifted is None
     if sequence.shuffle is None:
         record_bytes = _record_bytes(pipeline) if grouped else None
-        return source.in_file_order().batches(sequence, _is_symbolic(pipeline), record_bytes)
+        return source.in_file_order().batches(
+            sequence, _is_symbolic(pipeline), record_bytes, counted=not pipeline.in_blocks
+        )
     assert source.plan is not None
     return graphs.PlannedBatches(
-        source.plan, sequence, grouped=grouped, symbolic=pipeline.saves_positions
+        source.plan,
+        sequence,
+        grouped=grouped,
+        symbolic=pipeline.saves_positions,
+        counted=not pipeline.in_blocks,
     )
 
 

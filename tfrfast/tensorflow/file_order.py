@@ -71,12 +71,17 @@ class FileOrder:
         return _ended(unbatched(_repeated(self._payloads(sequence), sequence)), sequence)
 
     def batches(
-        self, sequence: Sequence, symbolic: bool, record_bytes: int | None = None
+        self,
+        sequence: Sequence,
+        symbolic: bool,
+        record_bytes: int | None = None,
+        counted: bool = True,
     ) -> Batches:
         """Returns the batches of a sequence without a shuffle.
 
         With `symbolic`, checkpoints can hold positions alone, but cutting batches is slower. If the
-        size of records is known, one call reads several small batches.
+        size of records is known, one call reads several small batches. Unless `counted`, there
+        may be more elements than batches.
         """
         assert sequence.batch is not None
         size, is_full = sequence.batch.rows, sequence.batch.drop_remainder
@@ -97,7 +102,7 @@ class FileOrder:
             return rebatched(found, size, is_full)
 
         def finished(dataset: Any) -> Any:
-            ended = _ended(dataset, sequence)
+            ended = _ended(dataset, sequence, counted)
             return _repeated(ended, sequence) if ends_with_epoch else ended
 
         # Damaged records are left out before batches are cut, so that batches are full.
@@ -210,10 +215,10 @@ def _repeated(dataset: Any, sequence: Sequence) -> Any:
     return dataset.repeat(sequence.epochs) if sequence.repeated else dataset
 
 
-def _ended(dataset: Any, sequence: Sequence) -> Any:
+def _ended(dataset: Any, sequence: Sequence, counted: bool = True) -> Any:
     """Ends after the requested elements. An endless sequence has an infinite length."""
     if sequence.batch is not None and sequence.batch.ends_with_epoch:  # and is repeated later
         sequence = dataclasses.replace(sequence, epochs=1)
     if sequence.epochs is None:
         return with_length(dataset, None)
-    return dataset if sequence.records.is_open else dataset.take(sequence.length)
+    return dataset if sequence.records.is_open or not counted else dataset.take(sequence.length)

@@ -157,6 +157,12 @@ def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:
     )
 
 
+def filter_as_traced(dataset: Any, function: Any) -> Any:
+    """filter() by a ConcreteFunction."""
+    made = function, dataset.element_spec
+    return _transformed(tf.raw_ops.FilterDataset, dataset, made, (), "predicate")
+
+
 def chosen(condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
     """tf.cond() of two datasets with equal specs, without tf.cond()'s slow comparison of specs."""
     specs = []

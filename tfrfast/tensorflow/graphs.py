@@ -27,11 +27,18 @@ _MAX_BLOCK_RECORDS = 4096
 class PlannedBatches(Batches):
     """The batches of a shuffle, identified by an order's key, the files, and some steps.
 
-    With `symbolic`, checkpoints hold positions alone.
+    With `symbolic`, checkpoints hold positions alone. Unless `counted`, there may be more elements
+    than batches.
     """
 
     def __init__(
-        self, plan: OpenPlan, sequence: Sequence, *, grouped: bool = False, symbolic: bool = True
+        self,
+        plan: OpenPlan,
+        sequence: Sequence,
+        *,
+        grouped: bool = False,
+        symbolic: bool = True,
+        counted: bool = True,
     ) -> None:
         batch = sequence.batch
         assert batch is not None
@@ -40,7 +47,7 @@ class PlannedBatches(Batches):
         is_grouped = grouped and not batch.drop_remainder
         group = group_of(batch.rows * mean_bytes(plan), count) if is_grouped else 1
         super().__init__(batch.rows if batch.drop_remainder else None, group)
-        self._length, self._symbolic = sequence.length, symbolic
+        self._length, self._symbolic, self._counted = sequence.length, symbolic, counted
         self._source, self._sequence = tf.constant(plan.source), tf.constant(encoded)
         keys = _keys_of(sequence)
         self._steps = steps(
@@ -71,7 +78,7 @@ class PlannedBatches(Batches):
         )
 
     def finished(self, dataset: Any) -> Any:
-        made = with_length(dataset, self._length)
+        made = with_length(dataset, self._length) if self._counted else dataset
         return with_positions(made) if self._symbolic else made
 
 

@@ -35,17 +35,20 @@ TENSORFLOWS = "tf.data"
 #: The treatment of map() and filter() of single records.
 OF_EACH = "for each record, after what is planned"
 _OF_BATCHES = "records are decoded where they are read, and the rest runs "
+_SELECTS = "selects rows of whole blocks"
 _SHOWN = 3
 
 
 def lifted_step(
     step: Step, by_element: Sequence[str], differing: Sequence[str], of: str = "batches"
 ) -> Step:
-    """The step of a map() that is lifted.
+    """The step of a map() or filter() that is lifted.
 
     The ops `by_element` run row by row, and the ops `differing` may give other values than in
     tf.data.
     """
+    if step.call.startswith("filter("):
+        return Step(step.call, fused=True, why=_SELECTS)
     why = f"{_OF_BATCHES}on whole {of}"
     if by_element:
         why += f", but row by row from {_some(by_element)} on"
@@ -61,7 +64,8 @@ def _some(kinds: Sequence[str]) -> str:
 
 def unlifted_step(step: Step) -> Step:
     """The same step once the maps are not lifted any more."""
-    return Step(step.call, fused=False, why=OF_EACH) if step.why.startswith(_OF_BATCHES) else step
+    is_lifted = step.why.startswith((_OF_BATCHES, _SELECTS))
+    return Step(step.call, fused=False, why=OF_EACH) if is_lifted else step
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ filters, prefetches and options commute with planned calls, so they wait at the 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +18,6 @@ from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.lifting.elements import with_ragged
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.lifting.padding import Padding
-from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence, Shuffle
 from tfrfast.tensorflow.source import Source
@@ -48,6 +46,7 @@ class Pipeline:
     features: TensorFeatures | None = None  # the decoded features of batches
     lifts: bool = True  # True if the parse may be lifted out of maps before batch()
     lifted: Lifted | None = None  # the maps whose batches are decoded
+    selected: Batched | None = None  # the batches of rows that pass the filters
     single: Single | None = None  # the purpose of unbatching; None: batches are requested
     cached: bool = False  # True for records in memory, until a planned call needs other records
     elementwise: tuple[Any, ...] = ()  # maps and filters of single records, made by tf.data
@@ -150,6 +149,8 @@ class Pipeline:
         number = static_integer(rows)
         if number is None or drop_remainder is None:
             return _UNKNOWN
+        if self.filtered and self.batch is None and padding is None:
+            return self._selected(number, bool(drop_remainder))
         lifted = self._lifted(padding) if self.elementwise and self.batch is None else None
         if isinstance(lifted, Refusal):
             return lifted
@@ -168,18 +169,19 @@ class Pipeline:
 
     def of_blocks(self) -> Pipeline | Refusal:
         """Reads single elements, parsed in whole blocks. May build indexes."""
-        maps = tuple(itertools.takewhile(_is_map, self.elementwise))
-        if not maps or self.batch is not None or self.decodes_media:
+        if not self.elementwise or self.batch is not None or self.decodes_media:
             return Refusal("it handles elements one by one")
-        for count in range(len(maps), 0, -1):
-            made = self._in_blocks(maps[:count], self.elementwise[count:])
+        for count in range(len(self.elementwise), 0, -1):
+            made = self._in_blocks(self.elementwise[:count])
             if isinstance(made, Pipeline):
-                break
+                spec = self.elementwise[count - 1].element_spec
+                single = Single(spec, self.elementwise[count:])
+                return replace(made, single=single, prefetched=self.prefetched)
         return made
 
-    def _in_blocks(self, maps: tuple[Any, ...], after: tuple[Any, ...]) -> Pipeline | Refusal:
-        """Single elements: the maps make blocks, and the other calls follow."""
-        mapped = replace(self, elementwise=with_ragged(maps), filtered=False)
+    def _in_blocks(self, calls: tuple[Any, ...]) -> Pipeline | Refusal:
+        """Reads blocks of the results of maps and filters."""
+        mapped = replace(self, elementwise=with_ragged(calls), filtered=False)
         made = mapped.batched(_BLOCK_ROWS, False)
         if isinstance(made, Refusal):
             return made
@@ -191,8 +193,24 @@ class Pipeline:
         if rows < _MIN_BLOCK_ROWS:
             return Refusal("its elements are too large for blocks")
         sequence = replace(made.sequence, batch=Batched(rows, False))
-        single = Single(maps[-1].element_spec, after)
-        return replace(made, sequence=sequence, single=single, prefetched=self.prefetched)
+        return replace(made, sequence=sequence, filtered=self.filtered)
+
+    def _selected(self, rows: int, drop_remainder: bool) -> Pipeline | Refusal:
+        """Reads batches of the rows that pass the filters. May build indexes."""
+        made = self._in_blocks(self.elementwise)
+        if isinstance(made, Refusal):
+            why = f"filter() before it makes single elements: {made.why}"
+            return Refusal(why, "batch() first, and then map() on batches")
+        if rows < 1:
+            return Refusal("it has no rows")
+        batched = self._in_batches(made.sequence or EVERYTHING, rows)
+        selected = Batched(rows, drop_remainder)
+        return replace(made, selected=selected, prefetched=batched.prefetched)
+
+    @property
+    def in_blocks(self) -> bool:
+        """True if decoded blocks become single elements or other batches."""
+        return self.single is not None or self.selected is not None
 
     def _in_turns(self, sequence: Sequence, rows: int, lifted: Lifted | None) -> Pipeline | Refusal:
         """Reads batches of interleaved files. May build indexes."""
@@ -290,10 +308,6 @@ class Pipeline:
 
     def with_options(self, options: Any) -> Pipeline:
         return replace(self, options=_merged(self.options, options))
-
-
-def _is_map(call: Any) -> bool:
-    return nodes.kind(call) != "_FilterDataset"
 
 
 def _streams(source: Source) -> Refusal:

@@ -542,6 +542,15 @@ JOINED: dict[str, Chain] = {
     ),
     "ignore_errors": lambda files: in_batches(tf.data.TFRecordDataset(files)).ignore_errors(),
     "unbatched": lambda files: in_batches(tf.data.TFRecordDataset(files)).unbatch().batch(9),
+    "unbatched, of several": lambda files: (
+        tf.data.TFRecordDataset(files)
+        .map(lambda record: tf.io.parse_single_example(record, FEATURES))
+        .batch(8)
+        .map(lambda rows: (rows["id"], tf.cast(rows["id"] % 3, tf.int32)[:, None]))
+        .unbatch()
+        .batch(7, drop_remainder=True)
+        .map(lambda number, rest: number * 10 + tf.cast(rest[:, 0], tf.int64))
+    ),
     "rebatched": lambda files: in_batches(tf.data.TFRecordDataset(files)).rebatch(
         [9, 12], drop_remainder=True
     ),

@@ -248,18 +248,6 @@ def test_a_row_that_fails_is_an_error_at_its_batch(files: list[str], drop: bool)
     assert elements(ours.ignore_errors()) == elements(theirs.ignore_errors())
 
 
-def test_maps_around_a_filter_stay(files: list[str]) -> None:
-    def is_even(parsed: Any) -> Any:
-        return parsed["id"] % 2 == 0
-
-    ours, theirs = (
-        reader(files).map(parse).filter(is_even).batch(8)
-        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
-    )
-    assert elements(ours) == elements(theirs)
-    assert not is_lifted(ours)
-
-
 class TestErrors:
     @pytest.fixture(params=["no Example", "a missing feature", "damage"])
     def bad(self, request: pytest.FixtureRequest, tmp_path: Path) -> str:

@@ -7,7 +7,7 @@ instructions compute some functions by formulas of their own, and add in another
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -38,9 +38,9 @@ _TRANSPARENT = frozenset(
 )
 
 
-def differing(graph: Any) -> Iterator[str]:
-    """Returns the types of such ops in a function."""
-    for op in needed_operations(graph):
+def differing(graph: Any, results: Sequence[Any] | None = None) -> Iterator[str]:
+    """Returns the types of such ops in a function, or before some of its results."""
+    for op in needed_operations(graph, results):
         if op.type == "LogicalNot":
             compared = _origin(op.inputs[0])
             if compared.type in _COMPARISONS and compared.inputs[0].dtype in _FLOATS:

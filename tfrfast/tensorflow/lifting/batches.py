@@ -11,7 +11,6 @@ from tfrfast.tensorflow.blocks import in_parts, records
 from tfrfast.tensorflow.functions import (
     chosen,
     flat_map,
-    map_as_traced,
     of_optional,
     parallel_reads,
     serial_map,
@@ -92,9 +91,7 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
 
     def one_by_one(*batch: Any) -> Any:
         read = tf.data.Dataset.from_tensors(records(*batches.read(*batch)))
-        elements = unbatched(flat_map(read, in_parts))
-        for function, made in zip(lifted.functions, lifted.specs, strict=True):
-            elements = map_as_traced(elements, function, made)
+        elements = lifted.elements(unbatched(flat_map(read, in_parts)))
         return lifted.batches(elements, size, batches.rows is not None)
 
     def emit(packed: Any, holds: Any, *batch: Any) -> Any:

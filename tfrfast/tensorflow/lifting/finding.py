@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -121,9 +122,10 @@ def _parts(columns: ParsedColumns) -> dict[str, ParsedPart]:
     return parts
 
 
-def needed_operations(graph: Any) -> set[Any]:
+def needed_operations(graph: Any, results: Sequence[Any] | None = None) -> set[Any]:
     """Returns the operations that run: all predecessors of outputs and control outputs."""
-    pending = [tensor.op for tensor in graph.outputs] + list(graph.control_outputs)
+    pending = [tensor.op for tensor in graph.outputs if results is None]
+    pending += [tensor.op for tensor in results or ()] + list(graph.control_outputs)
     found: set[Any] = set()
     while pending:
         operation = pending.pop()

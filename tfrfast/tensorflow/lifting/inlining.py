@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,18 +14,21 @@ from tfrfast.tensorflow.recognition import origin
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 
 
-def joined(graphs: Sequence[Any]) -> Any:
+def joined(graphs: Sequence[Any], filters: Collection[int] = ()) -> Any:
     """Returns one traced graph of functions, each applied to its predecessor's results.
 
     The graph has the arguments of the first function and the results of the last, and runs all
     necessary operations. Calls, for example of a @tf.function, are inlined. Branches and loops
     stay. If inlining is not possible, for example because a call is compiled, returns a single
     graph unchanged, and None for several graphs.
+
+    The graphs numbered in `filters` are predicates, which pass on what they are given. With any,
+    the last result is true for a row that all of them let through.
     """
     if len(graphs) == 1 and not any(op.type in _CALLS for op in graphs[0].get_operations()):
         return graphs[0]
     try:
-        return _traced_again(graphs)
+        return _traced_again(graphs, filters)
     except _NotCopiedError:
         return graphs[0] if len(graphs) == 1 else None
 
@@ -62,18 +66,23 @@ def _is_compiled(op: Any) -> bool:
     return value is not None and bool(value.b)
 
 
-def _traced_again(graphs: Sequence[Any]) -> Any:
+def _traced_again(graphs: Sequence[Any], filters: Collection[int]) -> Any:
     def run(*given: Any) -> Any:
         here = tf.compat.v1.get_default_graph()
-        for graph in graphs:
+        passes: list[Any] = []
+        for number, graph in enumerate(graphs):
             captured = {inner.name: outer for outer, inner in internals.captures_of(graph)}
             names = [tensor.name for tensor in graph.inputs if tensor.name not in captured]
             if len(names) != len(given):
                 raise _NotCopiedError
             tensors = dict(zip(names, given, strict=True))
             tensors |= {name: internals.captured(each, here) for name, each in captured.items()}
-            given = tuple(_copy(graph, tensors, here)[0])
-        return list(given)
+            made = _copy(graph, tensors, here)[0]
+            if number in filters:
+                passes += made
+            else:
+                given = tuple(made)
+        return [*given, *([functools.reduce(tf.logical_and, passes)] if passes else [])]
 
     captured = {inner.name for _, inner in internals.captures_of(graphs[0])}
     arguments = [tensor for tensor in graphs[0].inputs if tensor.name not in captured]

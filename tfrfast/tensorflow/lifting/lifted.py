@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.functions import filter_as_traced, map_as_traced
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.arithmetic import differing
 from tfrfast.tensorflow.lifting.cutting import rest_after
@@ -40,6 +41,8 @@ class Lifted:
     specs: tuple[Any, ...]
     #: The types of the ops whose values may differ from a map() of tf.data.
     differing: tuple[str, ...]
+    #: Which functions are predicates of filter(); the rows of a batch are those they let through.
+    filters: frozenset[int] = frozenset()
     #: The padding of shorter rows; None: all rows must have one shape.
     padding: Padding | None = None
 
@@ -53,6 +56,10 @@ class Lifted:
         columns, checks = columns_of(self.parts, parsed)
         columns, holds = self.rest(columns, padding=self.padding)
         checks += [] if holds is None else [holds]
+        if self.filters:
+            *columns, passes = columns
+            kept = tf.where(passes)[:, 0]
+            columns = [tf.gather(column, kept) for column in columns]
         for column, spec in zip(columns, tf.nest.flatten(self.batch_spec(rows)), strict=True):
             if isinstance(spec, tf.TensorSpec):
                 column.set_shape(spec.shape)
@@ -80,6 +87,15 @@ class Lifted:
     def by_element(self) -> list[str]:
         """The types of the ops that run row by row."""
         return [] if self.rest.by_element is None else list(self.rest.by_element.kinds)
+
+    def elements(self, records: Any) -> Any:
+        """Returns the elements that tf.data makes of single records."""
+        for number, (function, spec) in enumerate(zip(self.functions, self.specs, strict=True)):
+            if number in self.filters:
+                records = filter_as_traced(records, function)
+            else:
+                records = map_as_traced(records, function, spec)
+        return records
 
     def batches(self, elements: Any, rows: int, drop_remainder: bool) -> Any:
         """Returns the batches that tf.data makes of single elements."""
@@ -118,7 +134,8 @@ def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted
     functions = [nodes.function_of(mapped) for mapped in maps]
     if any(function is None for function in functions):
         return Refusal("this TensorFlow does not show what a map() traced")
-    graph = joined([function.graph for function in functions])
+    filters = frozenset(n for n, call in enumerate(maps) if nodes.is_filter(call))
+    graph = joined([function.graph for function in functions], filters)
     if graph is None:
         return Refusal("its maps cannot be made one function", "one map() that does all")
     parse = find_parse(graph)
@@ -127,6 +144,10 @@ def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted
     specs = [mapped.element_spec for mapped in maps]
     if not all(map(_is_known, tf.nest.flatten(specs))):
         return Refusal("it returns more than tensors of a known rank")
+    if filters and not all(map(_has_one_shape, tf.nest.flatten(specs[-1]))):
+        return Refusal("filter() selects rows of different shapes")
+    if filters and any(differing(graph, graph.outputs[-1:])):
+        return Refusal("floats of a filter() may differ in their last bits")
     rest = rest_after(graph, parse.used)
     if isinstance(rest, Refusal):
         return rest
@@ -142,8 +163,13 @@ def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted
         tuple(functions),
         tuple(specs),
         tuple(sorted(set(differing(graph)))),
+        filters,
         padding,
     )
+
+
+def _has_one_shape(spec: Any) -> bool:
+    return isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
 
 
 def _is_known(spec: Any) -> bool:

@@ -52,7 +52,9 @@ def history_of(pipeline: Pipeline, steps: tuple[Step, ...]) -> History:
     """Returns the treatment of the pipeline's calls."""
     lifted, single = pipeline.lifted, pipeline.single
     if lifted is not None:
-        of, after = ("batches", 0) if single is None else ("blocks", len(single.calls))
+        of, after = "blocks" if pipeline.in_blocks else "batches", 0
+        if single is not None:
+            after = len(single.calls)
         of_each = [number for number, step in enumerate(steps) if step.why == OF_EACH]
         changed = of_each[: len(of_each) - after]
         steps = tuple(
@@ -128,6 +130,15 @@ def rows_of(call: Any) -> tuple[int | None, Any]:
     rows, drop_remainder = _NAMES_OF_ROWS.get(nodes.kind(call), ("batch_size", "drop_remainder"))
     drop = tf.get_static_value(nodes.attribute(call, drop_remainder))
     return static_integer(nodes.attribute(call, rows)), drop
+
+
+def cuts_rows_again(call: Any, following: Any) -> bool:
+    """Whether two calls are unbatch() and batch(), which are rebatch() of rows of one shape."""
+    is_cut = nodes.kind(following) in ("_BatchDataset", "_ParallelBatchDataset")
+    if nodes.kind(call) != "_UnbatchDataset" or not is_cut or rows_of(following)[0] is None:
+        return False
+    specs = tf.nest.flatten(call.element_spec)
+    return all(isinstance(e, tf.TensorSpec) and e.shape.is_fully_defined() for e in specs)
 
 
 def _parse_example(pipeline: Pipeline, call: Any) -> Taken | Refusal:

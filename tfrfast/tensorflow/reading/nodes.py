@@ -71,6 +71,10 @@ def is_enumeration(dataset: Any) -> bool:
     return bool(given[0].element_spec == tf.TensorSpec([], tf.int64))
 
 
+def is_filter(dataset: Any) -> bool:
+    return kind(dataset) == "_FilterDataset"
+
+
 def strings_of(dataset: Any) -> list[bytes]:
     """Returns the strings of a dataset."""
     return [bytes(each) for each in without_adapter(dataset).as_numpy_iterator()]

@@ -19,7 +19,7 @@ from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
-from tfrfast.tensorflow.reading.grammar import history_of, rows_of, taken
+from tfrfast.tensorflow.reading.grammar import cuts_rows_again, history_of, rows_of, taken
 from tfrfast.tensorflow.reading.sources import FilePart, Records
 from tfrfast.tensorflow.recognition import parses_examples
 from tfrfast.tensorflow.schemes import is_ours
@@ -158,7 +158,7 @@ class _Planner:
     def _planned(self, pipeline: Pipeline, refusal: Refusal) -> Plan | Refusal:
         blocks = self._of_blocks(pipeline)
         pipeline = pipeline if isinstance(blocks, Refusal) else blocks
-        if pipeline.batch is None or pipeline.single is not None:
+        if pipeline.batch is None or pipeline.in_blocks:
             pipeline = replace(pipeline, saves_positions=False)
         if self._cache is not None:
             if pipeline.single is None and not _makes_the_same(pipeline):
@@ -174,6 +174,8 @@ class _Planner:
         shown = [call for call in self._left if not nodes.is_helper(call)]
         for number, call in enumerate(shown):
             why, instead = refusal if number == 0 else ("", "")
+            if number and cuts_rows_again(shown[number - 1], call):
+                why = "as rebatch(): rows are not taken apart"
             step = Step(call_of(call), False, why, instead, ends_plan=number == 0)
             history = history.then(step)
         return Plan(pipeline, tuple(self._left), history)
