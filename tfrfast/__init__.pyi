@@ -23,7 +23,6 @@ from tfrfast.features import FixedLenSequence as FixedLenSequence
 from tfrfast.features import Image as Image
 from tfrfast.features import SparseIndexed as SparseIndexed
 from tfrfast.features import VarLen as VarLen
-from tfrfast.jobs.building_keys import Keyed as Keyed
 from tfrfast.jobs.building_keys import build_keys as build_keys
 from tfrfast.jobs.copying import copy as copy
 from tfrfast.jobs.exporting import export as export

@@ -30,6 +30,7 @@ RESULTS = {
     "tfrfast.jobs.shuffling.publication.Shuffled",
     "tfrfast.jobs.statistics.NumberStats",
     "tfrfast.jobs.verifying.Verified",
+    "tfrfast.keys.keyed.Keyed",
     "tfrfast.loading.loader.LoaderStats",
     "tfrfast.reader.Location",
     "tfrfast.reader.Shard",

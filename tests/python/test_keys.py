@@ -18,6 +18,7 @@ from tfrfast import _native
 from tfrfast.jobs import building_keys as keys_module
 from tfrfast.keys import entries as entries_module
 from tfrfast.keys.key_file import KeyHeader, write_keys
+from tfrfast.keys.keyed import Keyed
 
 COUNT = 3000
 
@@ -47,12 +48,12 @@ def data(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def records(data: list[str]) -> tfr.Keyed:
+def records(data: list[str]) -> Keyed:
     tfr.build_keys(data, "image/id")
     return tfr.Reader(data).by("image/id")
 
 
-def test_single_keys_give_their_record(records: tfr.Keyed) -> None:
+def test_single_keys_give_their_record(records: Keyed) -> None:
     for number in range(0, COUNT, 7):
         if number % 100 == 50:
             assert key_of(number) not in records
@@ -70,7 +71,7 @@ def test_single_keys_give_their_record(records: tfr.Keyed) -> None:
         records[b"nothing"]
 
 
-def test_arrays_of_keys_give_records_in_that_order(records: tfr.Keyed) -> None:
+def test_arrays_of_keys_give_records_in_that_order(records: Keyed) -> None:
     random = np.random.default_rng(0)
     numbers = [int(n) for n in random.integers(0, COUNT, 9000) if n % 100 != 50]
     expected = [n - (n % 10 == 9) for n in numbers]
@@ -88,7 +89,7 @@ def test_arrays_of_keys_give_records_in_that_order(records: tfr.Keyed) -> None:
         records[[b"cat_1", b"x"]]
 
 
-def test_repeated_keys_are_known(records: tfr.Keyed) -> None:
+def test_repeated_keys_are_known(records: Keyed) -> None:
     absent = COUNT // 100
     assert records.duplicates == COUNT // 10
     assert len(records) == COUNT - COUNT // 10 - absent
@@ -135,7 +136,7 @@ def test_integers_beyond_int64_are_no_ones_keys(data: list[str], beyond: int) ->
             records[keys]
 
 
-def test_keys_of_another_type_are_refused(records: tfr.Keyed) -> None:
+def test_keys_of_another_type_are_refused(records: Keyed) -> None:
     for wrong in (5, None, 1.5, bytearray(b"x")):
         with pytest.raises(TypeError, match="is bytes or str"):
             records.get(wrong)  # type: ignore[arg-type]
@@ -143,7 +144,7 @@ def test_keys_of_another_type_are_refused(records: tfr.Keyed) -> None:
         records[[b"cat_1", 5]]  # type: ignore[list-item]
 
 
-def test_two_sets_are_joined_by_key(data: list[str], tmp_path: Path, records: tfr.Keyed) -> None:
+def test_two_sets_are_joined_by_key(data: list[str], tmp_path: Path, records: Keyed) -> None:
     with tfr.Writer(tmp_path / "captions") as writer:
         for number in range(5000, 900, -3):
             writer.write_example({"id": b"cat_%d" % number, "text": b"a cat"})
@@ -248,9 +249,7 @@ def table_of(
     return _native.KeyFile(os.fsencode(path), reader._core)
 
 
-def test_keys_with_one_hash_are_told_apart(
-    data: list[str], records: tfr.Keyed, tmp_path: Path
-) -> None:
+def test_keys_with_one_hash_are_told_apart(data: list[str], records: Keyed, tmp_path: Path) -> None:
     """A table in which every key has the same hash finds the right record, or none."""
     reader = tfr.Reader(data)
     shared = int(_native.hash_strings(np.frombuffer(b"cat_2", np.uint8), np.array([0, 5]))[0])
@@ -397,7 +396,7 @@ def test_a_reader_may_be_closed_while_others_look_up(tmp_path: Path) -> None:
         found: list[bytes] = []
 
         def look(
-            records: tfr.Keyed = records,
+            records: Keyed = records,
             started: threading.Event = started,
             found: list[bytes] = found,
         ) -> None:
@@ -413,7 +412,7 @@ def test_a_reader_may_be_closed_while_others_look_up(tmp_path: Path) -> None:
         assert all(each == whole for each in found)
 
 
-def test_many_threads_may_look_up(records: tfr.Keyed) -> None:
+def test_many_threads_may_look_up(records: Keyed) -> None:
     wrong: list[int] = []
 
     def look(first: int) -> None:

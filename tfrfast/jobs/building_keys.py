@@ -21,7 +21,6 @@ from tfrfast.jobs.cutting import part_bytes
 from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
 from tfrfast.keys.entries import Entries, entries_of, sorted_entries
 from tfrfast.keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, write_keys
-from tfrfast.keys.keyed import Keyed
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader
 from tfrfast.order import InOrder
@@ -31,7 +30,7 @@ from tfrfast.tables.scanning import scan
 from tfrfast.writing.publishing import publish_own
 from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
 
-__all__ = ["Keyed", "build_keys"]
+__all__ = ["build_keys"]
 
 
 def build_keys(

@@ -16,7 +16,7 @@ from tfrfast.errors import StaleIndexError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import chosen_order, open_reader
-from tfrfast.order import InOrder, Mixture, Order, Plan
+from tfrfast.order import ByTokens, InOrder, Mixture, Order, Plan
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.columns import ScanColumns, scan_columns
@@ -72,6 +72,8 @@ def scan(
       threads: workers that read and decode; by default the number of processors that this process
         may use.
     """
+    if isinstance(batch_size, ByTokens):
+        raise TypeError("batch_size is a number of rows here. A Loader takes a ByTokens.")
     reader = open_reader(source, reader_options)
     size = reader._records_within(_BATCH_BYTES) if batch_size is None else batch_size
     order = chosen_order(source, order, records)

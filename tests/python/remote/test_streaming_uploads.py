@@ -29,7 +29,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(streaming, "PART_BYTES", PART)
     monkeypatch.setattr(streaming, "_MOST_PIECES", 1)
     monkeypatch.setattr(streaming, "_PARTS_ON_DISK", 1)
-    monkeypatch.setattr(streaming, "_PARTS_IN_MEMORY", 2)
+    monkeypatch.setattr(streaming, "PARTS_AT_ONCE", 2)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads.PARTS_AT_ONCE", 2)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     return tmp_path / "tmp"
@@ -365,7 +366,7 @@ def test_an_object_that_cannot_be_completed_leaves_no_parts_of_the_others(
         raise OSError("this storage is full")
 
     monkeypatch.setattr(S3Backend, "complete_multipart_upload", fail)
-    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", PART)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads.PART_BYTES", PART)
     writer = tfr.ShardedWriter(f"{ROOT}/x", max_bytes=6 * RECORD, storage=storage)
     writer.write_batch(records_of(30))
     with pytest.raises(OSError, match="Nothing appeared under that name.*All shards are complete"):
@@ -387,7 +388,7 @@ def test_an_object_that_is_there_has_appeared_though_the_answer_was_lost(
         raise OSError("the line is cut")
 
     monkeypatch.setattr(S3Backend, "complete_multipart_upload", lose)
-    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", PART)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads.PART_BYTES", PART)
     with tfr.ShardedWriter(f"{ROOT}/x", storage=storage, **size) as writer:  # type: ignore[arg-type]
         writer.write_batch(records_of(12))
     read = tfr.Reader(f"{ROOT}/x-*", storage=storage, index="require")

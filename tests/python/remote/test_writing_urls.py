@@ -207,7 +207,7 @@ def test_indexes_are_published_on_request(
 def test_large_objects_go_in_parts(
     bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", 5 << 20)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads.PART_BYTES", 5 << 20)
     records = [bytes([number]) * (1 << 20) for number in range(12)]
     with tfr.ShardedWriter(f"{ROOT}/large", max_bytes=1 << 30, storage=storage) as writer:
         writer.write_batch(records)
@@ -223,7 +223,7 @@ def test_a_large_index_goes_in_parts(
     request: pytest.FixtureRequest,
 ) -> None:
     """Parts take no conditions. Another one's sections are kept all the same."""
-    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", 5 << 20)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads.PART_BYTES", 5 << 20)
     monkeypatch.setattr("tfrfast.storage.remote.uploads._MAX_PUT_BYTES", 100)
     monkeypatch.setattr("tfrfast.storage.remote.publishing._ATTEMPTS", 2)
     publish = uploads.replace_by_file

@@ -14,18 +14,14 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast.storage.remote.client import use_client
-from tfrfast.storage.remote.library import obstore
+from tfrfast.storage.remote.failures import GivenUpError
 from tfrfast.storage.remote.parts_under_way import PartsUnderWay, Piece
 from tfrfast.storage.remote.stores import Store, writing_store
-from tfrfast.storage.remote.uploads import Ending, failed_upload
+from tfrfast.storage.remote.uploads import PART_BYTES, PARTS_AT_ONCE, Ending, put_whole
 from tfrfast.storage.remote.urls import locate
 
-#: The bytes of a file on the disk, and the least bytes of a part.
-PART_BYTES = 8 << 20
 #: Complete parts on the disk, besides an unfinished part of each object.
 _PARTS_ON_DISK = 16
-#: Parts in memory that are being sent.
-_PARTS_IN_MEMORY = 16
 _MAX_PARTS = 9_999
 #: A single object gets larger parts, because storages limit their number.
 _MOST_PIECES = 8
@@ -111,7 +107,7 @@ class _State:
         self.uploads: dict[str, _Upload] = {}
         pieces = part_bytes // PART_BYTES
         # One part is filled while another part is sent.
-        self.way = PartsUnderWay(_PARTS_IN_MEMORY, 2 * pieces if pieces > 1 else 1)
+        self.way = PartsUnderWay(PARTS_AT_ONCE, 2 * pieces if pieces > 1 else 1)
         self._failure: OSError | None = None
 
     def put(self, url: str, piece: Piece) -> None:
@@ -227,23 +223,14 @@ class _Upload:
 
     async def _run(self) -> None:
         try:
-            await obstore().put_async(
-                self._store.native,
-                locate(self.url).key,
+            self.has_appeared = await put_whole(
+                self._store,
                 self._all_pieces(),
-                use_multipart=True,
-                chunk_size=self._part_bytes,
-                max_concurrency=_PARTS_IN_MEMORY,
+                self._ending,
+                self._part_bytes,
+                lambda: self._is_given_up,
             )
-            self.has_appeared = True
-        except Exception as error:
-            if self._is_appearing and await self._ending.has_come():
-                self.has_appeared = True
-                return
-            if self._is_given_up:
-                return
-            nothing = "Nothing appeared under that name."
-            failure = failed_upload(f"Writing '{self.url}'", error, self._store, nothing)
+        except GivenUpError as failure:
             raise OSError(failure.number, failure.text) from None
 
     async def _all_pieces(self) -> AsyncIterator[Piece]:

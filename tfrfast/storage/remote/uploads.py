@@ -9,7 +9,7 @@ import io
 import itertools
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import wait
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -28,10 +28,10 @@ Answer = TypeVar("Answer")
 Version = dict[str, Any]  # the storage's version of an object
 
 #: The size of a part of an upload, unless the object would have too many parts.
-_PART_BYTES = 8 << 20
+PART_BYTES = 8 << 20
 _MAX_PARTS = 9_000
 #: The number of parts that are in memory and on their way at the same time.
-_PARTS_AT_ONCE = 16
+PARTS_AT_ONCE = 16
 _OBJECTS_AT_ONCE = 16
 _LOOK_S = 0.1
 #: The longest time in which a failed or interrupted upload may remove its parts.
@@ -167,7 +167,7 @@ class _Job:
     def __init__(self, files: dict[str, str], access: str) -> None:
         self._files = files
         self._access = access
-        self._way = PartsUnderWay(_PARTS_AT_ONCE)
+        self._way = PartsUnderWay(PARTS_AT_ONCE)
         self._is_given_up = False
 
     def give_up(self) -> None:
@@ -197,20 +197,10 @@ class _Job:
         size, part_bytes = os.path.getsize(path), _part_bytes(path)
         store = writing_store(location, self._access, FIRST * part_bytes)
         ending = Ending(url, self._access, size)
-        try:
-            await obstore().put_async(
-                store.native,
-                location.key,
-                self._parts(path, part_bytes, size, ending),
-                use_multipart=size > part_bytes,
-                chunk_size=part_bytes,
-                max_concurrency=_PARTS_AT_ONCE,
-            )
-        except Exception as error:
-            if self._is_given_up or await ending.has_come():
-                return
-            nothing = "Nothing appeared under that name."
-            raise failed_upload(f"Writing '{url}'", error, store, nothing) from None
+        pieces = self._parts(path, part_bytes, size, ending)
+        await put_whole(
+            store, pieces, ending, part_bytes, lambda: self._is_given_up, size > part_bytes
+        )
 
     async def _parts(
         self, path: str, part_bytes: int, size: int, ending: Ending
@@ -226,11 +216,41 @@ class _Job:
                 del piece  # its memory is free when it has been sent
 
 
+async def put_whole(
+    store: Store,
+    pieces: AsyncIterator[Piece],
+    ending: Ending,
+    part_bytes: int,
+    is_given_up: Callable[[], bool],
+    in_parts: bool = True,
+) -> bool:
+    """Uploads pieces as one object. Returns whether the object appeared: False only for an upload
+    that was given up. Raises GivenUpError.
+    """
+    try:
+        await obstore().put_async(
+            store.native,
+            locate(ending.url).key,
+            pieces,
+            use_multipart=in_parts,
+            chunk_size=part_bytes,
+            max_concurrency=PARTS_AT_ONCE,
+        )
+    except Exception as error:
+        if await ending.has_come():
+            return True
+        if is_given_up():
+            return False
+        nothing = "Nothing appeared under that name."
+        raise failed_upload(f"Writing '{ending.url}'", error, store, nothing) from None
+    return True
+
+
 class Ending:
     """Tells whether an upload has made its object appear, though the answer was lost."""
 
     def __init__(self, url: str, access: str, size: int = 0) -> None:
-        self._url = url
+        self.url = url
         self._access = access
         self.size = size
         self._before: Any = None
@@ -253,14 +273,14 @@ class Ending:
         return now is not None and now != self._before and now[0] == self.size
 
     async def _look(self) -> Any:
-        meta = await _head(self._url, self._access)
+        meta = await _head(self.url, self._access)
         if meta is None:
             return None
         return tuple(meta.get(name) for name in ("size", "e_tag", "version", "last_modified"))
 
 
 def _part_bytes(path: str) -> int:
-    return max(_PART_BYTES, -(-os.path.getsize(path) // _MAX_PARTS))
+    return max(PART_BYTES, -(-os.path.getsize(path) // _MAX_PARTS))
 
 
 async def _replace(url: str, access: str, path: str, version: Version | None) -> bool:
@@ -354,8 +374,8 @@ async def _download(
         try:
             file.truncate(0)
             end = min(facts.size, max_bytes)
-            rest = iter(range(0, end, _PART_BYTES))
-            await _all(_fetch(url, access, facts, rest, end, file) for _ in range(_PARTS_AT_ONCE))
+            rest = iter(range(0, end, PART_BYTES))
+            await _all(_fetch(url, access, facts, rest, end, file) for _ in range(PARTS_AT_ONCE))
             break
         except GivenUpError as failure:
             if failure.code != failures.REPLACED or attempt == _DOWNLOADS:
@@ -367,7 +387,7 @@ async def _fetch(
     url: str, access: str, facts: answers.Facts, offsets: Iterator[int], end: int, file: BinaryIO
 ) -> None:
     for at in offsets:
-        count = min(_PART_BYTES, end - at)
+        count = min(PART_BYTES, end - at)
 
         def put(done: int, chunk: Any, at: int = at) -> None:
             file.seek(at + done)
