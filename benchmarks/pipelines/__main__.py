@@ -16,7 +16,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parents[2]
 # At the end of the path: this measures the installed package, not the sources.
@@ -24,6 +26,9 @@ sys.path = [each for each in sys.path if Path(each).resolve() != Path(__file__).
 sys.path.append(str(ROOT))
 
 from benchmarks.pipelines.results import Result, page, summary  # noqa: E402
+
+if TYPE_CHECKING:
+    from benchmarks.pipelines.chain import Chain
 
 
 def main() -> None:
@@ -33,6 +38,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from benchmarks.pipelines.every import CHAINS
@@ -40,16 +46,20 @@ def main() -> None:
     if given.one is not None:
         from benchmarks.pipelines.measuring import measured
 
-        with tempfile.TemporaryDirectory() as folder:
-            result = measured(CHAINS[given.one], Path(folder), given.turns, given.seconds)
-        print(json.dumps(result))
+        print(json.dumps(measured(CHAINS[given.one], given.data, given.turns, given.seconds)))
         return
+    with tempfile.TemporaryDirectory() as data:
+        measure(given, CHAINS, data)
+
+
+def measure(given: argparse.Namespace, chains: Sequence[Chain], data: str) -> None:
+    """Measures each chain in a process. Those that read the same data share its files."""
     results = []
-    for number, chain in enumerate(CHAINS):
+    for number, chain in enumerate(chains):
         if given.names and not any(name in chain.programs for name in given.names):
             continue
         command = [sys.executable, __file__, "--one", str(number)]
-        command += ["--turns", str(given.turns), "--seconds", str(given.seconds)]
+        command += ["--turns", str(given.turns), "--seconds", str(given.seconds), "--data", data]
         run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
         results.append(Result(*json.loads(run.stdout.splitlines()[-1])))
         print(results[-1].line, flush=True)
