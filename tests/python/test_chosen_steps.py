@@ -10,6 +10,7 @@ import pytest
 
 import reference_order
 import tfrfast as tfr
+from tfrfast.steps import steps as steps_module
 
 LENGTHS = [5, 0, 130, 1, 17]
 #: Of each step: the first number is its episode's, the second its own.
@@ -67,8 +68,13 @@ def test_only_chosen_steps_are_there(path: str, name: str) -> None:
             steps[len(steps)]
 
 
-def test_a_function_sees_windows_and_is_called_once_for_each_step(path: str) -> None:
+def test_a_function_sees_windows_and_is_called_once_for_each_step(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[int] = []
+    built = []
+    once = steps_module.in_memory
+    monkeypatch.setattr(steps_module, "in_memory", lambda *of: built.append(of) or once(*of))
 
     def moves(batch: tfr.Batch) -> np.ndarray:
         seen.extend(batch.indices.tolist())
@@ -78,6 +84,7 @@ def test_a_function_sees_windows_and_is_called_once_for_each_step(path: str) -> 
     windows = {"s/at": tfr.Window(before=1, after=1)}
     steps = tfr.Steps(path, along="s/", windows=windows, only=moves, index="memory")
     assert seen == list(range(len(PLACES)))
+    assert len(built) == 1
     assert len(steps) == sum(max(0, count - 2) for count in LENGTHS)
     same = tfr.Steps(path, along="s/", windows=windows, only=steps.only)
     assert same.fingerprint == steps.fingerprint

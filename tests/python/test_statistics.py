@@ -122,5 +122,9 @@ def test_records_have_statistics(tmp_path: Path) -> None:
         again = tfr.statistics(str(tmp_path / "data-*"), executor=executor, index="memory")
     assert np.array_equal(again["s/action"].std, found["s/action"].std)
     reader = tfr.Reader(str(tmp_path / "data-0"))
+    nothing = tfr.Steps(reader, along="s/", only=[])
+    empty = tfr.statistics(nothing, features={"s/action": tfr.FixedLen((3,), "float32")})
+    assert np.isnan(empty["s/action"].mean).tolist() == [True] * 3
+    assert empty["s/action"].num_values.tolist() == [0] * 3
     with pytest.raises(TypeError, match="each source"):
         tfr.statistics(tfr.Mixture({"one": (reader, 1)}, seed=0))  # type: ignore[arg-type]

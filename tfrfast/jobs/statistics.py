@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -89,11 +89,15 @@ def statistics(
             for name, sums in part.items():
                 before = totals.get(name)
                 totals[name] = sums if before is None else list(map(NumberSums.plus, before, sums))
-    return {name: _stats(totals[name], shapes[name]) for name in totals}
+    none = NumberSums(0, 0, 0, 0, 0, 0, 0, 0, 0)
+    return {
+        name: _stats(totals.get(name, [none] * math.prod(shape)), shape)
+        for name, shape in shapes.items()
+    }
 
 
 def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
-    if isinstance(features, dict):
+    if isinstance(features, Mapping):
         return features
     known = reader._known_features()
     compiled = planned_features("infer" if features is None else features, reader, InOrder())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
@@ -100,6 +99,7 @@ class Steps(Reader):
         self._options = self.records._options
         self._paths = self.records._paths
         self._axis = encoded_axis(along)
+        self._along = along
         self._windows = dict(windows or {})
         self._rename = dict(rename or {})
         self._absent = dict(absent or {})
@@ -147,7 +147,8 @@ class Steps(Reader):
 
     def _with_columns(self, names: Sequence[str]) -> Steps:
         """Returns the same steps with only these features. Other parts of records are not read."""
-        made = copy.copy(self)
+        made = Steps.__new__(Steps)  # a copy() would open the files again
+        vars(made).update(vars(self))
         made._use(_native.steps_with_columns(self._core, names))
         return made
 
@@ -217,9 +218,14 @@ class Steps(Reader):
         self.records.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        names = ("along", "windows", "rename", "absent")
-        arguments = {name: getattr(self, f"_{name}") for name in names}
-        return _open, (self.records, {**arguments, "only": self._chosen})
+        arguments = {
+            "along": self._along,
+            "windows": self._windows,
+            "rename": self._rename,
+            "absent": self._absent,
+            "only": self._chosen,
+        }
+        return _open, (self.records, arguments)
 
     def __repr__(self) -> str:
         if self.closed:
