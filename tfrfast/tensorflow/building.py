@@ -84,7 +84,7 @@ def _asked_of(records: Any, sequence: Sequence) -> Any:
 
 
 def build_one_by_one(pipeline: Pipeline) -> Any:
-    """The batches of a pipeline whose maps are lifted, as its maps make them of records."""
+    """Returns the batches of a pipeline with lifted maps, made by the original maps of records."""
     sequence, batch = pipeline.sequence, pipeline.selected or pipeline.batch
     assert sequence is not None
     assert batch is not None

@@ -42,7 +42,7 @@ _SHOWN = 3
 def lifted_step(
     step: Step, by_element: Sequence[str], differing: Sequence[str], of: str = "batches"
 ) -> Step:
-    """The step of a map() or filter() that is lifted.
+    """Returns the step of a lifted map() or filter().
 
     The ops `by_element` run row by row, and the ops `differing` may give other values than in
     tf.data.
@@ -63,7 +63,7 @@ def _some(kinds: Sequence[str]) -> str:
 
 
 def unlifted_step(step: Step) -> Step:
-    """The same step once the maps are not lifted any more."""
+    """Returns the same step after lifting was undone."""
     is_lifted = step.why.startswith((_OF_BATCHES, _SELECTS))
     return Step(step.call, fused=False, why=OF_EACH) if is_lifted else step
 
