@@ -119,6 +119,8 @@ class Reader:
       storage: options of URLs, in place of the environment's: region, endpoint, anonymous, profile,
         account_name, credentials, timeout, connect_timeout, retries, retry_seconds.
       cache: a `DiskCache` that keeps bytes from URLs on this machine.
+      inflated: a `DiskCache` that keeps what compressed shards inflate to. Each part of a shard is
+        inflated once for all processes of this machine, and read like a plain file afterwards.
 
     Many threads may use one reader. A pickle holds the reader's arguments, and the copy opens the
     same files.
@@ -145,10 +147,11 @@ class Reader:
         progress: bool | None = None,
         storage: Mapping[str, Any] | Storage | None = None,
         cache: DiskCache | None = None,
+        inflated: DiskCache | None = None,
     ) -> None:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}.")
-        reached = storage_of(storage, cache)
+        reached = storage_of(storage, cache, inflated)
         names = expand_paths(paths, reached)
         index_name = os.fspath(index)
         use, folder = (index_name, "") if index_name in INDEX_USES else ("auto", index_name)

@@ -140,6 +140,17 @@ PyObject* call_get_item(PyObject* self, PyObject* key) noexcept {
 
 PyMethodDef item_definition{"item", &call_get_item, METH_O, nullptr};
 
+// Bytes of the compressed shards' streams.
+std::uint64_t inflating_bytes(const OpenReader& self) {
+  const ShardSet& shards = self.get()->shards();
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const ShardSlot& slot = shards.slot(i);
+    if (slot.is_inflated()) bytes += slot.stream_bytes();
+  }
+  return bytes;
+}
+
 py::tuple locate(const OpenReader& self, std::int64_t number) {
   const Frames reader = self.frames();
   const auto count = static_cast<std::int64_t>(reader->record_count());
@@ -264,6 +275,7 @@ void register_reader(py::module_& module) {
                              [](const OpenReader& self) { return self.get()->fingerprint(); })
       .def("locate", &locate)
       .def("num_shards", [](const OpenReader& self) { return self.get()->shards().size(); })
+      .def("inflating_bytes", &inflating_bytes)
       .def("describe", &describe)
       .def("describe_shard", &describe_shard)
       .def("skipped", &skipped)

@@ -76,6 +76,27 @@ py::list list_of(const RecordBatch& batch) {
   return all;
 }
 
+// Returns the strings data[offsets[i]:offsets[i + 1]]. Copies the offsets before checking, because
+// a thread without the GIL may change the arrays.
+py::list byte_strings(const AnyNumbers<std::uint8_t>& data,
+                      const AnyNumbers<std::int64_t>& offsets) {
+  const std::vector<std::int64_t> ends(offsets.data(), offsets.data() + offsets.size());
+  const auto bytes = static_cast<std::int64_t>(data.size());
+  py::list strings(ends.empty() ? 0 : ends.size() - 1);
+  for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+    const std::int64_t begin = ends[i], end = ends[i + 1];
+    if (begin < 0 || begin > end || end > bytes) {
+      throw Error(ErrorKind::invalid,
+                  "String " + std::to_string(i) + " should be bytes " + std::to_string(begin) +
+                      " to " + std::to_string(end) + " of " + std::to_string(bytes) +
+                      ": the column's offsets were changed. Make the column again.");
+    }
+    strings[i] = py::bytes(reinterpret_cast<const char*>(data.data()) + begin,
+                           static_cast<std::size_t>(end - begin));
+  }
+  return strings;
+}
+
 // Copies everything before checking, because a thread without the GIL may change the arrays.
 Batch batch_from_parts(const AnyNumbers<std::uint8_t>& data,
                        const AnyNumbers<std::int64_t>& offsets,
@@ -191,6 +212,7 @@ void register_record_batch(py::module_& module) {
         return "RecordBatch(" + std::to_string(batch.size()) + " records, " +
                std::to_string(batch.data_bytes()) + " bytes)";
       });
+  module.def("byte_strings", &byte_strings, py::arg("data"), py::arg("offsets"));
 }
 
 }  // namespace tfrfast::python

@@ -22,8 +22,10 @@ namespace tfrfast::python {
 namespace {
 
 StorageOptions make_options(const std::string& access, const std::string& cache_folder,
-                            std::uint64_t cache_limit_bytes, const std::string& place) {
-  return {access, cache_folder, cache_limit_bytes, place};
+                            std::uint64_t cache_limit_bytes, const std::string& place,
+                            const std::string& inflated_folder,
+                            std::uint64_t inflated_limit_bytes) {
+  return {access, cache_folder, cache_limit_bytes, place, inflated_folder, inflated_limit_bytes};
 }
 
 // Lists the contents of a cache of objects, without changes.
@@ -61,7 +63,8 @@ std::uint64_t clear_disk_cache(const std::string& folder) {
 void register_storage(py::module_& module) {
   py::class_<StorageOptions>(module, "StorageOptions")
       .def(constructor(&make_options), py::arg("access"), py::arg("cache_folder"),
-           py::arg("cache_limit_bytes"), py::arg("place"))
+           py::arg("cache_limit_bytes"), py::arg("place"), py::arg("inflated_folder"),
+           py::arg("inflated_limit_bytes"))
       .def("encode", [](const StorageOptions& self) { return py::bytes(self.encode()); });
   module.def("remote_client_table",
              [] { return reinterpret_cast<std::uintptr_t>(&client_table()); });

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, overload
@@ -163,16 +162,17 @@ class Bytes(ArrowExport):
 
     def tolist(self) -> Any:
         """Returns nested lists of `bytes`."""
-        return self.to_numpy().tolist()
+        strings = _native.byte_strings(self.data, self.offsets)
+        return strings if self.ndim == 1 else self._array_of(strings).tolist()
 
     def to_numpy(self) -> npt.NDArray[np.object_]:
         """Returns an array of `bytes` objects."""
-        first = int(self.offsets[0])
-        whole = self.data[first : self.offsets[-1]].tobytes()
-        ends = (self.offsets - first).tolist()
-        strings = np.empty(self.size, dtype=object)
-        strings[:] = [whole[start:end] for start, end in itertools.pairwise(ends)]
-        return strings.reshape(self.shape)
+        return self._array_of(_native.byte_strings(self.data, self.offsets))
+
+    def _array_of(self, strings: list[bytes]) -> npt.NDArray[np.object_]:
+        array = np.empty(self.size, dtype=object)
+        array[:] = strings
+        return array.reshape(self.shape)
 
     def _to_arrow(self, name: str) -> _native.ArrowColumn:
         if not self.shape:

@@ -15,6 +15,7 @@ from tfrfast.features import AnyFeatures, Features
 from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.compiling import compile_features
 from tfrfast.loading.description import LoaderDescription
+from tfrfast.loading.inflating import warn_of_inflating
 from tfrfast.loading.loader_state import check_loader_state, loader_state
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader, order_of, with_lengths
@@ -121,6 +122,7 @@ class Loader:
             remainder=remainder,
         )
         warn_of_requests(reader, plan.order.is_scattered, plan.batch_size or 1)
+        warn_of_inflating(reader, plan.order.is_scattered)
         compiled = planned_features(features, reader, plan.order)
         self._set_up(reader, plan, compiled, transform, threads, prefetch)
         self._share = WorkerShare(world)

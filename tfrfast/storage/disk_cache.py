@@ -1,4 +1,4 @@
-"""A folder on a local disk that keeps bytes of object stores."""
+"""A folder on a local disk that keeps bytes of objects, or the streams of compressed shards."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ class DiskCache:
 
         cache = tfr.DiskCache("/local/cache", limit="200G")
         reader = tfr.Reader("s3://bucket/imagenet/train-*", cache=cache)
+
+    As `inflated=cache`, it keeps what compressed shards inflate to, here or in a bucket.
 
     Bytes that fit into the folder are fetched once, and are there in every later epoch, run and
     process. Other bytes are read from the network, as without a cache. Any number of processes and

@@ -55,6 +55,7 @@ class TFRecordDataset(PlannedDataset):
         the options without secrets: in another process, the environment supplies the secrets.
       cache: a `tfrfast.DiskCache` that keeps bytes from URLs on this machine. Graphs hold its
         folder and its limit.
+      inflated: a `tfrfast.DiskCache` that keeps what compressed shards inflate to, as for Reader.
     """
 
     def __init__(
@@ -70,11 +71,12 @@ class TFRecordDataset(PlannedDataset):
         lift_parsing: bool | None = None,
         storage: Mapping[str, Any] | None = None,
         cache: DiskCache | None = None,
+        inflated: DiskCache | None = None,
     ) -> None:
         if on_corruption not in ("raise", "skip"):
             raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
         lifts = lifts_parsing(lift_parsing)
-        reached = Storage(storage, cache)
+        reached = Storage(storage, cache, inflated)
         names = file_names(filenames, name, reached)
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
             # TensorFlow's class, even if tf.data.TFRecordDataset was replaced.

@@ -20,11 +20,11 @@ _SEEDS_OF_OPS = 2**31 - 1
 _DRAWN = 1
 # A key that no order stands for.
 _NEVER = -1
-# An order of this many numbers identifies an iteration. There are 16! orders, some 2 ** 44.
-_NUMBERS = 16
-# Different factors, so that two orders hardly ever have the same sum. No product with a number is
-# above 2 ** 58.
-WEIGHTS = tuple(2**26 - 3 ** (number + 1) for number in range(_NUMBERS))
+# An order of this many numbers identifies an iteration. Each number is one of the next two, so
+# there are 2 ** 44 orders. Checkpoints hold the shuffle's buffer, so the buffer is small.
+_NUMBERS, _BUFFER = 45, 2
+# Different factors, so that two orders hardly ever have the same sum. No sum is above 2 ** 63.
+WEIGHTS = tuple(0x9E3779B9 * (number + 1) % 2**25 for number in range(_NUMBERS))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class IterationKeys:
         # Not tf.data's shuffle(), which TensorFlow would move when it shards by file.
         variant = tf.raw_ops.ShuffleAndRepeatDatasetV2(
             input_dataset=internals.variant_of(numbers),
-            buffer_size=tf.constant(_NUMBERS, tf.int64),
+            buffer_size=tf.constant(_BUFFER, tf.int64),
             seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
             seed2=tf.constant(_DRAWN if self.seeded else self.seed % _SEEDS_OF_OPS, tf.int64),
             count=tf.constant(1, tf.int64),

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.loading.inflating import INFLATES
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.building import build, build_one_by_one
 from tfrfast.tensorflow.explaining import Explanation, explain
@@ -20,7 +21,7 @@ from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.grammar import Taken, history_of, taken
 from tfrfast.tensorflow.saving import bears
-from tfrfast.tensorflow.slow_paths import warn_of_requests, warn_once
+from tfrfast.tensorflow.slow_paths import warn_of_inflating, warn_of_requests, warn_once
 from tfrfast.tensorflow.tracing import traced
 
 #: The reason for calls after the end of the plan.
@@ -199,10 +200,13 @@ class Planned(LazyDataset):
                 again=_mover(made.rest),
                 before=before,
             )
-        shuffle = made.pipeline.shuffle
+        shuffle, inflating = made.pipeline.shuffle, None
         if nodes.kind(call) == "_ShuffleDataset" and shuffle is not None and shuffle.blocks is None:
             warn_of_requests(made.pipeline.source.remote_records)
-        step = Step(text, made.fused, made.why)
+            inflating = made.pipeline.source.inflating_cost
+            warn_of_inflating(inflating)
+        why = f"{made.why}; {INFLATES}" if inflating else made.why
+        step = Step(text, made.fused, why)
         history = history_of(made.pipeline, (*self._history.steps, step))
         is_after = not made.fused and not _cuts_otherwise(self._pipeline, made.pipeline)
         return self._next(

@@ -32,9 +32,17 @@ def warn_of_requests(remote: RemoteRecords | None) -> None:
     """Warns once that an exact shuffle of small records makes a request for each record."""
     if remote is None or "requests" in _told:
         return
-    cost = remote.cost("shuffle(order=tfr.BlockShuffle(...))", "dataset")
-    if cost is not None:
-        _told.add("requests")
+    _warn_of(remote.cost("shuffle(order=tfr.BlockShuffle(...))", "dataset"), "requests")
+
+
+def warn_of_inflating(cost: str | None) -> None:
+    """Says once that an exact shuffle inflates much more than the data."""
+    _warn_of(cost, "inflating")
+
+
+def _warn_of(cost: str | None, kind: str) -> None:
+    if cost is not None and kind not in _told:
+        _told.add(kind)
         warnings.warn(cost, SlowPathWarning, stacklevel=_users_level())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.loading.inflating import inflating_cost
 from tfrfast.loading.remote_records import RemoteRecords
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.urls import is_url
@@ -83,6 +84,17 @@ class Source:
             return None
         return RemoteRecords(
             plan.record_count, plan.file_bytes, plan.stream_bytes, self.storage.cache
+        )
+
+    @property
+    def inflating_cost(self) -> str | None:
+        """What an exact shuffle of compressed files on this machine costs, if it is much."""
+        plan = self.plan
+        if plan is None or not self.compression or self.remote_records is not None:
+            return None
+        by_blocks = "shuffle(order=tfr.BlockShuffle(...))"
+        return inflating_cost(
+            plan.record_count, plan.stream_bytes, self.storage.inflated, by_blocks, "dataset"
         )
 
     @property

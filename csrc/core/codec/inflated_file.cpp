@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/crc32c/crc32c.h"
+#include "core/storage/local/local_file.h"
 
 namespace tfrfast {
 namespace {
@@ -24,12 +25,13 @@ constexpr std::uint64_t kMostPassedOver = 1 << 10;
 }  // namespace
 
 InflatedFile::InflatedFile(std::shared_ptr<const StoredFile> file, Compression compression,
-                           std::shared_ptr<const SeekPoints> points)
+                           std::shared_ptr<const SeekPoints> points, const StorageOptions& options)
     : StoredFile(file->path(), file->facts(), file->traits()),
       file_(std::move(file)),
       compression_(compression),
       points_(std::move(points)),
-      owner_(SpanCache::instance().new_owner()) {}
+      owner_(SpanCache::instance().new_owner()),
+      mirror_(Mirror::of(*file_, options)) {}
 
 InflatedFile::~InflatedFile() {
   SpanCache::instance().forget(owner_);
@@ -48,7 +50,20 @@ std::string InflatedFile::describe_byte(std::uint64_t offset) const {
          std::to_string(file_offset(offset)) + " of the file)";
 }
 
+CachedObject* InflatedFile::kept() const noexcept {
+  return mirror_ == nullptr ? nullptr : mirror_->object(*points_);
+}
+
 void InflatedFile::read(std::span<const ReadRange> ranges) const {
+  const CachedObject* const object = kept();
+  read(ranges, object);
+  if (object == nullptr || mapping() != nullptr) return;
+  if (const std::uint8_t* const whole = object->whole(); whole != nullptr) {
+    become_local(whole, kLocalTraits);
+  }
+}
+
+void InflatedFile::read(std::span<const ReadRange> ranges, const CachedObject* kept) const {
   SharedSpan held;
   std::size_t number = 0;
   for (const ReadRange& range : ranges) {
@@ -56,10 +71,16 @@ void InflatedFile::read(std::span<const ReadRange> ranges) const {
     std::uint8_t* out = range.out;
     for (std::size_t left = range.bytes; left > 0;) {
       if (held == nullptr || offset < held->begin || offset - held->begin >= held->bytes) {
+        if (const std::size_t found = kept == nullptr ? 0 : kept->read(offset, out, left);
+            found > 0) {
+          out += found, left -= found, offset += found;
+          continue;
+        }
         const bool goes_on = held != nullptr && offset == held->begin + held->bytes;
         number = goes_on ? number + 1 : points_->find(offset);
         if (number >= points_->size()) throw_shrunk(offset);
         held = span(number);
+        if (kept != nullptr) mirror_->keep(*points_, held);
       }
       const auto at = static_cast<std::size_t>(offset - held->begin);
       const std::size_t taken = std::min(left, held->bytes - at);
@@ -71,7 +92,7 @@ void InflatedFile::read(std::span<const ReadRange> ranges) const {
 
 SharedSpan InflatedFile::span(std::size_t number) const {
   return SpanCache::instance().get(
-      owner_, number, [this, number] { return inflate(number); },
+      owner_, number, [this, number] { return make(number); },
       [this, number] { inflate_ahead(number); });
 }
 
@@ -84,11 +105,37 @@ void InflatedFile::inflate_ahead(std::size_t number) const noexcept {
     const std::size_t end = std::min(points_->size(), number + 1 + kSpansAhead);
     for (std::size_t next = number + 1; next < end; ++next) {
       if (cache.has(owner_, next)) continue;
-      cache.get(owner_, next, [this, next] { return inflate(next); }, [] {});
+      cache.get(owner_, next, [this, next] { return make(next); }, [] {});
       return;
     }
   } catch (const std::exception&) {
     // The reader of that span will report the error.
+  }
+}
+
+// From the mirror, if another process has put it there, else from the file.
+SharedSpan InflatedFile::make(std::size_t number) const {
+  CachedObject* const object = kept();
+  if (object == nullptr) return inflate(number);
+  const Span span = (*points_)[number];
+  const FileRange range{span.begin, span.end - span.begin};
+  object->claim({&range, 1}, 0);
+  if (object->has(range.offset, range.bytes)) {
+    auto found = std::make_shared<InflatedSpan>();
+    found->begin = range.offset;
+    found->bytes = static_cast<std::size_t>(range.bytes);
+    found->memory = PooledBuffer(found->bytes);
+    std::uint8_t* const out = found->memory.data();
+    if (object->read(range.offset, out, found->bytes) == found->bytes &&
+        crc32c(out, found->bytes) == span.crc) {
+      return found;
+    }
+  }
+  try {
+    return inflate(number);
+  } catch (...) {
+    object->release(range.offset, range.bytes);
+    throw;
   }
 }
 
@@ -177,6 +224,8 @@ FileRange InflatedFile::file_range(std::size_t number) const {
 // already.
 std::unique_ptr<Announcement> InflatedFile::announce(std::span<const FileRange> ranges,
                                                      Reads) const noexcept {
+  const CachedObject* const object = kept();
+  if (mapping() != nullptr) return object->announce(ranges), nullptr;
   try {
     std::vector<std::size_t> spans;
     for (const FileRange& range : ranges) {
@@ -184,7 +233,9 @@ std::unique_ptr<Announcement> InflatedFile::announce(std::span<const FileRange> 
       const std::uint64_t end = std::min(at + range.bytes, bytes());
       if (at >= end) continue;
       for (std::size_t number = points_->find(at); number < points_->size() && at < end; ++number) {
+        const std::uint64_t begin = (*points_)[number].begin;
         at = (*points_)[number].end;
+        if (object != nullptr && object->has(begin, at - begin)) continue;
         if (!spans.empty() && spans.back() == number) continue;
         if (!SpanCache::instance().has(owner_, number)) spans.push_back(number);
       }
@@ -199,7 +250,33 @@ std::unique_ptr<Announcement> InflatedFile::announce(std::span<const FileRange> 
   }
 }
 
+// What the mirror has may have been damaged where the shard is not.
+bool InflatedFile::mend(const FileRange& range) const noexcept {
+  CachedObject* const object = kept();
+  if (object == nullptr || range.offset >= bytes()) return false;
+  try {
+    const std::uint64_t end = range.offset + std::min(range.bytes, bytes() - range.offset);
+    std::vector<std::uint8_t> block(kCacheBlockBytes);
+    for (std::uint64_t at = range.offset / kCacheBlockBytes * kCacheBlockBytes; at < end;
+         at += kCacheBlockBytes) {
+      const auto count =
+          static_cast<std::size_t>(std::min<std::uint64_t>(kCacheBlockBytes, bytes() - at));
+      const ReadRange inflated{at, block.data(), count};
+      read({&inflated, 1}, nullptr);
+      object->replace(at, block.data(), count);
+    }
+    return true;
+  } catch (const std::exception&) {
+    return false;  // the shard is damaged, too
+  }
+}
+
+void InflatedFile::count_mapped(std::uint64_t bytes) const noexcept {
+  kept()->count_served(bytes);
+}
+
 bool InflatedFile::is_cached(std::uint64_t offset) const noexcept {
+  if (mapping() != nullptr) return kept()->is_in_memory(offset);
   const std::size_t number = points_->find(offset);
   return SpanCache::instance().has(owner_, number) || file_->is_cached(file_offset(offset));
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/codec/codec.h"
+#include "core/codec/mirror.h"
 #include "core/codec/seek_points.h"
 #include "core/codec/span_cache.h"
 #include "core/codec/stream_inflater.h"
@@ -16,12 +17,15 @@
 namespace tfrfast {
 
 // Inflates whole spans and keeps the spans in the SpanCache. Compares every span with the checksum
-// in its seek point. Throws Error stale_index if the file and the seek points do not match. As
-// thread-safe and immutable as `file`, except that bytes() grows while seek points are collected.
+// in its seek point. With a Mirror, reads kept pages from the mirror, and keeps inflated spans
+// there. Once this process has compared all pages of the mirror, reads the mirror like a plain
+// file. Throws Error stale_index if the file and the seek points do not match. As thread-safe and
+// immutable as `file`, except that bytes() grows while seek points are collected.
 class InflatedFile final : public StoredFile {
  public:
+  // `options` may name a cache for the Mirror.
   InflatedFile(std::shared_ptr<const StoredFile> file, Compression compression,
-               std::shared_ptr<const SeekPoints> points);
+               std::shared_ptr<const SeekPoints> points, const StorageOptions& options = {});
   ~InflatedFile() override;
 
   const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
@@ -36,7 +40,10 @@ class InflatedFile final : public StoredFile {
   std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
                                          Reads reads) const noexcept override;
   const StorageOptions& options() const noexcept override { return file_->options(); }
+  bool mend(const FileRange& range) const noexcept override;
   bool is_cached(std::uint64_t offset) const noexcept override;
+  bool is_copy() const noexcept override { return mapping() != nullptr; }
+  void count_mapped(std::uint64_t bytes) const noexcept override;
   FileFacts facts_now() const override { return file_->facts_now(); }
   bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }
 
@@ -49,7 +56,10 @@ class InflatedFile final : public StoredFile {
  private:
   FileRange file_range(std::size_t number) const;
   bool is_remote() const noexcept { return file_->traits().is_remote; }
+  CachedObject* kept() const noexcept;
+  void read(std::span<const ReadRange> ranges, const CachedObject* kept) const;
   SharedSpan span(std::size_t number) const;
+  SharedSpan make(std::size_t number) const;
   SharedSpan inflate(std::size_t number) const;
   bool inflate_as(StreamInflater::Mode mode, std::size_t number,
                   std::span<const std::uint8_t> window, std::uint8_t* out) const;
@@ -60,6 +70,7 @@ class InflatedFile final : public StoredFile {
   const Compression compression_;
   const std::shared_ptr<const SeekPoints> points_;
   const std::uint64_t owner_;
+  const std::unique_ptr<const Mirror> mirror_;  // may be null
 };
 
 }  // namespace tfrfast

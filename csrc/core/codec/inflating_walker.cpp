@@ -36,9 +36,11 @@ constexpr int kWindowLevel = 1;
 
 std::unique_ptr<InflatingWalker> InflatingWalker::over(std::shared_ptr<const StoredFile> file,
                                                        Compression compression, bool keep_spans,
-                                                       AtDamage at_damage, LookAhead ahead) {
+                                                       AtDamage at_damage, LookAhead ahead,
+                                                       const StorageOptions& options) {
   auto points = std::make_shared<SeekPoints>();
-  auto inflated = std::make_shared<const InflatedFile>(std::move(file), compression, points);
+  auto inflated =
+      std::make_shared<const InflatedFile>(std::move(file), compression, points, options);
   return std::unique_ptr<InflatingWalker>(new InflatingWalker(
       std::move(inflated), std::move(points), keep_spans, at_damage, std::move(ahead)));
 }

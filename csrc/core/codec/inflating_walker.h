@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/codec/deflater.h"
@@ -21,10 +22,11 @@ namespace tfrfast {
 class InflatingWalker final : public ShardWalker {
  public:
   // With `keep_spans`, a read of inflated() soon afterwards finds its spans inflated. With
-  // AtDamage::stop, resume() always fails.
+  // AtDamage::stop, resume() always fails. `options` may name a cache for the Mirror of inflated().
   static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const StoredFile> file,
                                                Compression compression, bool keep_spans,
-                                               AtDamage at_damage, LookAhead ahead = LookAhead());
+                                               AtDamage at_damage, LookAhead ahead = LookAhead(),
+                                               const StorageOptions& options = {});
 
   const std::shared_ptr<const InflatedFile>& inflated() const noexcept { return inflated_; }
   const std::shared_ptr<SeekPoints>& seek_points() const noexcept { return points_; }

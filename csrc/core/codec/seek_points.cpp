@@ -64,6 +64,11 @@ std::optional<std::uint64_t> SeekPoints::file_end() const {
   return file_end_;
 }
 
+bool SeekPoints::is_complete() const {
+  const std::shared_lock lock(mutex_);
+  return complete_;
+}
+
 Span SeekPoints::operator[](std::size_t number) const {
   const std::shared_lock lock(mutex_);
   return spans_[number];

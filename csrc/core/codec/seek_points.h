@@ -57,6 +57,7 @@ class SeekPoints {
   std::size_t size() const;
   std::uint64_t stream_bytes() const;             // end of the last span
   std::optional<std::uint64_t> file_end() const;  // empty until complete() or pause()
+  bool is_complete() const;
   Span operator[](std::size_t number) const;
   // The number of the span that holds byte `offset`, or size() if no span does.
   std::size_t find(std::uint64_t offset) const;

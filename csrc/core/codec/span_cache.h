@@ -2,6 +2,7 @@
 // served from memory, and no two threads inflate the same span at the same time.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@ struct InflatedSpan {
   std::size_t bytes = 0;
   PooledBuffer memory;
   std::size_t lead = 0;  // bytes of the stream before `begin` that precede the span in `memory`
+  mutable std::atomic<bool> is_kept{false};  // whether a Mirror has been given the span
 
   const std::uint8_t* data() const noexcept { return memory.data() + lead; }
 };

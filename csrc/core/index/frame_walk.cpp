@@ -33,8 +33,8 @@ FrameWalk::FrameWalk(const std::shared_ptr<const StoredFile>& file, const WalkOp
   if (options.compression == Compression::none) {
     walker_ = walk(file_);
   } else {
-    std::unique_ptr<InflatingWalker> walker =
-        InflatingWalker::over(file, options.compression, options.keep_spans, at_damage_);
+    std::unique_ptr<InflatingWalker> walker = InflatingWalker::over(
+        file, options.compression, options.keep_spans, at_damage_, LookAhead(), options.storage);
     file_ = walker->inflated();
     seek_points_ = walker->seek_points();
     walker_ = std::move(walker);

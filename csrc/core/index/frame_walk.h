@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/codec/seek_points.h"
@@ -32,6 +33,7 @@ struct WalkOptions {
   Compression compression = Compression::none;
   bool keep_spans = false;  // for a compressed shard whose records will be read soon
   AtDamage at_damage = AtDamage::get_over;
+  StorageOptions storage = {};  // may name a cache for the Mirror of file(), if it is compressed
 };
 
 // A walk that can pause. `offsets` and `damage` hold the findings so far. Reads payloads only to

@@ -42,11 +42,8 @@ const LazyFolders::Folder* LazyFolders::at(const std::string& prefix) {
   if (indexes->indexes().empty()) return folder;
   const std::uint64_t data = place_for(options_.folder, some_shard).data;
   const std::string absolute = is_remote ? prefix : absolute_path(prefix);
-  folder = &folders_.emplace_back(
-      Folder{{prefix, absolute, io_, is_remote, is_remote ? options_.storage : StorageOptions{},
-              std::move(cached)},
-             indexes,
-             data});
+  folder = &folders_.emplace_back(Folder{
+      {prefix, absolute, io_, is_remote, options_.storage, std::move(cached)}, indexes, data});
   return folder;
 }
 

@@ -31,10 +31,10 @@ bool mend_damage(const StoredFile& file, Compression compression,
 }
 
 // Walks a shard into an index. `kept` says whether the index will be kept. Sets `is_whole` to
-// false if damage ended the walk.
+// false if damage ended the walk. `options` is passed to as_indexed().
 IndexedShard walk_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
                              AtDamage at_damage, bool kept, const WalkProgress& progress,
-                             bool* is_whole) {
+                             bool* is_whole, const StorageOptions& options = {}) {
   const bool settled = kept && file->await_settled();
   WalkedFrames walk = walk_shard(file, progress, compression, at_damage);
   if (mend_damage(*file, compression, walk.damage)) {
@@ -42,7 +42,7 @@ IndexedShard walk_into_index(const std::shared_ptr<const StoredFile>& file, Comp
   }
   *is_whole = walk.is_whole;
   auto index = index_of(*file, compression, std::move(walk), settled);
-  return {as_indexed(file, *index), index, true, {}};
+  return {as_indexed(file, *index, options), index, true, {}};
 }
 
 IndexPlaces places_for(const std::string& shard_path, const IndexOptions& options) {
@@ -153,10 +153,11 @@ void remember_walk(const std::shared_ptr<const StoredFile>& file, const ShardInd
 }
 
 std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> file,
-                                             const ShardIndex& index) {
+                                             const ShardIndex& index,
+                                             const StorageOptions& options) {
   if (index.seek_points() == nullptr) return file;
   return std::make_shared<const InflatedFile>(std::move(file), index.facts().compression,
-                                              index.seek_points());
+                                              index.seek_points(), options);
 }
 
 std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression compression,
@@ -185,7 +186,7 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
   FoundIndex found;
   const auto as_found = [&] {
     if (progress) progress(file->bytes());
-    return IndexedShard{as_indexed(file, *found.fitting), found.fitting, false,
+    return IndexedShard{as_indexed(file, *found.fitting, options.storage), found.fitting, false,
                         found.fitting->origin()};
   };
   const bool knows_by_version =
@@ -221,12 +222,12 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
     check_place_for(*places.in_folder, options);
   }
   bool is_whole = true;
-  IndexedShard shard =
-      walk_into_index(file, compression, options.at_damage, is_kept, progress, &is_whole);
+  IndexedShard shard = walk_into_index(file, compression, options.at_damage, is_kept, progress,
+                                       &is_whole, options.storage);
   if (!is_whole) return shard;
   if (const auto index = proven_by(*shard.index, found, file); index != nullptr) {
     remember_proof(*index, *shard.index, shard_path);
-    return {as_indexed(file, *index), index, false, index->origin()};
+    return {as_indexed(file, *index, options.storage), index, false, index->origin()};
   }
   if (requires_one) throw_without_index();
   if (!options.folder.empty()) {

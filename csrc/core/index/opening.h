@@ -27,7 +27,7 @@ struct IndexOptions {
   IndexUse use = IndexUse::automatic;
   std::string folder;  // if not empty: the only folder in which indexes are looked up and kept
   std::optional<Compression> compression;  // of the shard; empty: detect
-  StorageOptions storage = {};             // options of the shard's storage
+  StorageOptions storage = {};             // options of the shard's storage, and its caches
   // If damage will be thrown anyway, the walk may stop at the damage. Such an index is not kept.
   AtDamage at_damage = AtDamage::get_over;
   // Shared by many shards, so that each folder of indexes is read once. May be null.
@@ -67,8 +67,10 @@ std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression
                                              const IndexOptions& options);
 
 // The bytes in which the index's offsets count: `file` itself or, if compressed, the inflated file.
+// `options` may name a cache for the inflated file's Mirror.
 std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> file,
-                                             const ShardIndex& index);
+                                             const ShardIndex& index,
+                                             const StorageOptions& options = {});
 
 // Keeps the result of a walk of `file` in the user's cache, if the cache may be used: a proof that
 // an index in the places of `options` fits or, without such an index, `walked` itself.

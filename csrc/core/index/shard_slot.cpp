@@ -61,7 +61,7 @@ const IndexedShard& ShardSlot::open() const {
         {path, {}, {}});
   }
   auto made = std::make_unique<const IndexedShard>(
-      IndexedShard{as_indexed(file, *index), index, false, index->origin()});
+      IndexedShard{as_indexed(file, *index, lazy_.folder->options), index, false, index->origin()});
   const IndexedShard* nobody = nullptr;
   if (opened_.compare_exchange_strong(nobody, made.get(), std::memory_order_acq_rel)) {
     return *made.release();

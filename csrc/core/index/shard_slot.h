@@ -22,7 +22,7 @@ struct LazyFolder {
   std::string absolute_prefix;  // the absolute path, valid after a change of the current folder
   IoMode io = IoMode::automatic;
   bool is_remote = false;
-  StorageOptions options;  // options of a remote storage
+  StorageOptions options;  // of the storage, and its caches
   // Keeps the folder's files in a cache while it lives. Null without a cache.
   std::shared_ptr<const void> cached;
 };

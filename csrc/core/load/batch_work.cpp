@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "core/read/reader.h"
@@ -29,11 +28,7 @@ BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
   if (features == nullptr) return;
   piece_rows_ = static_cast<std::size_t>(
       std::max<std::uint64_t>(1, kPieceBytes / (source_->mean_record_bytes() + 1)));
-  if (!source_->inflates() && source_->mean_record_bytes() >= kMinMeanInPlace) {
-    reads_in_place_ = source_->reader();
-  }
-  // Rows of compressed shards are read in the order of their places, so larger pieces are better.
-  if (source_->inflates()) piece_rows_ = std::numeric_limits<std::size_t>::max();
+  if (source_->mean_record_bytes() >= kMinMeanInPlace) reads_in_place_ = source_->reader();
   decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(source_), tracks_presence);
 }
 
@@ -60,9 +55,12 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   batch.valid = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(bool));
   decoder_->begin(records.size());
   const std::uint64_t batch_bytes = records.size() * source_->mean_record_bytes();
+  // Rows of compressed shards are read in the order of their places, so larger pieces are better.
+  const bool inflates = source_->inflates();
+  const std::size_t piece_rows = inflates ? records.size() : piece_rows_;
   for (std::size_t first = 0; first < records.size();) {
     if (cancelled) throw ReadCancelled();
-    if (reads_in_place_ != nullptr &&
+    if (reads_in_place_ != nullptr && !inflates &&
         decode_in_place(records[first], draws.empty() ? 0 : draws[first], batch_bytes,
                         batch.payload_bytes)) {
       batch.indices.as<std::int64_t>()[batch.rows] = records[first];
@@ -72,7 +70,7 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
       ++first;
       continue;
     }
-    const std::size_t count = std::min(piece_rows_, records.size() - first);
+    const std::size_t count = std::min(piece_rows, records.size() - first);
     const auto piece =
         source_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
     wires_.clear();

@@ -104,7 +104,6 @@ Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& option
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
     const ShardSlot& slot = shards_->slot(shard);
     bytes = add_or_max(bytes, slot.stream_bytes());
-    inflates_ = inflates_ || slot.is_inflated();
     is_remote_ = is_remote_ || slot.is_remote();
     state_tells = state_tells && (slot.is_remote() || slot.file_facts().version_lasts);
   }
@@ -237,7 +236,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   if (!request.is_announced) announced = announce({rows, count});
 
   std::vector<std::size_t> order;
-  if (inflates_) order = order_of_places({rows, count});
+  if (inflates() && any_is_inflated({rows, count})) order = order_of_places({rows, count});
   std::vector<Row> sorted;
   sorted.reserve(order.size());
   for (const std::size_t row : order) sorted.push_back(rows[row]);
@@ -312,6 +311,14 @@ AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead&
 bool Reader::all_are_open() const noexcept {
   return holds_for_all(shards_->size(), open_shards_,
                        [this](std::size_t shard) { return shards_->is_open(shard); });
+}
+
+bool Reader::inflates() const noexcept {
+  return !holds_for_all(shards_->size(), plain_shards_, [this](std::size_t shard) {
+    const ShardSlot& slot = shards_->slot(shard);
+    const IndexedShard* const opened = slot.opened();
+    return !slot.is_inflated() || (opened != nullptr && opened->file->mapping() != nullptr);
+  });
 }
 
 void Reader::describe_parts(std::vector<PartSpec>& parts) const {

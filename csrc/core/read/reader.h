@@ -35,7 +35,7 @@ class Reader final : public RecordSource {
 
   // Includes the frame. Over all shards.
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }
-  bool inflates() const noexcept override { return inflates_; }
+  bool inflates() const noexcept override;
   bool is_remote() const noexcept override;
 
   // Returns the indexed place of a record. Opens the record's shard if necessary. Throws Error
@@ -92,8 +92,9 @@ class Reader final : public RecordSource {
   std::shared_ptr<const ShardSet> shards_;
   ReadOptions options_;
   std::uint64_t mean_record_bytes_ = 0;
-  bool inflates_ = false;
   bool is_remote_ = false;  // at opening
+  // at least all shards before this are plain, or read from a whole Mirror
+  mutable std::atomic<std::size_t> plain_shards_{0};
   // at least all shards before this are local now
   mutable std::atomic<std::size_t> near_shards_{0};
   mutable std::atomic<std::size_t> open_shards_{0};  // at least all shards before this are open

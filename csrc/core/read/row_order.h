@@ -18,10 +18,12 @@ bool are_in_order(std::span<const Row> rows) noexcept;
 // Empty if the rows are in order already.
 std::vector<std::size_t> order_of_places(std::span<const Row> rows);
 
-// Whether any row is of a compressed shard.
+// Whether any row has to be inflated.
 inline bool any_is_inflated(std::span<const Row> rows) {
-  return std::any_of(rows.begin(), rows.end(),
-                     [](const Row& row) { return row.shard->file->is_inflated(); });
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    const StoredFile& file = *row.shard->file;
+    return file.is_inflated() && file.mapping() == nullptr;
+  });
 }
 
 }  // namespace tfrfast

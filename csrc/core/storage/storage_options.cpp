@@ -20,6 +20,8 @@ void StorageOptions::write_to(Encoder& encoder) const {
   encoder.string(cache_folder);
   encoder.number(cache_limit_bytes);
   encoder.string(place);
+  encoder.string(inflated_folder);
+  encoder.number(inflated_limit_bytes);
 }
 
 StorageOptions StorageOptions::read_from(Decoder& decoder) {
@@ -28,6 +30,8 @@ StorageOptions StorageOptions::read_from(Decoder& decoder) {
   options.cache_folder = decoder.string();
   options.cache_limit_bytes = decoder.number();
   options.place = decoder.string();
+  options.inflated_folder = decoder.string();
+  options.inflated_limit_bytes = decoder.number();
   return options;
 }
 

@@ -19,6 +19,9 @@ struct StorageOptions {
   // Where URLs lead if they do not say it themselves: an endpoint, an account. A cache keeps the
   // objects of different places apart.
   std::string place;
+  // The cache for what compressed shards inflate to. Empty without one.
+  std::string inflated_folder;
+  std::uint64_t inflated_limit_bytes = 0;
 
   std::string encode() const;
   static StorageOptions decode(std::string_view encoded);  // throws Error(invalid)

@@ -517,7 +517,7 @@ def test_the_command_shows_and_clears_it(
     # What was read is not forgotten.
     capsys.readouterr()
     assert main(["cache", "--disk", str(folder)]) == 0
-    assert "from the network" in capsys.readouterr().out
+    assert "fetched or inflated" in capsys.readouterr().out
     assert main(["cache", "--disk", str(folder / "none")]) == 2
 
 

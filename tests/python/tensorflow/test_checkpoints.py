@@ -64,6 +64,13 @@ def symbolic(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
+def test_a_checkpoint_of_a_shuffle_is_small(files: list[str], tmp_path: Path) -> None:
+    iterator = iter(planned(files).shuffle(1, seed=1).repeat().batch(3))
+    next(iterator)
+    tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved" / "it"))
+    assert sum(path.stat().st_size for path in (tmp_path / "saved").glob("it*")) < 8_000
+
+
 def test_restores_at_every_position(
     dataset: Any, tmp_path: Path, symbolic: bool, request: pytest.FixtureRequest
 ) -> None:

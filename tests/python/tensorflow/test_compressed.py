@@ -14,8 +14,11 @@ import tfrfast as tfr
 from compressed_files import deflated, ways_to_pack
 from record_files import frame_starts
 from tfrecord_model import rested, shard_of
+from tfrfast.loading import inflating
 
 tf = pytest.importorskip("tensorflow")
+
+from tfrfast.tensorflow import slow_paths  # noqa: E402
 
 KINDS = ["GZIP", "ZLIB"]
 
@@ -141,11 +144,31 @@ def test_the_drop_in_streams_and_plans(tmp_path: Path, compression: str) -> None
     assert values(mixed.take(500)) == values(theirs.take(500))
 
 
-def test_the_drop_in_shuffles(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_the_drop_in_shuffles(tmp_path: Path, is_kept: bool) -> None:
     names, records = write_set(tmp_path, "GZIP")
-    shuffled = values(tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1))
-    assert shuffled != records
-    assert sorted(shuffled) == sorted(records)
+    mirror = tfr.DiskCache(tmp_path / "mirror", "64M") if is_kept else None
+    dataset = tfr.TFRecordDataset(names, "GZIP", inflated=mirror)
+    for _ in range(3):
+        shuffled = values(dataset.shuffle(10, seed=1))
+        assert shuffled != records
+        assert sorted(shuffled) == sorted(records)
+        assert values(dataset) == records
+        tfr._native.finish_cache_writes()
+    assert is_kept == any((tmp_path / "mirror").rglob("v2/*/*"))
+
+
+def test_explain_names_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, _ = write_set(tmp_path, "GZIP")
+    monkeypatch.setattr(inflating, "_MUCH_BYTES", 0)
+    monkeypatch.setattr(tfr._native, "inflated_bytes", lambda: 0)
+    monkeypatch.setattr(slow_paths, "_told", set())
+    with pytest.warns(tfr.SlowPathWarning, match="of the dataset keeps what was inflated"):
+        shuffled = tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1)
+    assert "inflated=tfr.DiskCache(folder, limit)" in str(tfr.explain(shuffled))
+    mirror = tfr.DiskCache(tmp_path / "mirror", "64M")
+    kept = tfr.TFRecordDataset(names, "GZIP", inflated=mirror).shuffle(10, seed=1)
+    assert "inflated=" not in str(tfr.explain(kept))
 
 
 def plain_and_packed(

@@ -81,7 +81,7 @@ class Kept(NamedTuple):
     served_bytes: int
     """Bytes that were read from the cache, as far as processes have reported them."""
     fetched_bytes: int
-    """Bytes that came from the network."""
+    """Bytes that were fetched from the network, or inflated."""
 
 
 def count(files: int) -> str:
@@ -246,7 +246,7 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
     used, limit = format_bytes(cache["used_bytes"]), format_bytes(cache["limit_bytes"])
     print(f"{folder}: {used} of at most {limit}")
     if served + fetched > 0:
-        print(f"{format_bytes(served)} read from it, {format_bytes(fetched)} from the network")
+        print(f"{format_bytes(served)} read from it, {format_bytes(fetched)} fetched or inflated")
     if sets:
         print_table(
             ["last used", "objects", "bytes", "kept", "read from it", "", "set"],

@@ -46,11 +46,17 @@ _KNOWN = ("anonymous", *_TEXT, *_NUMBERS, *SECRETS)
 class Storage:
     """The options of one `storage={...}`: its public ones as text, and its secrets apart."""
 
-    def __init__(self, options: Mapping[str, Any] | None, cache: DiskCache | None = None) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, Any] | None,
+        cache: DiskCache | None = None,
+        inflated: DiskCache | None = None,
+    ) -> None:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"storage is a dict of options, not {type(options).__name__}.")
-        if cache is not None and not isinstance(cache, DiskCache):
-            raise TypeError(f"cache is a tfr.DiskCache, not {type(cache).__name__}.")
+        for kind, each in (("cache", cache), ("inflated", inflated)):
+            if each is not None and not isinstance(each, DiskCache):
+                raise TypeError(f"{kind} is a tfr.DiskCache, not {type(each).__name__}.")
         public = dict(options or {})
         for name, value in public.items():
             _check(name, value)
@@ -59,9 +65,12 @@ class Storage:
         self.access = json.dumps(public, sort_keys=True) if public else ""
         self.public = public
         self.cache = cache
-        kept = ("", 0, "") if cache is None else (cache.folder, cache.limit, place_of(public))
+        self.inflated = inflated
+        caches = (cache, inflated)
+        kept = [("", 0) if each is None else (each.folder, each.limit) for each in caches]
+        place = place_of(public) if any(caches) else ""
         #: As the core takes all but the secrets.
-        self.core = _native.StorageOptions(self.access, *kept)
+        self.core = _native.StorageOptions(self.access, *kept[0], place, *kept[1])
         #: The same, as graphs hold it.
         self.encoded: bytes = self.core.encode()
 
@@ -86,7 +95,7 @@ class Storage:
         options = dict(self.public)
         if spawning() is not None:
             options.update(self.secrets)
-        return Storage, (options, self.cache)
+        return Storage, (options, self.cache, self.inflated)
 
     def remember_secrets(self, urls: list[str]) -> None:
         """Makes this process use these secrets for URLs with these options."""
@@ -95,10 +104,12 @@ class Storage:
 
 
 def storage_of(
-    options: Mapping[str, Any] | Storage | None, cache: DiskCache | None = None
+    options: Mapping[str, Any] | Storage | None,
+    cache: DiskCache | None = None,
+    inflated: DiskCache | None = None,
 ) -> Storage:
     """Returns `storage` as options."""
-    return options if isinstance(options, Storage) else Storage(options, cache)
+    return options if isinstance(options, Storage) else Storage(options, cache, inflated)
 
 
 def place_of(public: Mapping[str, Any]) -> str:

@@ -195,7 +195,7 @@ std::shared_ptr<CacheFolder> CacheFolder::open_if_it_works(const std::string& fo
       failed_until_ms()[folder] = steady_ms() + kBrokenMs;
     }
     warn_once("cache " + folder + " " + std::to_string(error.system_error()),
-              error.message() + " Everything comes from the network meanwhile.");
+              error.message() + " Everything is fetched or inflated again meanwhile.");
     return nullptr;
   }
 }
@@ -346,7 +346,7 @@ void CacheFolder::tell_of_failure(int system_error) noexcept {
     const bool is_full = system_error == ENOSPC || system_error == EDQUOT;
     warn_once("cache " + path_,
               "The cache in '" + path_ + "' cannot be written: " + std::strerror(system_error) +
-                  ". What it holds is used, and everything else comes from the network. " +
+                  ". What it holds is used, and everything else is fetched or inflated again. " +
                   (is_full ? "Free space on that disk, or give the cache a lower limit."
                            : "Name a folder that this user may write to."));
   } catch (const std::exception&) {
@@ -549,6 +549,15 @@ std::shared_ptr<const CacheSet> hold_cached(const std::string& url, const Storag
   if (options.cache_folder.empty()) return nullptr;
   auto folder = CacheFolder::open_if_it_works(options.cache_folder, options.cache_limit_bytes);
   return folder == nullptr ? nullptr : CacheSet::hold(std::move(folder), url, options.place);
+}
+
+std::shared_ptr<const CacheSet> hold_inflated(const std::string& name,
+                                              const StorageOptions& options, bool is_remote) {
+  if (options.inflated_folder.empty()) return nullptr;
+  auto folder =
+      CacheFolder::open_if_it_works(options.inflated_folder, options.inflated_limit_bytes);
+  if (folder == nullptr) return nullptr;
+  return CacheSet::hold(std::move(folder), name, is_remote ? options.place : "");
 }
 
 }  // namespace tfrfast

@@ -191,6 +191,9 @@ class CacheSet {
 // The set of `url` in the cache that `options` name. Null if `options` name no cache, or the cache
 // does not work now. Throws Error io for an unsuitable folder.
 std::shared_ptr<const CacheSet> hold_cached(const std::string& url, const StorageOptions& options);
+// The same in the cache for inflated bytes. `is_remote` says whether the options' place counts.
+std::shared_ptr<const CacheSet> hold_inflated(const std::string& name,
+                                              const StorageOptions& options, bool is_remote);
 
 // Opens a file below a folder. Returns -1 and sets errno on failure. Never follows a link.
 int open_below(int folder, const std::string& name, int flags, unsigned mode = 0) noexcept;

@@ -211,6 +211,13 @@ std::size_t CachedObject::read(std::uint64_t offset, std::uint8_t* out,
   return found;
 }
 
+bool CachedObject::has(std::uint64_t offset, std::uint64_t count) const noexcept {
+  std::uint64_t page = offset / kPage;
+  const std::uint64_t end = cache_pages_of(offset + count);
+  while (page < end && is_there(page)) ++page;
+  return page >= end;
+}
+
 const std::uint8_t* CachedObject::whole() const noexcept {
   return whole_blocks_.load(std::memory_order_acquire) == blocks_.size() ? mapping_ : nullptr;
 }

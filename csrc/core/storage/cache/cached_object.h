@@ -53,6 +53,8 @@ class CachedObject {
   // Copies bytes from `offset` on as far as they are present and match their checksums. Returns
   // their number.
   std::size_t read(std::uint64_t offset, std::uint8_t* out, std::size_t count) const noexcept;
+  // Whether the whole range is present, as far as this process knows.
+  bool has(std::uint64_t offset, std::uint64_t count) const noexcept;
   // The whole object as a mapping, once all of it is present and verified. Null before. The mapping
   // lives as long as this object.
   const std::uint8_t* whole() const noexcept;
