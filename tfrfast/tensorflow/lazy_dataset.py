@@ -14,6 +14,8 @@ from tfrfast.tensorflow.saving import saved_as_it_bears
 class LazyDataset(tf.data.Dataset):  # type: ignore[misc]
     """Stands for `_built`, a dataset of tf.data. `_history` holds the treatment of each call."""
 
+    _iterated: Any = None
+
     # DatasetV2 keeps its variant tensor here.
     @property
     def _variant_tensor_attr(self) -> Any:
@@ -27,5 +29,14 @@ class LazyDataset(tf.data.Dataset):  # type: ignore[misc]
         return interruptible_or(self, super().__iter__)
 
     def _apply_debug_options(self) -> Any:
-        """Returns the dataset of which TensorFlow makes iterators."""
-        return saved_as_it_bears(super()._apply_debug_options())
+        """Returns the dataset of which TensorFlow makes iterators.
+
+        TensorFlow optimises a dataset once, so all iterators are of the same dataset. A graph's
+        tensors belong to the graph.
+        """
+        dataset = super()._apply_debug_options()
+        if dataset is not self or not tf.executing_eagerly():
+            return saved_as_it_bears(dataset)
+        if self._iterated is None:
+            self._iterated = saved_as_it_bears(self)
+        return self._iterated

@@ -71,6 +71,18 @@ def test_a_checkpoint_of_a_shuffle_is_small(files: list[str], tmp_path: Path) ->
     assert sum(path.stat().st_size for path in (tmp_path / "saved").glob("it*")) < 8_000
 
 
+def test_all_iterations_are_of_one_dataset(files: list[str]) -> None:
+    """TensorFlow optimises each dataset once, which takes longer than an epoch of some batches."""
+    shuffled = planned(files).shuffle(9).batch(4)
+    seen = [id(shuffled._apply_debug_options()) for _ in range(3)]
+    assert len(set(seen)) == 1
+    assert shuffled._apply_debug_options() is not shuffled, "it has options of its own"
+    for _ in range(2):
+        assert sorted(r for batch in shuffled for r in batch.numpy()) == sorted(
+            record.numpy() for record in tf.data.TFRecordDataset(files)
+        )
+
+
 def test_restores_at_every_position(
     dataset: Any, tmp_path: Path, symbolic: bool, request: pytest.FixtureRequest
 ) -> None:
