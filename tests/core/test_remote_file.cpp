@@ -28,6 +28,14 @@ namespace {
 
 const std::string kUrl = "s3://bucket/object";
 
+StorageOptions options_with(const std::string& cache_folder = "") {
+  StorageOptions options;
+  options.access = "options";
+  options.cache_folder = cache_folder;
+  options.cache_limit_bytes = cache_folder.empty() ? 0 : 100'000'000;
+  return options;
+}
+
 // A network of one object, and the client that talks to it.
 class Network {
  public:
@@ -130,7 +138,7 @@ struct Fixture {
   const std::string bytes = some_bytes(20 << 20);
   Network network{bytes};
   std::shared_ptr<const StoredFile> file =
-      open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""});
+      open_remote_file(kUrl, IoMode::automatic, options_with());
 };
 
 struct Stop {};
@@ -206,14 +214,14 @@ TEST_CASE("remote file: whoever opens one starts a client, if somebody has said 
     ++starts;
     started = std::make_unique<Network>(some_bytes(1000));
   });
-  const auto file = open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""});
+  const auto file = open_remote_file(kUrl, IoMode::automatic, options_with());
   CHECK(file->bytes() == 1000);
   CHECK(starts == 1);
-  open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""});
+  open_remote_file(kUrl, IoMode::automatic, options_with());
   CHECK(starts == 1);
   client_table().start_with(nullptr);
   started = nullptr;
-  CHECK_THROWS_AS(open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""}), Error);
+  CHECK_THROWS_AS(open_remote_file(kUrl, IoMode::automatic, options_with()), Error);
 }
 
 TEST_CASE_FIXTURE(Fixture, "remote file: a client that takes over answers what another has taken") {
@@ -295,7 +303,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what is hurried comes although there is
   Announcements all_held;
   const FileRange whole[] = {{0, 20 << 20}};
   for (int i = 0; i < 14; ++i) {
-    files.push_back(open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""}));
+    files.push_back(open_remote_file(kUrl, IoMode::automatic, options_with()));
     all_held.push_back(files.back()->announce(whole));
   }
   const FileRange range[] = {{7, 50}};
@@ -339,7 +347,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: no more is read ahead than the bound al
   Announcements all_held;
   const FileRange whole[] = {{0, 20 << 20}};
   for (int i = 0; i < 20; ++i) {
-    files.push_back(open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""}));
+    files.push_back(open_remote_file(kUrl, IoMode::automatic, options_with()));
     all_held.push_back(files.back()->announce(whole));
   }
   const auto asked_for = [&] {
@@ -367,7 +375,7 @@ TEST_CASE("remote file: without a client, or when it ends, nobody waits") {
   {
     Network network(some_bytes(1000));
     network.answers = Network::Answers::none;
-    file = open_remote_file(kUrl, IoMode::automatic, {"options", "", 0, ""});
+    file = open_remote_file(kUrl, IoMode::automatic, options_with());
     reader = start_thread([&] {
       std::uint8_t byte;
       error = error_of([&] { file->read(5, &byte, 1); });
@@ -435,7 +443,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what a stopped process has claimed is f
                                doctest::skip(!kAllocatorSurvivesFork)) {
   const TemporaryFolder at;
   const std::string folder = at / "cache";
-  file = open_remote_file(kUrl, IoMode::automatic, {"options", folder, 100000000, ""});
+  file = open_remote_file(kUrl, IoMode::automatic, options_with(folder));
   CHECK(read(0, 100) == expected(0, 100));
   const pid_t child = ::fork();
   REQUIRE(child >= 0);

@@ -412,4 +412,4 @@ def ops_on_the_page(start: str, end: str) -> set[str]:
 
 
 def test_the_page_lists_each_op_that_has_a_rule() -> None:
-    assert ops_on_the_page("| what | ops |", "Shapes, axes") == set(RULES)
+    assert ops_on_the_page("| kind | ops |", "Shapes, axes") == set(RULES)
