@@ -236,7 +236,7 @@ def test_a_mixture_keeps_its_weights(local_ray: Any, tmp_path: Path) -> None:
     dataset = tray.read(mixture, features=ID, record=True, epoch=2, override_num_blocks=3)
     expected = tfr.Plan(mixture, 200).indices(2, 0).tolist()
     assert [row["record"] for row in dataset.take_all()] == expected
-    with pytest.raises(TypeError, match="give its indices instead"):
+    with pytest.raises(TypeError, match="give it indices instead"):
         tray.read(mixture, features=ID, records=[1])
 
 

@@ -440,5 +440,5 @@ def test_a_scan_of_an_order_has_an_epoch_of_it(tmp_path: Path) -> None:
     order = tfr.Weighted(np.arange(87), length=30)
     shares = tfr.scan(mixture.reader, features=["id"], order=order, record=True)
     assert pa.table(shares)["record"].to_pylist() == tfr.Plan(order, 30).indices(0, 0).tolist()
-    with pytest.raises(TypeError, match="give its indices instead"):
+    with pytest.raises(TypeError, match="give it indices instead"):
         tfr.scan(mixture, records=[1])
