@@ -108,10 +108,10 @@ TEST_CASE("source spec: choices that do not exist, and too many shards, are refu
     return encoder.finish();
   };
   // Three flags, compression, verify, io, index use, the folder's length, the number of shards,
-  // four of the storage, the number of parts.
-  CHECK(SourceSpec::decode(encoded_numbers(std::vector<std::uint64_t>(14))).shards.empty());
+  // six of the storage, the number of parts.
+  CHECK(SourceSpec::decode(encoded_numbers(std::vector<std::uint64_t>(16))).shards.empty());
   for (std::size_t at = 0; at < 7; ++at) {
-    std::vector<std::uint64_t> numbers(14);
+    std::vector<std::uint64_t> numbers(16);
     numbers[at] = 4;
     check_refused(encoded_numbers(numbers));
   }

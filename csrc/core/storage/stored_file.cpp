@@ -20,7 +20,8 @@ std::shared_ptr<const StoredFile> StoredFile::open(const std::string& path, IoMo
 }
 
 const StorageOptions& StoredFile::options() const noexcept {
-  static const StorageOptions usual;
+  // Never destroyed, because threads may use it until the process ends.
+  static const StorageOptions& usual = *new StorageOptions;
   return usual;
 }
 
