@@ -170,6 +170,7 @@ class StepPartMaker:
     def finish(self) -> bytes: ...
 
 class StepFileBytes:
+    def __init__(self, *args: object, **kwargs: object) -> None: ...  # made by StepTables only
     def read(self, at: int, count: int) -> bytes: ...
 
 class StepTables:

@@ -14,7 +14,6 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::size_t kSignatureBytes = 8;
 constexpr std::size_t kHeaderBytes = 24;  // to the end of the sizes
 constexpr std::uint32_t kColorChannels = 4;
 constexpr std::size_t kMaxChunkBytes = std::size_t{64} << 20;
