@@ -41,6 +41,21 @@ def write_examples(folder: Path, counts: list[int]) -> list[str]:
     return files
 
 
+def outcomes(dataset: Any) -> list[Any]:
+    """Returns each element of a tf.data dataset as plain Python, or the class of its error."""
+    import tensorflow as tf
+
+    found: list[Any] = []
+    iterator = iter(dataset)
+    while True:
+        try:
+            found.append(plain(next(iterator)))
+        except StopIteration:
+            return found
+        except tf.errors.OpError as error:
+            found.append(type(error))
+
+
 def plain(value: Any) -> Any:
     """Tensors, columns and structures of them, so that they can be compared."""
     if isinstance(value, dict):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, some_example, write_examples
+from example_files import outcomes, plain, some_example, write_examples
 from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
@@ -53,19 +53,6 @@ def in_python(row: Any) -> Any:
 def drawn(row: Any) -> Any:
     numbers = [tf.random.uniform([], 0, 1 << 40, tf.int64, seed) for seed in (7, None)]
     return row["id"], *numbers
-
-
-def outcomes(dataset: Any) -> list[Any]:
-    """Each element, or the class of the error that comes in its place."""
-    found: list[Any] = []
-    iterator = iter(dataset)
-    while True:
-        try:
-            found.append(plain(next(iterator)))
-        except StopIteration:
-            return found
-        except tf.errors.OpError as error:
-            found.append(type(error))
 
 
 CHAINS: dict[str, Callable[[Any], Any]] = {

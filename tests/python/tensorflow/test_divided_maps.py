@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, write_examples
+from example_files import outcomes, write_examples
 
 tf = pytest.importorskip("tensorflow")
 
@@ -66,18 +66,6 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
     "checked": lambda records: records.batch(8).map(checked).enumerate(),
     "twice": lambda records: records.batch(8).map(dense).unbatch().batch(3),
 }
-
-
-def outcomes(dataset: Any) -> list[Any]:
-    found: list[Any] = []
-    iterator = iter(dataset)
-    while True:
-        try:
-            found.append(plain(next(iterator)))
-        except StopIteration:
-            return found
-        except tf.errors.OpError as error:
-            found.append(type(error))
 
 
 @pytest.mark.parametrize("name", CHAINS)

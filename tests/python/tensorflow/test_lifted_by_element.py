@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, some_example, write_examples
+from example_files import outcomes, plain, some_example, write_examples
 from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
@@ -38,19 +38,6 @@ def both(files: Any, f: Function, rows: int = 4, drop: bool = False) -> tuple[An
     assert is_lifted(ours)
     assert ours.element_spec == theirs.element_spec
     return ours, theirs
-
-
-def outcomes(dataset: Any) -> list[Any]:
-    """Each element, or the class of the error that comes in its place."""
-    found: list[Any] = []
-    iterator = iter(dataset)
-    while True:
-        try:
-            found.append(plain(next(iterator)))
-        except StopIteration:
-            return found
-        except tf.errors.OpError as error:
-            found.append(type(error))
 
 
 @pytest.mark.parametrize("function", BY_ELEMENT)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, write_examples
+from example_files import outcomes, write_examples
 
 tf = pytest.importorskip("tensorflow")
 
@@ -38,19 +38,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     files = write_examples(tmp_path_factory.mktemp("examples"), [20, 0, 11])
     tfr.Reader(files).close()
     return files
-
-
-def outcomes(dataset: Any) -> list[Any]:
-    """Each element, or the class of the error that comes in its place."""
-    found: list[Any] = []
-    iterator = iter(dataset)
-    while True:
-        try:
-            found.append(plain(next(iterator)))
-        except StopIteration:
-            return found
-        except tf.errors.OpError as error:
-            found.append(type(error))
 
 
 def parsed(record: Any) -> Any:
