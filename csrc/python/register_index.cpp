@@ -99,7 +99,7 @@ class MadeIndexes {
 
   void add(const std::string& name, const std::string& folder, const std::string& shard_path) {
     const WithoutGil without_gil;
-    if (index_ == nullptr) refuse_index(folder_, "there is none.");
+    if (index_ == nullptr) refuse_index(folder_, "it is missing.");
     add_moved_index(*index_, name, place_for(folder, shard_path), shard_path);
   }
 

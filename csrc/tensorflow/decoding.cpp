@@ -28,7 +28,8 @@ std::size_t piece_end(std::span<const Row> rows, std::size_t begin) {
 
 RowDecoder::RowDecoder(std::shared_ptr<const FeatureSchema> features)
     : decoder_(std::move(features), [this](std::int64_t) {
-        return good_[decoder_.rows_decoded()]->shard->file->path();
+        const Row& row = *good_[decoder_.rows_decoded()];
+        return RecordOrigin::in_shard(row.shard->file->path(), row.number);
       }) {}
 
 DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& options) {

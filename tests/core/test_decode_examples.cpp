@@ -159,7 +159,7 @@ TEST_CASE("an error says which record of which file, and the decoder goes on aft
   const auto schema = std::make_shared<const FeatureSchema>(
       std::vector<FeatureSpec>{spec("a", &kFixedLayout, ValueType::uint8)});
   BatchDecoder decoder(schema, [](std::int64_t record) {
-    return record == 41 ? std::string("some/shard") : std::string();
+    return RecordOrigin::in_shard("some/shard", static_cast<std::uint64_t>(record) - 40);
   });
   decoder.begin(1);
   const std::string large = example({entry("a", field(3, field(1, "\x80\x02")))});
@@ -170,10 +170,10 @@ TEST_CASE("an error says which record of which file, and the decoder goes on aft
     FAIL("256 does not fit in uint8");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::feature);
-    CHECK(error.place().record == 41);
+    CHECK(error.place().record == 1);
     CHECK(error.place().path == "some/shard");
-    CHECK(error.message().find("'a': the value 256 does not fit in uint8. Record 41 of "
-                               "'some/shard'") != std::string::npos);
+    CHECK(error.message().find("'a': the value 256 does not fit in uint8. Record 1 of "
+                               "'some/shard' (number 41 of all).") != std::string::npos);
   }
   const std::vector<Column> columns = decode(decoder, {example({entry("a", ints({9}))})});
   CHECK(columns[0].values.data()[0] == 9);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,11 +12,13 @@ from pathlib import Path
 import pytest
 
 import tfrfast as tfr
+from tfrfast.writing.work_folder import WorkFolder
 
 # Stops in the middle of the job, says so, and waits to be killed.
 KILLED = """
 import sys, time
 import tfrfast as tfr
+from tfrfast.writing.work_folder import WorkFolder
 import {module}
 
 def wait(*_, **__):
@@ -80,3 +83,14 @@ def test_the_next_run_removes_what_a_killed_one_left(
         assert len(left) == 1
         assert left.items() <= before.items(), "the folder of the job that runs is gone"
         running.kill()
+
+
+def test_without_locks_no_folder_is_taken_from_a_job_that_may_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks here")
+
+    monkeypatch.setattr("fcntl.flock", has_none)
+    with WorkFolder(str(tmp_path / "out")) as first, WorkFolder(str(tmp_path / "out")):
+        assert Path(first.path).is_dir()

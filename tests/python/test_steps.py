@@ -248,6 +248,22 @@ def test_a_file_that_was_changed_since_is_an_error(tmp_path: Path) -> None:
             read()
 
 
+def test_a_step_that_does_not_fit_the_features_is_named(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with tfr.Writer(tmp_path / name) as writer:
+            writer.write_batch([tfr.encode_example({"steps/a": [1, 2, 3]})] * 2)
+    steps = tfr.Steps(str(tmp_path / "[ab]"), along="steps/")
+    features = {"steps/a": tfr.FixedLen((2,), "int64")}
+    joined = tfr.Mixture({"records": (str(tmp_path / "a"), 1), "steps": (steps, 1)}).reader
+    for source, number in ((steps, 11), (joined, 13)):
+        order = tfr.InOrder(indices=[number])
+        with pytest.raises(tfr.FeatureError) as caught:
+            next(iter(tfr.Loader(source, 1, order=order, features=features)))
+        path = str(tmp_path / "b")
+        assert f"Step 2 of record 1 of '{path}' (number {number} of all)." in str(caught.value)
+        assert (caught.value.path, caught.value.record) == (path, 1)
+
+
 def test_features_of_other_lengths_are_named(tmp_path: Path) -> None:
     path = str(tmp_path / "data")
     with tfr.Writer(path) as writer:

@@ -39,11 +39,12 @@ def no_empty_folders(*folders: str) -> Iterator[None]:
                 os.rmdir(each)
 
 
-def hold(folder: str, *, wait: bool) -> IO[str]:
+def hold(folder: str, *, wait: bool, needs_lock: bool = False) -> IO[str]:
     """Makes and locks the folder. Returns a file that holds the lock until it is closed.
 
     A forked child holds the lock, too. Raises BlockingIOError if another process has the lock and
-    `wait` is False. On a filesystem without locks, no process is kept out.
+    `wait` is False. On a filesystem without locks, no process is kept out, or with `needs_lock`, an
+    OSError is raised.
     """
     name = os.path.join(folder, LOCK)
     while True:
@@ -59,7 +60,7 @@ def hold(folder: str, *, wait: bool) -> IO[str]:
         except FileNotFoundError:
             pass
         except OSError as error:
-            if error.errno in _NO_LOCKS_HERE:
+            if error.errno in _NO_LOCKS_HERE and not needs_lock:
                 return lock
             lock.close()
             raise
@@ -85,8 +86,8 @@ class WorkFolder:
             stack.enter_context(no_empty_folders(self._folder))
             os.makedirs(self._folder, exist_ok=True)
             for path in self._others():
-                # A folder of another user, or with a lock, stays.
-                with contextlib.suppress(OSError), hold(path, wait=False):
+                # Folders of other users and live processes stay. Without locks, all stay.
+                with contextlib.suppress(OSError), hold(path, wait=False, needs_lock=True):
                     shutil.rmtree(path, ignore_errors=True)
             stack.enter_context(hold(self.path, wait=True))
             stack.callback(shutil.rmtree, self.path, ignore_errors=True)

@@ -7,12 +7,12 @@ namespace {
 
 [[noreturn]] void complain(const RecordPlace& place, const std::string& what,
                            const std::string& advice) {
-  std::string path;
-  if (*place.path_of) path = (*place.path_of)(place.record);
-  std::string message = what + " Record " + std::to_string(place.record);
-  if (!path.empty()) message += " of '" + path + "'";
-  message += ". " + advice;
-  throw Error(ErrorKind::feature, std::move(message), {std::move(path), place.record, {}});
+  const std::string number = std::to_string(place.record);
+  RecordOrigin origin{"Record " + number, {}, place.record};
+  if (*place.find_origin) origin = (*place.find_origin)(place.record);
+  if (origin.record != place.record) origin.text += " (number " + number + " of all)";
+  throw Error(ErrorKind::feature, what + " " + origin.text + ". " + advice,
+              {std::move(origin.path), origin.record, {}});
 }
 
 std::string shape_of(const FeatureSpec& spec) {

@@ -2,20 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "core/example/columns.h"
 #include "core/example/schema.h"
+#include "core/read/record_origin.h"
 
 namespace tfrfast {
 
-// Returns where a record came from. Only called for an error message.
-using PathOfRecord = std::function<std::string(std::int64_t record)>;
-
 struct RecordPlace {
   std::int64_t record;
-  const PathOfRecord* path_of;
+  const FindOrigin* find_origin;  // empty if the records come from no source
 };
 
 [[noreturn]] void complain_malformed(const RecordPlace& place, std::size_t record_offset);

@@ -82,9 +82,9 @@ inline std::size_t usual_header_bytes(const std::uint8_t* value, std::size_t lef
 
 }  // namespace
 
-BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRecord path_of,
+BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrigin find_origin,
                            bool tracks_presence)
-    : schema_(std::move(schema)), path_of_(std::move(path_of)), entries_(schema_->size()) {
+    : schema_(std::move(schema)), find_origin_(std::move(find_origin)), entries_(schema_->size()) {
   const auto features = static_cast<std::uint32_t>(schema_->size());
   slots_.reserve(features + 1);
   columns_.reserve(features);
@@ -321,7 +321,7 @@ void BatchDecoder::fill_missing(std::int64_t record_number) {
   for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
     if (!slots_[slot].fixed || slots_[slot].seen == next_row_ + 1) continue;
     const FeatureSpec& spec = (*schema_)[slot].spec;
-    if (!spec.default_value) complain_missing({record_number, &path_of_}, spec);
+    if (!spec.default_value) complain_missing({record_number, &find_origin_}, spec);
     columns_[slot].put_default(next_row_);
   }
 }
@@ -363,7 +363,7 @@ void BatchDecoder::decode_exactly(WireBytes record, std::int64_t record_number) 
 }
 
 void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number) {
-  const RecordPlace place{record_number, &path_of_};
+  const RecordPlace place{record_number, &find_origin_};
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
   std::fill(entries_.begin(), entries_.end(), Entry{});
   const std::uint8_t* const stopped = for_each_entry(record, [&](WireBytes key, WireBytes feature) {
@@ -385,7 +385,7 @@ void BatchDecoder::put_exactly(std::uint32_t slot, WireBytes feature, WireBytes 
                                std::int64_t record_number) {
   const CompiledFeature& compiled = (*schema_)[slot];
   ColumnBuilder& column = columns_[slot];
-  const RecordPlace place{record_number, &path_of_};
+  const RecordPlace place{record_number, &find_origin_};
   ListKind kind;
   if (!read_list_kind(feature, kind)) complain_no_list(place, compiled.spec);
   Fit fit = Fit::ok;

@@ -29,7 +29,7 @@ namespace tfrfast {
 class BatchDecoder {
  public:
   // With `tracks_presence`, columns say which rows have the feature.
-  explicit BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRecord path_of = {},
+  explicit BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrigin find_origin = {},
                         bool tracks_presence = false);
 
   void begin(std::size_t rows);
@@ -95,7 +95,7 @@ class BatchDecoder {
                    std::int64_t record_number);
 
   std::shared_ptr<const FeatureSchema> schema_;
-  PathOfRecord path_of_;
+  FindOrigin find_origin_;
   std::vector<Slot> slots_;  // the extra last slot's successor is the record's first feature
   std::vector<ColumnBuilder> columns_;
   std::vector<ColumnBuilder*> images_;  // the columns of images

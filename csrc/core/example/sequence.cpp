@@ -9,10 +9,10 @@ namespace tfrfast {
 
 SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
                                  std::shared_ptr<const FeatureSchema> sequences,
-                                 PathOfRecord path_of)
+                                 FindOrigin find_origin)
     : context_(std::move(context)),
       sequences_(std::move(sequences)),
-      path_of_(std::move(path_of)),
+      find_origin_(std::move(find_origin)),
       step_counts_(sequences_->size()),
       row_splits_(sequences_->size()),
       context_entries_(context_->size()),
@@ -57,7 +57,7 @@ void SequenceDecoder::decode(std::span<const WireBytes> records,
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::int64_t number =
         record_numbers.empty() ? static_cast<std::int64_t>(next_row_) : record_numbers[i];
-    const RecordPlace place{number, &path_of_};
+    const RecordPlace place{number, &find_origin_};
     collect(records[i], place);
     for (std::uint32_t slot = 0; slot < context_->size(); ++slot) {
       put_context(slot, records[i], place);

@@ -34,7 +34,7 @@ class SequenceDecoder {
   // In a sequence feature with a padded layout, every step must have the shape. Sequence features
   // of every layout are returned as StepColumns. Throws `invalid` for a padded context feature.
   SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
-                  std::shared_ptr<const FeatureSchema> sequences, PathOfRecord path_of = {});
+                  std::shared_ptr<const FeatureSchema> sequences, FindOrigin find_origin = {});
 
   void begin(std::size_t rows);
   // Like BatchDecoder::decode().
@@ -53,7 +53,7 @@ class SequenceDecoder {
 
   std::shared_ptr<const FeatureSchema> context_;
   std::shared_ptr<const FeatureSchema> sequences_;
-  PathOfRecord path_of_;
+  FindOrigin find_origin_;
   std::vector<ColumnBuilder> context_columns_;
   std::vector<CompiledFeature> step_features_;  // the sequence features, with a ragged layout
   std::vector<ColumnBuilder> step_columns_;

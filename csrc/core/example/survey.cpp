@@ -23,7 +23,7 @@ std::size_t count_values(const FeatureList& list, ListKind kind) noexcept {
 }  // namespace
 
 void Survey::add(WireBytes record) {
-  const PathOfRecord nowhere;
+  const FindOrigin nowhere;
   const RecordPlace place{static_cast<std::int64_t>(records_), &nowhere};
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
   std::map<std::string, WireBytes> last;  // the last value of a repeated key counts

@@ -14,10 +14,9 @@ constexpr std::uint64_t kPieceBytes = 128 << 10;
 // From this mean size on, records are tried one by one; see BatchDecoder::place().
 constexpr std::uint64_t kMinMeanInPlace = 16 << 10;
 
-PathOfRecord path_in(const std::shared_ptr<const RecordSource>& source) {
-  return [source](std::int64_t record) {
-    return source->shards().slot(source->shard_of(static_cast<std::uint64_t>(record))).path();
-  };
+FindOrigin origins_in(const std::shared_ptr<const RecordSource>& source) {
+  return
+      [source](std::int64_t record) { return source->origin(static_cast<std::uint64_t>(record)); };
 }
 
 }  // namespace
@@ -29,7 +28,8 @@ BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
   piece_rows_ = static_cast<std::size_t>(
       std::max<std::uint64_t>(1, kPieceBytes / (source_->mean_record_bytes() + 1)));
   if (source_->mean_record_bytes() >= kMinMeanInPlace) reads_in_place_ = source_->reader();
-  decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(source_), tracks_presence);
+  decoder_ =
+      std::make_unique<BatchDecoder>(std::move(features), origins_in(source_), tracks_presence);
 }
 
 LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,

@@ -54,6 +54,11 @@ std::size_t JoinedSource::shard_of(std::uint64_t record, std::size_t hint) const
   return first + sources_[source]->shard_of(record - start(source), fits ? hint - first : 0);
 }
 
+RecordOrigin JoinedSource::origin(std::uint64_t record) const {
+  const std::size_t source = source_of(record);
+  return sources_[source]->origin(record - start(source));
+}
+
 bool JoinedSource::inflates() const noexcept {
   return std::any_of(sources_.begin(), sources_.end(),
                      [](const auto& each) { return each->inflates(); });

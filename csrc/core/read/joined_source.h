@@ -25,6 +25,7 @@ class JoinedSource final : public RecordSource {
   void describe_parts(std::vector<PartSpec>& parts) const override;
   std::uint64_t fingerprint() const override;
   std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const override;
+  RecordOrigin origin(std::uint64_t record) const override;
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }
   bool inflates() const noexcept override;
   bool is_remote() const noexcept override;

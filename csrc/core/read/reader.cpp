@@ -313,6 +313,11 @@ bool Reader::all_are_open() const noexcept {
                        [this](std::size_t shard) { return shards_->is_open(shard); });
 }
 
+RecordOrigin Reader::origin(std::uint64_t record) const {
+  const ShardSet::Place place = shards_->place(record);
+  return RecordOrigin::in_shard(shards_->slot(place.shard).path(), place.number);
+}
+
 bool Reader::inflates() const noexcept {
   return !holds_for_all(shards_->size(), plain_shards_, [this](std::size_t shard) {
     const ShardSlot& slot = shards_->slot(shard);

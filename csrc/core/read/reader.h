@@ -32,6 +32,7 @@ class Reader final : public RecordSource {
   std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const override {
     return shards_->place(record, hint).shard;
   }
+  RecordOrigin origin(std::uint64_t record) const override;
 
   // Includes the frame. Over all shards.
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }

@@ -16,6 +16,7 @@
 #include "core/read/frame_reader.h"
 #include "core/read/read_ahead.h"
 #include "core/read/record_batch.h"
+#include "core/read/record_origin.h"
 
 namespace tfrfast {
 
@@ -72,6 +73,8 @@ class RecordSource {
   virtual std::uint64_t fingerprint() const { return shards().fingerprint(); }
   // The shard of an existing record. Opens nothing. Fast if the answer is `hint`.
   virtual std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const = 0;
+  // The origin of an existing record. Opens nothing.
+  virtual RecordOrigin origin(std::uint64_t record) const = 0;
 
   // The average size of a record in its shard.
   virtual std::uint64_t mean_record_bytes() const noexcept = 0;

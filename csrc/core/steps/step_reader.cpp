@@ -592,6 +592,14 @@ StepReader::Place StepReader::place(std::uint64_t step) const noexcept {
   return {record, static_cast<std::uint32_t>(step - starts[record]) + contents_.left_before};
 }
 
+RecordOrigin StepReader::origin(std::uint64_t step) const {
+  const Place here = place(step);
+  RecordOrigin origin = records_->origin(here.record);
+  origin.text = "Step " + std::to_string(here.step) + " of record " +
+                std::to_string(origin.record) + " of '" + origin.path + "'";
+  return origin;
+}
+
 void StepReader::plan(std::span<const std::int64_t> steps, const Row* rows, Plan& plan) const {
   Planning planning(*this, plan);
   plan.steps.reserve(steps.size());

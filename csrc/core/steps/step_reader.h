@@ -58,6 +58,7 @@ class StepReader final : public RecordSource {
   std::size_t shard_of(std::uint64_t step, std::size_t hint = 0) const override {
     return records_->shard_of(place(step).record, hint);
   }
+  RecordOrigin origin(std::uint64_t step) const override;
   std::uint64_t mean_record_bytes() const noexcept override { return mean_step_bytes_; }
   bool inflates() const noexcept override { return records_->inflates(); }
   bool is_remote() const noexcept override { return records_->is_remote(); }

@@ -12,7 +12,7 @@ from range_server import RangeServer, Seen, fails_at_first
 from record_files import flip_payload_byte, some_records, write_shard
 from tfrfast.jobs.shuffling import inputs as shuffle_inputs
 from tfrfast.jobs.shuffling import job as shuffle_job
-from tfrfast.jobs.shuffling import work_folder
+from tfrfast.jobs.shuffling import resumable_folder
 from tfrfast.jobs.shuffling.publication import Shuffled
 
 pytest.importorskip("obstore", reason="needs obstore")
@@ -220,15 +220,15 @@ def test_a_shuffle_to_a_url_goes_on_where_it_was_interrupted(
         patch.setattr(shuffle_job.ShuffleJob, "_write_shards", interrupt)
         with pytest.raises(KeyboardInterrupt):
             tfr.shuffle(shards, prefix, **options)
-    assert work_folder.can_resume(prefix, work)
+    assert resumable_folder.can_resume(prefix, work)
     (held,) = work.iterdir()
-    with work_folder.held(str(held)), pytest.raises(BlockingIOError, match="Another process"):
+    with resumable_folder.held(str(held)), pytest.raises(BlockingIOError, match="Another process"):
         tfr.shuffle(shards, prefix, **options)
     with monkeypatch.context() as patch:
         patch.setattr(shuffle_inputs.IntactRecords, "add_shard", interrupt)
         made = tfr.shuffle(shards, prefix, **options)
     assert not list(work.iterdir())
-    assert not work_folder.can_resume(prefix, work)
+    assert not resumable_folder.can_resume(prefix, work)
     here = shuffled(shards, tmp_path / "here" / "x")
     there = tfr.Reader(made.paths, storage=options["storage"], index="require")
     assert list(there) == records_of(here)

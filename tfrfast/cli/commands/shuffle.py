@@ -7,8 +7,8 @@ import argparse
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json
 from tfrfast.cli.new_shards import add_output, add_writing, print_left_out, writing_arguments
+from tfrfast.jobs.shuffling.resumable_folder import can_resume
 from tfrfast.jobs.shuffling.shuffle import Shuffled, shuffle
-from tfrfast.jobs.shuffling.work_folder import can_resume
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:

@@ -18,9 +18,9 @@ from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.jobs.shuffling.good_records import GoodRecords
 from tfrfast.jobs.shuffling.inputs import Inputs, IntactRecords
 from tfrfast.jobs.shuffling.publication import Publication, Shuffled
+from tfrfast.jobs.shuffling.resumable_folder import ResumableFolder
 from tfrfast.jobs.shuffling.sorted_rows import SortedRows
 from tfrfast.jobs.shuffling.target import Target
-from tfrfast.jobs.shuffling.work_folder import WorkFolder
 from tfrfast.reader import Reader, Skipped
 from tfrfast.writing.writer import Writer
 
@@ -45,7 +45,7 @@ class ShuffleJob:
         inputs: Inputs,
         target: Target,
         memory: int,
-        work: WorkFolder,
+        work: ResumableFolder,
         progress: bool | None,
         skip_damage: bool = False,
     ) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from tfrfast.jobs.shuffling.resumable_folder import ResumableFolder
 from tfrfast.jobs.shuffling.target import Target
-from tfrfast.jobs.shuffling.work_folder import WorkFolder
 from tfrfast.reader import Skipped
 from tfrfast.writing.options import index_folder_bytes
 from tfrfast.writing.publishing import Indexes, publish, shard_name
@@ -32,7 +32,7 @@ class Shuffled(NamedTuple):
 class Publication:
     """Gives finished shards their names. The work folder's state lists all names beforehand."""
 
-    def __init__(self, work: WorkFolder, target: Target) -> None:
+    def __init__(self, work: ResumableFolder, target: Target) -> None:
         self._work = work
         self._target = target
 

@@ -13,14 +13,14 @@ from tfrfast.jobs.shuffling.inputs import Inputs
 from tfrfast.jobs.shuffling.job import ShuffleJob
 from tfrfast.jobs.shuffling.outputs import outputs_of
 from tfrfast.jobs.shuffling.publication import Publication, Shuffled
-from tfrfast.jobs.shuffling.target import Target
-from tfrfast.jobs.shuffling.work_folder import (
-    WorkFolder,
+from tfrfast.jobs.shuffling.resumable_folder import (
+    ResumableFolder,
     can_resume,
     held,
+    resumable_folder_path,
     upload_folder,
-    work_folder_path,
 )
+from tfrfast.jobs.shuffling.target import Target
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.output import Output, named_url, open_output
 from tfrfast.storage.paths import Paths, expand_paths
@@ -120,7 +120,9 @@ def shuffle(
         )
         compression_level(compression, level)
         memory = _memory(max_memory)
-        folder = WorkFolder(work_folder_path(output.path, None if output.is_remote else work))
+        folder = ResumableFolder(
+            resumable_folder_path(output.path, None if output.is_remote else work)
+        )
         index_folder = os.fsdecode(index_folder_bytes(output.index))
         with no_empty_folders(os.path.dirname(output.path), index_folder), folder.held():
             unfinished = Publication(folder, target)

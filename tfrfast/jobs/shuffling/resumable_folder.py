@@ -33,7 +33,7 @@ def held(folder: str) -> Iterator[None]:
             yield
 
 
-class WorkFolder:
+class ResumableFolder:
     """The folder of one shuffle. One process holds the folder at a time.
 
     `state` is the last saved state, or empty. Saving replaces the state in one step, never in part.
@@ -95,7 +95,7 @@ def can_resume(out: str, work: str | os.PathLike[str] | None) -> bool:
         if work is None:
             return False
         out, work = shards_path(url, upload_folder(url, work)), None
-    return os.path.exists(os.path.join(work_folder_path(out, work), _STATE))
+    return os.path.exists(os.path.join(resumable_folder_path(out, work), _STATE))
 
 
 def upload_folder(url: str, work: str | os.PathLike[str]) -> str:
@@ -104,7 +104,7 @@ def upload_folder(url: str, work: str | os.PathLike[str]) -> str:
     return os.path.join(os.fsdecode(written_file(work)), f"upload-{url.rpartition('/')[2]}-{which}")
 
 
-def work_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:
+def resumable_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:
     """Returns the folder of this shuffle."""
     folder, name = os.path.split(out)
     if work is not None:
