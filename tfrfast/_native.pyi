@@ -18,6 +18,7 @@ class FeatureSpec:
         self,
         *,
         name: str,
+        part: str,
         layout: str,
         type: str,
         shape: Sequence[int],

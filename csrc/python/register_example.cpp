@@ -24,13 +24,14 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-FeatureSpec make_spec(const std::string& name, const std::string& layout, const std::string& type,
-                      const std::vector<std::int64_t>& shape,
+FeatureSpec make_spec(const std::string& name, const std::string& part, const std::string& layout,
+                      const std::string& type, const std::vector<std::int64_t>& shape,
                       const std::optional<py::bytes>& default_numbers,
                       const std::optional<std::vector<py::bytes>>& default_strings,
                       std::size_t raw_bytes, bool required, const std::optional<ImageSpec>& image) {
   FeatureSpec spec;
   spec.name = name;
+  spec.part = record_part_named(part);
   spec.layout = &layout_named(layout);
   spec.type = value_type_named(type);
   spec.shape = shape;
@@ -256,8 +257,8 @@ void register_example(py::module_& module) {
            py::arg("resize"), py::arg("is_float"), py::arg("channels_first"), py::arg("upright"),
            py::arg("grey_if_damaged"), py::arg("max_pixels"));
   py::class_<FeatureSpec>(module, "FeatureSpec")
-      .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("layout"),
-           py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
+      .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("part"),
+           py::arg("layout"), py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
            py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"), py::arg("image"));
   module.attr("DECODES_IMAGES") = has_image_codecs();
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));

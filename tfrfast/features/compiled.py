@@ -50,6 +50,13 @@ class Slot(NamedTuple):
     required: bool = False
     #: The arguments of a native ImageSpec.
     image: dict[str, Any] | None = None
+    #: Where the record has it: "example", or "context" or "feature list" of a SequenceExample.
+    part: str = "example"
+
+    @property
+    def is_ragged(self) -> bool:
+        """True if rows of the column differ in length."""
+        return self.layout == "ragged" or self.part == "feature list"
 
 
 @dataclass

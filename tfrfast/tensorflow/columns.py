@@ -63,7 +63,7 @@ class TensorFeatures:
 
     def _outputs_of(self, name: str, slot: Slot) -> list[Any]:
         values = self._types[name]
-        if slot.layout == "ragged":
+        if slot.is_ragged:
             return [values, tf.int64]
         if slot.layout == "sparse":
             return [tf.int64, values, tf.int64]
@@ -82,7 +82,7 @@ class TensorFeatures:
         left = iter(columns)
         parsed: dict[str, Any] = {}
         for name, slot in self._slots.items():
-            if slot.layout == "ragged":
+            if slot.is_ragged:
                 parsed[name] = tf.RaggedTensor.from_row_splits(
                     next(left), next(left), validate=False
                 )
@@ -112,7 +112,7 @@ class TensorFeatures:
 
 def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
     """Returns the shapes of a slot's outputs."""
-    if slot.layout == "ragged":
+    if slot.is_ragged:
         return [[None], [None if rows is None else rows + 1]]
     if slot.layout == "sparse":
         return [[None, 2], [None], [2]]

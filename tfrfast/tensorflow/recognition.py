@@ -23,7 +23,8 @@ _MEDIA = {
     "DecodeWav",
     "DecodeWebP",
 }
-PARSERS = {"ParseExample", "ParseExampleV2", "ParseSingleExample"}
+OF_SEQUENCES = "ParseSequenceExampleV2"
+PARSERS = {"ParseExample", "ParseExampleV2", "ParseSingleExample", OF_SEQUENCES}
 # The inputs of ParseExampleV2 before the defaults.
 SERIALIZED, _NAMES, _SPARSE, _DENSE, _RAGGED, _DEFAULTS = range(6)
 
@@ -129,7 +130,7 @@ class ParsedColumns(NamedTuple):
 
 def columns_of(parser: Any) -> ParsedColumns | None:
     """Returns None if an input is not constant, or a key occurs twice."""
-    keys = [_strings(parser.inputs[each]) for each in (_NAMES, _SPARSE, _DENSE, _RAGGED)]
+    keys = [constant_strings(parser.inputs[each]) for each in (_NAMES, _SPARSE, _DENSE, _RAGGED)]
     if any(each is None for each in keys) or keys[0]:
         return None
     sparse, dense, ragged = (each or [] for each in keys[1:])
@@ -145,7 +146,7 @@ def columns_of(parser: Any) -> ParsedColumns | None:
     shapes, types = parser.get_attr("dense_shapes"), parser.get_attr("Tdense")
     defaults = parser.inputs[_DEFAULTS:]
     for i, (key, *feature_of) in enumerate(zip(dense, shapes, types, defaults, strict=True)):
-        feature = _dense_feature(*feature_of)
+        feature = dense_feature(*feature_of)
         if feature is None:
             return None
         columns.features[key] = feature
@@ -161,7 +162,7 @@ def columns_of(parser: Any) -> ParsedColumns | None:
     return columns
 
 
-def _dense_feature(given_shape: Any, dtype: Any, tensor: Any) -> Any:
+def dense_feature(given_shape: Any, dtype: Any, tensor: Any) -> Any:
     shape = tf.TensorShape(given_shape)
     if tensor.op.type == "Reshape":
         tensor = tensor.op.inputs[0]
@@ -197,7 +198,7 @@ def origin(tensor: Any) -> Any:
     return tensor
 
 
-def _strings(tensor: Any) -> list[str] | None:
+def constant_strings(tensor: Any) -> list[str] | None:
     known = tf.get_static_value(tensor)
     try:
         return None if known is None else [each.decode() for each in known.reshape(-1).tolist()]

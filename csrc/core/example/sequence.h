@@ -39,6 +39,7 @@ class SequenceDecoder {
   void begin(std::size_t rows);
   // Like BatchDecoder::decode().
   void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
+  std::size_t rows_decoded() const noexcept { return next_row_; }
   SequenceColumns finish();
 
  private:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,16 +11,22 @@ import tensorflow as tf
 from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.variable import Kind, ParsedPart
+from tfrfast.tensorflow.lifting.sequences import parsed_sequence
+from tfrfast.tensorflow.lifting.variable import Kind, ParsedPart, ParsedRecord
 from tfrfast.tensorflow.recognition import (
+    OF_SEQUENCES,
     PARSERS,
     SERIALIZED,
-    ParsedColumns,
     columns_of,
     origin,
 )
 
 _NO_PARSE = Refusal("it does not parse Examples")
+NOT_CONSTANT = Refusal(
+    "the keys, the shapes or the defaults of the parse are not constants, or it parses a "
+    "feature in two ways",
+)
+_LIFTED = ("ParseExampleV2", OF_SEQUENCES)
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Parse:
 class FoundParser(NamedTuple):
     """The op that parses a function's argument, which no other op uses."""
 
-    columns: ParsedColumns
+    parser: Any
     #: The used outputs of the op.
     used: tuple[Any, ...]
 
@@ -53,7 +59,7 @@ def find_parser(graph: Any) -> FoundParser | Refusal:
     of_record = [
         each
         for each in parsers
-        if each.type == "ParseExampleV2" and origin(each.inputs[SERIALIZED]) is record
+        if each.type in _LIFTED and origin(each.inputs[SERIALIZED]) is record
     ]
     if len(of_record) > 1:
         return Refusal("it parses twice", "one call, with all features")
@@ -64,18 +70,12 @@ def find_parser(graph: Any) -> FoundParser | Refusal:
         return Refusal("it uses the record for more than the parse")
     if parser.control_inputs or any(parser in each.control_inputs for each in needed):
         return Refusal("it does something before or after the parse by control dependencies")
-    columns = columns_of(parser)
-    if columns is None:
-        return Refusal(
-            "the keys, the shapes or the defaults of the parse are not constants, or it parses a "
-            "feature in two ways",
-        )
     used = tuple(
         output
         for output in parser.outputs
         if any(consumer in needed for consumer in output.consumers()) or _is_among(output, graph)
     )
-    return FoundParser(columns, used)
+    return FoundParser(parser, used)
 
 
 def find_parse(graph: Any) -> Parse | Refusal:
@@ -83,27 +83,44 @@ def find_parse(graph: Any) -> Parse | Refusal:
     found = find_parser(graph)
     if isinstance(found, Refusal):
         return found
-    columns, used = found
-    known = _parts(columns)
-    parts = [known.get(tensor.name) for tensor in used]
+    parser, used = found
+    parsed = parsed_sequence(parser) if parser.type == OF_SEQUENCES else _parsed_example(parser)
+    if parsed is None:
+        return NOT_CONSTANT
+    parts = [parsed.parts.get(tensor.name) for tensor in used]
     if None in parts:
-        return Refusal("it uses the row splits of a ragged feature of one row")
+        return Refusal(
+            "it uses the row splits of one record, or the steps of a sparse feature list",
+            "values alone, or a FixedLenSequenceFeature",
+        )
     whole = tuple(part for part in parts if part is not None)
-    described = dict(columns.features)
+    described = dict(parsed.features)
     for part in whole:
         if part.kind != "row":
             described[part.key] = tf.io.RaggedFeature(
                 described[part.key].dtype, row_splits_dtype=tf.int64
             )
     try:
-        features = TensorFeatures(compile_features(described))
+        compiled = compile_features(described)
+        if parsed.lists is not None:
+            compiled.slots = {
+                key: slot._replace(**parsed.lists.get(key, {}), part=_part_of(key, parsed.lists))
+                for key, slot in compiled.slots.items()
+            }
+        features = TensorFeatures(compiled)
     except (TypeError, ValueError):
         return Refusal("it parses features that only TensorFlow can parse")
     return Parse(features, used, whole)
 
 
-def _parts(columns: ParsedColumns) -> dict[str, ParsedPart]:
-    """Returns the meaning of each output of a parse, by name."""
+def _part_of(key: str, lists: Collection[str]) -> str:
+    return "feature list" if key in lists else "context"
+
+
+def _parsed_example(parser: Any) -> ParsedRecord | None:
+    columns = columns_of(parser)
+    if columns is None:
+        return None
     parts: dict[str, ParsedPart] = {}
     for (kind, *names), key in columns.key_of.items():
         feature = columns.features[key]
@@ -119,7 +136,7 @@ def _parts(columns: ParsedColumns) -> dict[str, ParsedPart]:
                 parts[names[0]] = ParsedPart(key, "values", tuple(feature.shape))
         else:
             parts[names[0]] = ParsedPart(key)
-    return parts
+    return ParsedRecord(columns.features, parts)
 
 
 def needed_operations(graph: Any, results: Sequence[Any] | None = None) -> set[Any]:

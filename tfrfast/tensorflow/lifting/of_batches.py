@@ -10,10 +10,10 @@ from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.cutting import cut
-from tfrfast.tensorflow.lifting.finding import find_parser
+from tfrfast.tensorflow.lifting.finding import NOT_CONSTANT, find_parser
 from tfrfast.tensorflow.lifting.inlining import joined
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.recognition import ParsedColumns, arranged
+from tfrfast.tensorflow.recognition import OF_SEQUENCES, ParsedColumns, arranged, columns_of
 
 
 class Divided(NamedTuple):
@@ -44,10 +44,15 @@ def _divided(mapped: Any) -> Divided | Refusal:
     found = find_parser(graph)
     if isinstance(found, Refusal):
         return found
+    if found.parser.type == OF_SEQUENCES:
+        return Refusal("it parses batches of SequenceExamples")
+    columns = columns_of(found.parser)
+    if columns is None:
+        return NOT_CONSTANT
     names = [tensor.name for tensor in found.used]
     features = arranged(
-        found.columns.features,
-        lambda parsed: tuple(map(_tensors(found.columns, parsed).__getitem__, names)),
+        columns.features,
+        lambda parsed: tuple(map(_tensors(columns, parsed).__getitem__, names)),
     )
     if features is None:
         return Refusal("it parses features that only TensorFlow can parse")

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -31,6 +31,16 @@ class ParsedPart:
     def rows(self) -> tuple[str, str]:
         """Parts with equal `rows` have rows of the same lengths."""
         return self.key, self.changed_by
+
+
+class ParsedRecord(NamedTuple):
+    """The features that an op parses, and the meaning of its outputs."""
+
+    features: dict[str, Any]
+    #: The meaning of each output, by name. Other outputs have no column.
+    parts: dict[str, ParsedPart]
+    #: The feature lists of a SequenceExample, and how their slots differ; None for an Example.
+    lists: dict[str, dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
