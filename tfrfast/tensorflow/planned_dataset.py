@@ -20,13 +20,12 @@ from tfrfast.tensorflow.history import History, Refusal, Step, call_text
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.planned import ENDED, Planned, ending, stand_in
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.grammar import Taken, history_of
+from tfrfast.tensorflow.reading.grammar import LEAVES_OUT, Taken, history_of
 from tfrfast.tensorflow.reading.shuffles import note_order, order_of
 from tfrfast.tensorflow.recognition import features_of_transformation
 from tfrfast.tensorflow.seeds import draw_seed
 from tfrfast.tensorflow.sequence import Shuffle
 
-_LEAVES_OUT = "ignore_errors() after it leaves out single elements"
 _ONE_BY_ONE = Refusal("it handles elements one by one", "batch() first, if batches will do")
 _READ_BY_THEIRS = Refusal(
     "TensorFlow's own reader reads for it, so that it finds in each run what it has written"
@@ -126,16 +125,13 @@ class PlannedDataset(Planned):
         )
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
-        before, history, pipeline = self._saved_whole(), self._history, self._pipeline
-        if pipeline is not None and pipeline.lifted is not None:
-            # The place where tf.data's batches begin decides which elements are lost with a bad
-            # element.
-            history = history.one_by_one(_LEAVES_OUT)
-            before = self._next(None, history, built=build_one_by_one(pipeline))
+        # The place where tf.data's batches begin decides which elements are lost with a bad one.
+        single = _one_by_one(self)
+        before = self._saved_whole() if single is None else single
         made = tf.data.Dataset.ignore_errors(before, log_warning, name=name)
         why = ENDED if before._pipeline is None else _OTHERS["ignore_errors"]
         step = ending(why, call_text("ignore_errors", log_warning or None))
-        return self._next(None, history.then(step), built=made)
+        return self._next(None, before._history.then(step), built=made)
 
     def snapshot(self, *arguments: Any, **options: Any) -> Any:
         theirs = _on_theirs(self)
@@ -275,6 +271,19 @@ def _note(shuffle: Any, seed: Any, order: BlockShuffle | None) -> None:
     drawn = draw_seed(known) if found is None else found.seed
     reshuffles = nodes.attribute(shuffle, "reshuffle_each_iteration") is not False
     note_order(shuffle, Shuffle(drawn, reshuffles, order, seed is not None))
+
+
+def _one_by_one(dataset: Planned) -> Planned | None:
+    """Returns the same elements, batched one by one; None if no batches are made of lifted maps."""
+    pipeline, built = dataset._pipeline, None
+    if pipeline is not None:
+        built = None if pipeline.lifted is None else build_one_by_one(pipeline)
+    elif dataset._again is not None:
+        before = _one_by_one(dataset._before)
+        built = None if before is None else dataset._again(before)
+    if built is None:
+        return None
+    return dataset._next(None, dataset._history.one_by_one(LEAVES_OUT), built=built)
 
 
 def _on_theirs(dataset: Planned) -> Any | None:

@@ -539,8 +539,8 @@ JOINED: dict[str, Chain] = {
         .batch(8)
         .apply(tf.data.experimental.parse_example_dataset({"id": FEATURES["id"]}))
         .map(lambda row: row["id"])
+        .ignore_errors()
     ),
-    "ignore_errors": lambda files: in_batches(tf.data.TFRecordDataset(files)).ignore_errors(),
     "unbatched": lambda files: in_batches(tf.data.TFRecordDataset(files)).unbatch().batch(9),
     "unbatched, of several": lambda files: (
         tf.data.TFRecordDataset(files)

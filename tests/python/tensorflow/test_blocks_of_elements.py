@@ -179,6 +179,17 @@ def test_errors_are_tensorflows(tmp_path: Path, name: str) -> None:
     assert outcomes(tfr.accelerate(theirs.ignore_errors())) == outcomes(theirs.ignore_errors())
 
 
+@pytest.mark.parametrize("drop", [False, True])
+def test_ignored_errors_leave_tensorflows_batches(tmp_path: Path, drop: bool) -> None:
+    records = [some_example(number) for number in range(40)]
+    records[21] = b"no example"
+    rows = tf.data.TFRecordDataset(write_shard(tmp_path / "bad", records)).map(parsed)
+    for made in (rows, rows.filter(lambda row: row["id"] % 3 > 0)):
+        batches = made.map(lambda row: row["id"]).batch(8, drop_remainder=drop)
+        theirs = batches.map(lambda numbers: numbers + 1).ignore_errors()
+        assert outcomes(tfr.accelerate(theirs)) == outcomes(theirs)
+
+
 def test_a_checkpoint_goes_on_with_the_next_element(files: list[str], tmp_path: Path) -> None:
     rows = tf.data.TFRecordDataset(files).map(parsed).filter(lambda row: row["id"] % 2 > 0)
     ours = tfr.accelerate(rows.map(lambda row: row["words"]))

@@ -298,6 +298,7 @@ class TestErrors:
             .ignore_errors()
             for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
         )
+        assert not is_lifted(ours)
         left, expected = (sum(elements(each), []) for each in (ours, theirs))
         assert set(left) >= set(expected)
         assert left == sorted(set(left))

@@ -26,6 +26,8 @@ _NAMES_OF_ROWS = {
     "_MapAndBatchDataset": ("batch_size_t", "drop_remainder_t"),
     "_RebatchDataset": ("batch_sizes", "drop_remainder"),
 }
+#: Why batches before ignore_errors() are made of single elements.
+LEAVES_OUT = "ignore_errors() after it leaves out single elements"
 _COUNTED = "the indexes count the records"
 _EXACT = "an exact order of all records that are left"
 

@@ -19,7 +19,13 @@ from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
-from tfrfast.tensorflow.reading.grammar import cuts_rows_again, history_of, rows_of, taken
+from tfrfast.tensorflow.reading.grammar import (
+    LEAVES_OUT,
+    cuts_rows_again,
+    history_of,
+    rows_of,
+    taken,
+)
 from tfrfast.tensorflow.reading.sources import FilePart, Records
 from tfrfast.tensorflow.recognition import parses_examples
 from tfrfast.tensorflow.schemes import is_ours
@@ -128,6 +134,8 @@ class _Planner:
         """Single elements, where no batch() follows that is planned."""
         if pipeline.batch is not None or not pipeline.elementwise:
             return Refusal("nothing is made of single elements")
+        if self._ignores_batches():
+            return Refusal(LEAVES_OUT)
         if pipeline.shuffle is None and not self._in_order:
             return Refusal("no order of its elements is known")
         needs_indexes = pipeline.source.takes_turns and pipeline.shuffle is None
@@ -205,6 +213,15 @@ class _Planner:
                 return False
         return False
 
+    def _ignores_batches(self) -> bool:
+        """True if ignore_errors() leaves out whole batches. tf.data's batches, which its optimiser
+        joins with the map() before them, decide which elements are lost with a bad one.
+        """
+        kinds = list(map(nodes.kind, self._left))
+        if "_IgnoreErrorsDataset" not in kinds:
+            return False
+        return not _BATCHES.isdisjoint(kinds[: kinds.index("_IgnoreErrorsDataset")])
+
     def _say(self, call: Any, fused: bool = True, why: str = "") -> None:
         self._steps.append(Step(call_of(call), fused, why))
 
@@ -248,6 +265,9 @@ class _Planner:
         rows, _ = rows_of(call)
         if rows is not None and rows < MIN_ROWS:
             return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
+        is_mapped = pipeline.elementwise or nodes.kind(call) == "_MapAndBatchDataset"
+        if is_mapped and self._ignores_batches():
+            return Refusal(LEAVES_OUT)
         needs_indexes = pipeline.source.takes_turns and pipeline.shuffle is None
         counted = self._counted(pipeline) if needs_indexes else pipeline
         return counted if isinstance(counted, Refusal) else self._taken(counted, call)
