@@ -8,6 +8,7 @@
 #include "core/codec/zlib.h"
 #include "core/crc32c/crc32c.h"
 #include "core/example/varints.h"
+#include "core/storage/read_costs.h"
 #include "core/storage/stored_file.h"
 #include "python/classes.h"
 #include "python/register.h"
@@ -38,6 +39,20 @@ bool is_mapped(const std::string& path) {
   return file->mapping() != nullptr;
 }
 
+// Returns the seconds of a read at random and of a MiB in order. None if the file is short, in
+// memory, or cannot be read.
+py::object read_costs(const std::string& path) {
+  std::optional<ReadCosts> costs;
+  try {
+    const WithoutGil without_gil;
+    costs = measure_read_costs(*StoredFile::open(path, IoMode::pread));
+  } catch (const Error&) {
+    // The reader of the file will report the error.
+  }
+  if (!costs) return py::none();
+  return py::make_tuple(costs->random_s, costs->in_order_s_per_mib);
+}
+
 // Encodes a str. Bytes of a file's name that were not UTF-8 are restored.
 std::string encoded(const py::str& text) {
   PyObject* bytes = PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape");
@@ -64,6 +79,7 @@ void register_machine(py::module_& module) {
       .def("come", &JobEnd::come);
   module.def("max_padded_bytes", &max_padded_bytes);
   module.def("is_mapped", &is_mapped, py::arg("path"));
+  module.def("read_costs", &read_costs, py::arg("path"));
   module.def("printable", [](const py::str& text) { return printable(encoded(text)); });
 }
 

@@ -20,6 +20,7 @@ from tfrfast.loading.loader_state import check_loader_state, loader_state
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader, order_of, with_lengths
 from tfrfast.loading.remote_records import warn_of_requests
+from tfrfast.loading.seeking import warn_of_seeks
 from tfrfast.loading.transforming import TransformingLoader
 from tfrfast.loading.worker_share import WorkerShare
 from tfrfast.order import Batching, Mixture, Order, Plan, Weight
@@ -123,6 +124,7 @@ class Loader:
         )
         warn_of_requests(reader, plan.order.is_scattered, plan.batch_size or 1)
         warn_of_inflating(reader, plan.order.is_scattered)
+        warn_of_seeks(reader, plan.order.is_scattered)
         compiled = planned_features(features, reader, plan.order)
         self._set_up(reader, plan, compiled, transform, threads, prefetch)
         self._share = WorkerShare(world)

@@ -21,7 +21,12 @@ from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.grammar import Taken, history_of, taken
 from tfrfast.tensorflow.saving import bears
-from tfrfast.tensorflow.slow_paths import warn_of_inflating, warn_of_requests, warn_once
+from tfrfast.tensorflow.slow_paths import (
+    warn_of_inflating,
+    warn_of_requests,
+    warn_of_seeks,
+    warn_once,
+)
 from tfrfast.tensorflow.tracing import traced
 
 #: The reason for calls after the end of the plan.
@@ -205,6 +210,7 @@ class Planned(LazyDataset):
             warn_of_requests(made.pipeline.source.remote_records)
             inflating = made.pipeline.source.inflating_cost
             warn_of_inflating(inflating)
+            warn_of_seeks(made.pipeline.source.seek_cost)
         why = f"{made.why}; {INFLATES}" if inflating else made.why
         step = Step(text, made.fused, why)
         history = history_of(made.pipeline, (*self._history.steps, step))

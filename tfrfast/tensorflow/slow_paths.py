@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import Literal
 
 from tfrfast.errors import SlowPathWarning
@@ -38,6 +39,12 @@ def warn_of_requests(remote: RemoteRecords | None) -> None:
 def warn_of_inflating(cost: str | None) -> None:
     """Says once that an exact shuffle inflates much more than the data."""
     _warn_of(cost, "inflating")
+
+
+def warn_of_seeks(measure: Callable[[], str | None]) -> None:
+    """Says once that an exact shuffle is slow because of the storage."""
+    if "seeks" not in _told:
+        _warn_of(measure(), "seeks")
 
 
 def _warn_of(cost: str | None, kind: str) -> None:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfrfast.loading.inflating import inflating_cost
 from tfrfast.loading.remote_records import RemoteRecords
+from tfrfast.loading.seeking import seek_cost
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.urls import is_url
 from tfrfast.tensorflow import internals
@@ -95,6 +96,18 @@ class Source:
         by_blocks = "shuffle(order=tfr.BlockShuffle(...))"
         return inflating_cost(
             plan.record_count, plan.stream_bytes, self.storage.inflated, by_blocks, "dataset"
+        )
+
+    def seek_cost(self) -> str | None:
+        """Measures what an exact shuffle costs where a read at random is slow."""
+        plan, names = self.plan, self.names.known or self.names.in_any_order or []
+        if plan is None or self.compression or not names or not plan.record_count:
+            return None
+        return seek_cost(
+            os.fsdecode(names[len(names) // 2]),
+            plan.record_count,
+            plan.file_bytes // plan.record_count,
+            "shuffle(order=tfr.BlockShuffle({}))",
         )
 
     @property

@@ -1,0 +1,64 @@
+"""What an exact shuffle costs where a read at random is slow."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from tfrfast import _native
+from tfrfast.errors import SlowPathWarning
+from tfrfast.reader import Reader
+from tfrfast.storage.remote.urls import is_url
+
+# Solid-state disks are faster than that with many reads at once. Disks of 3,000 operations a second
+# are twice as slow.
+_SLOW_S = 150e-6
+# A shuffle has to be slower than reading in order by so many times and so many seconds an epoch.
+_TIMES = 4
+_MUCH_S = 30.0
+_PAGE_BYTES = 4096
+_BLOCK_BYTES = 1 << 20
+_said = False
+_measured: set[str] = set()  # folders
+
+
+def seek_cost(path: str, records: int, size: int, by_blocks: str) -> str | None:
+    """Measures reads of a shard of such records, once for each folder. Returns the cost of an exact
+    shuffle in words, and the remedies; None if the cost does not matter, or the shard is in memory.
+
+    `by_blocks` has a place for the arguments of BlockShuffle.
+    """
+    folder = os.path.dirname(path)
+    if size == 0 or is_url(path) or folder in _measured:
+        return None
+    costs = _native.read_costs(os.fsencode(path))
+    if costs is None:
+        return None
+    _measured.add(folder)
+    random_s, in_order_s_per_mib = costs
+    in_order_s = records * size / (1 << 20) * in_order_s_per_mib
+    # The system keeps whole pages.
+    shuffled_s = min(records, records * size // _PAGE_BYTES) * random_s + in_order_s
+    if random_s < _SLOW_S or shuffled_s < max(_TIMES * in_order_s, in_order_s + _MUCH_S):
+        return None
+    blocks = by_blocks.format(f"{max(1, _BLOCK_BYTES // size)}, 8")
+    return (
+        f"An exact shuffle of {records:,} records of {size:,} bytes takes about "
+        f"{shuffled_s:,.0f} s an epoch until they are in memory, and reading them in order "
+        f"{max(in_order_s, 1):,.0f} s: each read at random takes {1e3 * random_s:.2g} ms from "
+        f"the storage of {path!r}. {blocks} reads neighbours together; or shuffle the "
+        "shards once with `tfrfast shuffle`, and read them in order."
+    )
+
+
+def warn_of_seeks(reader: Reader, is_exact: bool) -> None:
+    """Warns once that an exact shuffle is slow because of the storage."""
+    global _said
+    if _said or not is_exact or not len(reader) or reader._core.inflating_bytes():
+        return
+    shard = reader._core.describe_shard(reader._core.num_shards() // 2)
+    size = shard["num_bytes"] // max(shard["num_records"], 1)
+    cost = seek_cost(shard["path"], len(reader), size, "order=tfr.BlockShuffle({})")
+    if cost is not None:
+        _said = True
+        warnings.warn(cost, SlowPathWarning, stacklevel=3)
