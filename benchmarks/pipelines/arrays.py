@@ -70,6 +70,33 @@ def simulate(files: Any, batch: int, epochs: int | None) -> Any:
     return rows.repeat(epochs).shuffle(512).batch(batch).prefetch(AUTO)
 
 
+def youtube(files: Any, batch: int, epochs: int | None) -> Any:
+    """Quantised features of each frame, of up to 300 frames."""
+    context = {"id": Fixed([], tf.string), "labels": Variable(tf.int64)}
+    sizes = {"rgb": 1024, "audio": 128}
+
+    def parsed(record: Any) -> Any:
+        row, lists = tf.io.parse_single_sequence_example(
+            record,
+            context_features=context,
+            sequence_features={
+                name: tf.io.FixedLenSequenceFeature([], tf.string) for name in sizes
+            },
+        )
+        columns = []
+        for name, size in sizes.items():
+            frames = tf.reshape(tf.io.decode_raw(lists[name], tf.uint8), [-1, size])
+            columns.append(tf.cast(frames, tf.float32)[:300] * (4.0 / 255.0) + 4.0 / 512.0 - 2.0)
+        frames = tf.concat(columns, 1)
+        count = tf.shape(frames)[0]
+        frames = tf.ensure_shape(tf.pad(frames, [[0, 300 - count], [0, 0]]), [300, 1152])
+        labels = tf.reduce_max(tf.one_hot(row["labels"].values, 3_862), axis=0)
+        return row["id"], frames, labels, count
+
+    records = named(files).interleave(read, num_parallel_calls=AUTO)
+    return records.map(parsed, num_parallel_calls=AUTO).batch(batch).repeat(epochs).prefetch(AUTO)
+
+
 def enformer(files: Any, batch: int, epochs: int | None) -> Any:
     def parsed(record: Any) -> Any:
         row = tf.io.parse_single_example(
@@ -270,6 +297,7 @@ def messages(files: Any, batch: int, epochs: int | None) -> Any:
 CHAINS = [
     Chain("google-deepmind/deepmind-research meshgraphnets", meshgraphnets, "meshes", 16),
     Chain("google-deepmind/deepmind-research learning_to_simulate", simulate, "particles", 16),
+    Chain("google/youtube-8m", youtube, "videos", 16),
     Chain("google-deepmind/deepmind-research enformer", enformer, "genome, ZLIB", 16, "inflating"),
     Chain(
         "google-deepmind/deepmind-research nowcasting", nowcasting, "radar, GZIP", 16, "inflating"

@@ -217,28 +217,45 @@ def _mesh(random: Random, number: int) -> Row:
     return {name: [value.tobytes()] for name, value in fields.items()}
 
 
-def _particles(random: Random, number: int) -> bytes:
-    steps, particles = 30, 60
-    position = [
-        tf.train.Feature(
-            bytes_list=tf.train.BytesList(
-                value=[random.random(particles * 2, np.float32).tobytes()]
-            )
-        )
-        for _ in range(steps)
-    ]
-    kinds = random.integers(0, 9, particles).tobytes()
-    context = {
-        "key": tf.train.Feature(int64_list=tf.train.Int64List(value=[number])),
-        "particle_type": tf.train.Feature(bytes_list=tf.train.BytesList(value=[kinds])),
+def _bytes(value: bytes) -> Any:
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+
+
+def _ints(*values: int) -> Any:
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+
+def _sequence(context: Row, lists: dict[str, list[bytes]]) -> bytes:
+    """A SequenceExample whose steps are strings."""
+    steps = {
+        name: tf.train.FeatureList(feature=map(_bytes, values)) for name, values in lists.items()
     }
-    lists = {"position": tf.train.FeatureList(feature=position)}
     return bytes(
         tf.train.SequenceExample(
             context=tf.train.Features(feature=context),
-            feature_lists=tf.train.FeatureLists(feature_list=lists),
+            feature_lists=tf.train.FeatureLists(feature_list=steps),
         ).SerializeToString()
     )
+
+
+def _particles(random: Random, number: int) -> bytes:
+    steps, particles = 30, 60
+    position = [random.random(particles * 2, np.float32).tobytes() for _ in range(steps)]
+    kinds = random.integers(0, 9, particles).tobytes()
+    context = {"key": _ints(number), "particle_type": _bytes(kinds)}
+    return _sequence(context, {"position": position})
+
+
+def _video(random: Random, number: int) -> bytes:
+    """Features of a video's frames, one a second."""
+    frames = int(random.integers(120, 301))
+    context = {
+        "id": _bytes(b"%06d" % number),
+        "labels": _ints(*random.integers(0, 3_862, 3).tolist()),
+    }
+    sizes = {"rgb": 1_024, "audio": 128}
+    lists = {name: [random.bytes(size) for _ in range(frames)] for name, size in sizes.items()}
+    return _sequence(context, lists)
 
 
 def _audio(random: Random, number: int) -> Row:
@@ -356,6 +373,7 @@ DATA = {
     "radar, GZIP": Data(_example(_radar), 800, "GZIP", distinct=64),
     "meshes": Data(_example(_mesh), 800, distinct=64),
     "particles": Data(_particles, 1_600, distinct=64),
+    "videos": Data(_video, 400, distinct=64),
     "audio": Data(_example(_audio), 2_000, distinct=64),
     "motion": Data(_example(_motion), 2_000, distinct=64),
     "episodes": Data(_example(_episode), 400, distinct=32),

@@ -116,6 +116,22 @@ def tensor2tensor(files: Any, batch: int, epochs: int | None) -> Any:
     ).prefetch(2)
 
 
+def translation(files: Any, batch: int, epochs: int | None) -> Any:
+    longest = 100
+
+    def parsed(record: Any) -> Any:
+        row = tf.io.parse_single_example(record, _TEXTS)
+        return {name: tf.cast(dense(value), tf.int32) for name, value in row.items()}
+
+    def is_short(row: Any) -> Any:
+        return tf.logical_and(tf.size(row["inputs"]) <= longest, tf.size(row["targets"]) <= longest)
+
+    records = listed(files, shuffle=False).interleave(read, num_parallel_calls=AUTO)
+    rows = records.map(parsed, num_parallel_calls=AUTO).filter(is_short)
+    shapes = {"inputs": [longest], "targets": [longest]}
+    return rows.padded_batch(batch, shapes, drop_remainder=True).repeat(epochs).prefetch(AUTO)
+
+
 def lingvo(files: Any, batch: int, epochs: int | None) -> Any:
     def parsed(records: Any) -> Any:
         return tf.io.parse_example(records, _MASKED)
@@ -196,6 +212,7 @@ CHAINS = [
     Chain("google/seqio; google-research/t5x; magenta/mt3", seqio, "texts", 64),
     Chain("google/paxml", paxml, "texts", 32),
     Chain("tensorflow/tensor2tensor", tensor2tensor, "texts", 64),
+    Chain("tensorflow/models transformer", translation, "texts", 64),
     Chain("tensorflow/lingvo", lingvo, "masked tokens", 128),
     Chain("kingoflolz/mesh-transformer-jax", mesh_transformer, "long texts", 16),
     Chain("EleutherAI/gpt-neo", gpt_neo, "long texts", 16),
