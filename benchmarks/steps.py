@@ -394,7 +394,8 @@ def measured(folder: Path, turns: int) -> Iterator[str]:
     yield ""
     yield (
         f"Making the step file takes {built['verify'] / built['build']:.1f} times the processor "
-        f"time of `tfr.verify`: {built['build']:.1f} GB of records in a second of it."
+        f"time of `tfr.verify`. A second of processor time is enough for {built['build']:.1f} GB of "
+        "records."
     )
     yield ""
 
@@ -422,9 +423,9 @@ def measured(folder: Path, turns: int) -> Iterator[str]:
     yield ""
     found = run_alone("ten million", large)
     yield (
-        f"{found['steps']:,} steps of one camera and a list of ten numbers: the step file has "
-        f"{found['bytes'] / 1e6:.1f} MB, {found['bytes'] / found['steps']:.2f} bytes a step. "
-        f"`Steps` of an open Reader of {found['shards']} shards opens it in "
+        f"{found['steps']:,} steps hold one camera and a list of ten numbers. Their step file has "
+        f"{found['bytes'] / 1e6:.1f} MB, {found['bytes'] / found['steps']:.2f} bytes a step. Given "
+        f"an open Reader of {found['shards']} shards, `Steps` opens the step file in "
         f"{found['open_ms']:.1f} ms of processor time (at most {found['open_ms_max']:.1f})."
     )
     yield ""
@@ -472,8 +473,8 @@ def measured(folder: Path, turns: int) -> Iterator[str]:
         )
     yield ""
     yield (
-        "A Mixture takes exact shares of its sets in every few samples. So neighbours of two sets "
-        "are a little further apart than by chance."
+        "A Mixture takes an exact share of each set in every few samples. So with two sets, "
+        "neighbours are a little further apart in the data than by chance."
     )
 
 

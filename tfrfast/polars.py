@@ -27,14 +27,14 @@ def scan(
     threads: int | None = None,
     **reader_options: Any,
 ) -> pl.LazyFrame:
-    """Returns the records as a lazy frame. Only columns and rows of the query are read and decoded.
+    """Returns the records as a lazy frame of Polars.
 
         frame = tfrfast.polars.scan("data/train-*", features={"label": tfr.FixedLen((), "int64")})
         frame.group_by("label").len().collect()
 
-    Columns that the query does not use are not decoded. If `head`, `limit`, `slice` or `tail` come
-    first, only their rows are read. Polars pushes later `head` and `limit` down, too. A filter is
-    applied to each batch.
+    Columns that the query does not use are not decoded. If the query begins with `head`, `limit`,
+    `slice` or `tail`, only the rows that it asks for are read. Polars moves a later `head` or
+    `limit` to the beginning where it can. A filter is applied to each batch.
 
     The arguments are those of `tfr.scan`.
     """
@@ -52,10 +52,9 @@ def scan(
 
 
 class _ScanFrame(pl.LazyFrame):
-    """A lazy frame that slices its scan itself, because Polars tells a source only the end of a
-    slice.
+    """A lazy frame that slices its scan itself: Polars tells a source only the end of a slice.
 
-    Polars's results from this frame have the same class, but no scan.
+    A frame that Polars derives from this frame has the same class, but no scan.
     """
 
     _scan: Scan | None = None
@@ -79,7 +78,7 @@ class _ScanFrame(pl.LazyFrame):
 
     def slice(self, offset: int, length: int | None = None) -> pl.LazyFrame:
         scan = self._scan
-        # Row numbers are unknown if rows may be left out.
+        # If damaged records are left out, the numbers of later rows are unknown.
         if scan is None or scan.reader.skips_damage or offset < -len(scan):
             return super().slice(offset, length)
         first = offset if offset >= 0 else len(scan) + offset
@@ -92,7 +91,7 @@ class _ScanFrame(pl.LazyFrame):
 
 
 def _frames(scan: Scan, columns: list[str] | None, n_rows: int | None) -> Iterator[pl.DataFrame]:
-    """Yields the scan's batches, up to so many rows."""
+    """Yields the scan's batches, up to `n_rows` rows in all."""
     left = len(scan) if n_rows is None else n_rows
     may_lose_rows = scan.reader.skips_damage
     for batch in scan.part(columns, rows=None if may_lose_rows else slice(left)):

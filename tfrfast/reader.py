@@ -90,7 +90,7 @@ class Shard:
 
 
 class Reader:
-    """Any record of TFRecord shards by number, verified.
+    """Reads any record of TFRecord shards by its number, and verifies it.
 
         reader = tfr.Reader("data/train-*")
         record, batch = reader[12_345], reader[[9, 2, 7]]  # bytes, and a RecordBatch
@@ -103,8 +103,8 @@ class Reader:
       paths: a path, a URL (s3://, gs://, az://, hf://, https://), a glob, or an iterable of these.
         An existing path is taken literally; the matches of a glob are sorted so that shard 10
         follows shard 9.
-      compression: "auto" recognises the compression of each shard. None or "" (plain), "GZIP" and
-        "ZLIB" require it.
+      compression: "auto" recognises the compression of each shard. "GZIP" and "ZLIB" require that
+        compression of all shards; None or "" requires plain shards.
       verify: "full" checks both CRCs of every record, "header" only the CRC of its length. Both
         modes compare the length with the index.
       on_corruption: "raise", or "skip" to leave damaged records out; see `skipped`.
@@ -116,11 +116,11 @@ class Reader:
         processors that this process may use.
       progress: True or False shows or hides a bar on stderr while indexing. By default it appears
         on a terminal, after a second.
-      storage: options of URLs, in place of the environment's: region, endpoint, anonymous, profile,
-        account_name, credentials, timeout, connect_timeout, retries, retry_seconds.
+      storage: options for URLs, which replace the environment's: region, endpoint, anonymous,
+        profile, account_name, credentials, timeout, connect_timeout, retries, retry_seconds.
       cache: a `DiskCache` that keeps bytes from URLs on this machine.
-      inflated: a `DiskCache` that keeps what compressed shards inflate to. Each part of a shard is
-        inflated once for all processes of this machine, and read like a plain file afterwards.
+      inflated: a `DiskCache` that keeps the inflated bytes of compressed shards. Each part of a
+        shard is inflated once for all processes of this machine, and then read like a plain file.
 
     Many threads may use one reader. A pickle holds the reader's arguments, and the copy opens the
     same files.
@@ -284,11 +284,11 @@ class Reader:
 
     def _described(self) -> bytes:
         for part in self._parts or ():
-            part._described()  # or it says why not
+            part._described()  # raises if the part cannot be described
         return self._core.describe()
 
     def _frames(self) -> Reader:
-        """Returns itself, for code whose records must be frames of shards."""
+        """Returns this reader. Raises TypeError if its records are not frames of shards."""
         if self._makes_records:
             raise TypeError(
                 f"This needs whole records, and {self!r} makes records from parts. Give the Reader "
@@ -297,11 +297,11 @@ class Reader:
         return self
 
     def _with_columns(self, names: Sequence[str]) -> Reader:
-        """A reader of the same records for what needs these features alone."""
+        """Returns a reader of the same records, which may leave out all other features."""
         return self
 
     def _known_features(self) -> Mapping[str, Any]:
-        """What the records are known to hold, without a look at them."""
+        """Returns the features that are known before any record is read."""
         return {}
 
     def locate(self, i: int) -> Location:
@@ -334,7 +334,7 @@ class Reader:
         return _open, (absolute(self._paths), options)
 
     def __repr__(self) -> str:
-        if not hasattr(self, "_core"):  # a debugger shows it after __init__ failed
+        if not hasattr(self, "_core"):  # a debugger may show a reader whose __init__ failed
             return "Reader(not opened)"
         if self.closed:
             return "Reader(closed)"

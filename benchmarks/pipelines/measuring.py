@@ -1,4 +1,4 @@
-"""Runs of one chain, plain and accelerated in turns."""
+"""Measures one chain, plain and accelerated by turns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from benchmarks.pipelines.chain import Chain
 from benchmarks.pipelines.records import write_data
 from benchmarks.pipelines.results import Result
 
-_ENOUGH_ROUNDS = 1_000
+_MAX_EPOCHS = 1_000
 
 
 def measured(chain: Chain, folder: Path, turns: int, seconds: float) -> Result:
-    """Also where accelerate() returns the dataset itself: then no time is taken.
+    """Returns the rates of the chain, or no rates if accelerate() returns the dataset unchanged.
 
-    Files that another chain has left in the folder are read again, so that their indexes are
-    settled, too.
+    Uses the files that another chain has left in the folder, if any. Their indexes are settled.
     """
     own = folder / chain.data
     files = sorted(map(str, own.glob("train-*-of-?????"))) or write_data(chain.data, own)
@@ -41,7 +40,7 @@ def measured(chain: Chain, folder: Path, turns: int, seconds: float) -> Result:
     del dataset, ours
     rates: dict[Callable[[], Any], list[float]] = {plain: [], accelerated: []}
     for make in rates:
-        _rate(make, seconds / 4)  # caches and the runtime's pools fill
+        _rate(make, seconds / 4)  # fills caches and the runtime's pools
     for turn in range(turns):
         for make in (plain, accelerated) if turn % 2 else (accelerated, plain):
             rates[make].append(_rate(make, seconds))
@@ -49,15 +48,15 @@ def measured(chain: Chain, folder: Path, turns: int, seconds: float) -> Result:
 
 
 def _rate(make: Callable[[], Any], seconds: float) -> float:
-    """Rows for each second of processor time, from making the dataset on."""
+    """Returns rows for each second of processor time, which includes making the dataset."""
     gc.collect()
-    time.sleep(0.1)  # threads of the run before end
+    time.sleep(0.1)  # lets the threads of the last run end
     rows, begin = 0, time.process_time()
     dataset = make()
-    for _ in range(_ENOUGH_ROUNDS):
+    for _ in range(_MAX_EPOCHS):
         for batch in dataset:
             first = tf.nest.flatten(batch, expand_composites=True)[0]
             rows += int(first.shape[0]) if first.shape.rank else 1
             if time.process_time() - begin >= seconds:
                 return rows / (time.process_time() - begin)
-    raise RuntimeError("the data are too few for a run")
+    raise RuntimeError("the chain has too few rows for a run")

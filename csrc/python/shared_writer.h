@@ -20,13 +20,13 @@ namespace py = pybind11;
 
 inline constexpr const char* kWriterIsClosed = "This writer has been closed.";
 
-// No thread waits for the mutex while holding the GIL. In a forked child, the writer answers
-// questions and may be destroyed. Every other call throws Error closed at once, because a thread
-// that does not exist in the child may hold the mutex forever.
+// No thread waits for the mutex while holding the GIL. In a forked child, a thread that does not
+// exist there may hold the mutex forever. So the child never waits for the mutex: forget() and the
+// destructor work, and calls that write throw Error closed at once.
 template <class Core>
 class SharedWriter {
  public:
-  // Messages call the written file or files `name`.
+  // `name` names the written file or files in messages.
   SharedWriter(std::unique_ptr<Core> core, std::string name)
       : name_(std::move(name)), core_(std::move(core)) {}
   ~SharedWriter() {
@@ -49,12 +49,14 @@ class SharedWriter {
     use([&payload](Core& core) { core.write(payload.bytes()); });
   }
 
-  // Returns work(core), called without the GIL. Throws Error closed.
+  // Calls work(core) without the GIL, and returns its result. Throws Error closed if the writer is
+  // closed.
   template <class Work>
   auto use(const Work& work) {
     const WithoutGil without_gil;
     return use_without_gil(work);
   }
+  // The same, for a caller that has released the GIL.
   template <class Work>
   auto use_without_gil(const Work& work) {
     const auto lock = hold();
@@ -62,8 +64,7 @@ class SharedWriter {
     return work(*core_);
   }
 
-  // Closes the writer: calls work(core), without the GIL, for the last time. Does nothing if
-  // closed.
+  // Calls work(core) without the GIL, then closes the writer. Does nothing if it is closed.
   template <class Work>
   void finish(const Work& work) {
     const WithoutGil without_gil;
@@ -79,12 +80,13 @@ class SharedWriter {
     if (lock.owns_lock()) {
       if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) remember(*last);
     } else {
-      // A thread that does not exist here may have left the writer half changed.
+      // A thread that does not exist here may have left the writer half changed: leak the writer.
       (void)core_.release();
     }
   }
 
-  // Returns ask(core), with null for a closed writer.
+  // Returns ask(core), where `core` is null if the writer is closed. A forked child may ask unless
+  // another thread held the mutex at the fork. Then ask() throws Error closed.
   template <class Ask>
   auto ask(const Ask& ask) {
     const WithoutGil without_gil;

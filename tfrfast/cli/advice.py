@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-# Arguments without a flag. Commands take a storage's options from the environment.
+# `storage` has no flag: commands take its options from the environment.
 _BY_ENVIRONMENT = {
     ", or pass storage={...}.": ", and the environment's variables that name them.",
     ", or pass storage={'region': ...}.": ".",
@@ -30,9 +30,9 @@ def in_flags(message: str, options: argparse.Namespace) -> str:
             return match[0]
         return flags[name] if value in ("", "True") else f"{flags[name]} {value}"
 
-    # Not after a quote or a slash, where the word belongs to a file name.
+    # A word after a quote or a slash belongs to a file name.
     message = re.sub(r"""(?<![\w/'"-])(?P<name>[a-z_]+)="?(?P<value>[\w.]*)"?""", flag_of, message)
-    # Words with an underscore, and the subject of the sentence, can only be arguments.
+    # A word with an underscore is an argument, and so is the first word before "must" or "is".
     return re.sub(
         r"""(?<![\w/'"-])(?P<name>[a-z]+_[a-z_]+|^[a-z]+(?= must | is ))(?P<value>)(?![\w/'"=-])""",
         flag_of,

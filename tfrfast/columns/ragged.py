@@ -53,10 +53,10 @@ class Ragged(ArrowExport):
     @overload
     def __getitem__(self, index: Any) -> Any: ...
     def __getitem__(self, index: Any) -> Any:
-        """Returns the values of a row; or, for a slice, a mask or a list of row numbers, the rows.
+        """Returns the values of a row. A slice, a mask or a list of row numbers gives a Ragged.
 
-        `ragged[i, j]` is `ragged[i][j]`. One row and a slice without a step are views. Other rows
-        are copied.
+        `ragged[i, j]` is `ragged[i][j]`. One row and a slice without a step are views. Any other
+        index copies.
         """
         if type(index) is int or is_number(index):
             number = operator.index(index)
@@ -106,7 +106,7 @@ class Ragged(ArrowExport):
     def to_padded(
         self, length: int | Sequence[int | None] | None = None, pad: Any = 0
     ) -> Array | Bytes:
-        """Returns all rows in one length: an array `(rows, length, ...)`, or `Bytes` of that shape.
+        """Returns rows of equal length: an array `(rows, length, ...)`, or `Bytes` of that shape.
 
         Shorter rows are filled up with `pad`, by default b"" for byte strings. Longer rows lose
         their end. Without `length`, all rows get the length of the longest. Rows that hold rows are
@@ -131,7 +131,7 @@ class Ragged(ArrowExport):
         return _padded_numbers(np.asarray(values), splits[:-1], kept, width, pad)
 
     def tolist(self) -> list[Any]:
-        """Nested lists."""
+        """Returns nested lists."""
         values = self.values.tolist()
         splits = self.row_splits.tolist()
         return [values[start:end] for start, end in itertools.pairwise(splits)]

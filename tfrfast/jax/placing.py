@@ -54,6 +54,6 @@ def _check_32_bits(what: str, array: np.ndarray[Any, Any]) -> None:
     for value in (int(array.min()), int(array.max())) if array.size else ():
         if not limits.min <= value <= limits.max:
             raise OverflowError(
-                f"{what}: {value} does not fit in 32 bits, and JAX keeps no more unless you call "
-                'jax.config.update("jax_enable_x64", True) first.'
+                f"{what}: {value} does not fit in 32 bits. JAX keeps 64 bits only after "
+                'jax.config.update("jax_enable_x64", True).'
             )

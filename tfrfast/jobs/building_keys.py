@@ -59,7 +59,8 @@ def build_keys(
         not in the file. Several records may have the same key.
       folder: the folder of the file. By default the file lies beside the indexes of the first
         shard.
-      max_memory: the approximate limit of memory. More entries are sorted on the disk.
+      max_memory: the approximate limit of memory. If the entries take more, they are sorted on the
+        disk.
       threads, progress: as for Reader.
       executor: reads and sorts, instead of threads of this process: `ProcessPoolExecutor()`, or any
         other `concurrent.futures.Executor`. Its processes must see the same files under the same
@@ -108,9 +109,7 @@ def build_key_file(
 def plan_keys(
     shards: ShardSizes, feature: str, kind: str, workers: int, memory: int
 ) -> list[_SortKeys]:
-    """Returns the tasks. All running tasks share a part of the memory that the keys may take
-    afterwards.
-    """
+    """Returns the tasks. The running tasks together hold about a quarter of `memory`."""
     size = min(part_bytes(sum(shards.sizes), workers), max(memory // (4 * workers), 1 << 20))
     return [
         _SortKeys(ChosenRecords(shards, numbers), len(numbers), feature, kind)
@@ -135,7 +134,7 @@ class _SortKeys:
             features={
                 self.feature: FixedLen((), self.kind, default=b"" if self.kind == "bytes" else 0)
             },
-            record=_other_name(self.feature),
+            record=_name_for_records(self.feature),
             records=slice(numbers.start, numbers.stop),
             threads=1,
         )
@@ -161,7 +160,8 @@ def _kind_of(reader: Reader, feature: str) -> str:
     return str(kind)
 
 
-def _other_name(feature: str) -> str:
+def _name_for_records(feature: str) -> str:
+    """Returns a name for the column of record numbers that differs from the feature's name."""
     return "record" if feature != "record" else "record number"
 
 

@@ -26,9 +26,9 @@ class Permutation:
     """A random order of `range(n)`: `perm[i]` is the record at position `i`.
 
     `Permutation(n, seed, epoch)` is a bijection of `[0, n)`, computed position by position by a
-    keyed Feistel network. It takes no memory for any `n`, and `inverse` is as cheap. The order is
-    the same on every machine and in every version with the same `Permutation.version`. Different
-    seeds and epochs give unrelated orders.
+    keyed Feistel network. It takes no memory for any `n`, and `inverse` is as cheap as `perm[i]`.
+    The order is the same on every machine and in every version with the same
+    `Permutation.version`. Different seeds and epochs give unrelated orders.
 
     `perm[i]` gives an int, `perm[array]` and `perm[slice]` an int64 array of the same shape.
     Negative positions count from the end; positions outside the range raise `IndexError`.

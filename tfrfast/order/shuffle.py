@@ -1,4 +1,4 @@
-"""Any record at any place."""
+"""An order in which any record may come at any place."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Shuffle"]
 
 
 class Shuffle(PlainOrder):
-    """Any record at any place, each exactly once, in a new order every epoch.
+    """Every record exactly once, at any place, in a new order every epoch.
 
-    A bijection that is computed position by position, and takes no memory.
+    The order is a bijection. It is computed position by position, so it takes no memory.
 
     - `seed`: from `-2**63` to `2**64 - 1`. A negative seed is the same as `seed + 2**64`.
     - `indices`: only these record numbers. Repeats are allowed.

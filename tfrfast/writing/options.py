@@ -19,15 +19,17 @@ _DEFAULT_LEVEL = -1  # zlib's own choice
 
 
 def compression_level(compression: object, level: SupportsIndex | None) -> int:
-    """Returns the level for the core. Raises ValueError if the compression takes no such level."""
+    """Returns the level for the core. Raises ValueError for an unknown compression, or a level that
+    the compression does not have.
+    """
     if compression is None or compression == "":
         if level is not None:
             raise ValueError('level is for compression="GZIP", which was not given.')
     elif compression not in _WRITTEN and compression in CODECS:
         raise ValueError(
-            f"{compression} is not written here: of several members, which random access needs, "
-            f"TensorFlow would read only the first. Write {' or '.join(_WRITTEN)}, or use "
-            "tfr.TFRecordWriter."
+            f"{compression} is not written here: random access needs several members, and "
+            f"TensorFlow reads only the first {compression} member of a file. Write "
+            f"{' or '.join(_WRITTEN)}, or use tfr.TFRecordWriter."
         )
     elif compression not in _WRITTEN:
         allowed = " or ".join(f'"{name}"' for name in ("", *_WRITTEN))
@@ -42,7 +44,7 @@ def index_folder_bytes(index: Any) -> bytes:
 def core_options(
     output: Output, compression: Compression | None, level: int | None
 ) -> dict[str, Any]:
-    """Returns both writers' options for the core. Raises ValueError for a bad option."""
+    """Returns the core's options of both writers. Raises ValueError for a bad option."""
     return {
         "compression": compression or "",
         "level": compression_level(compression, level),

@@ -36,7 +36,7 @@ class _ShardWriter:
         options: dict[str, Any],
         prefixes: Sequence[str] = (),
     ) -> None:
-        """Raises OSError if the shards may not be made."""
+        """Raises OSError if the shards cannot be made, or exist and must not be replaced."""
         output.refuse_taken(prefixes)
         self._output = output
         self._core = core(os.fsencode(output.path), parts=output.parts, **options)
@@ -128,7 +128,7 @@ class Writer(_ShardWriter):
       path: the shard. Its folder must exist. If the path is a link, the link's target is replaced.
       compression: None or "" makes a plain shard. "GZIP" makes a compressed shard of members of at
         most 1 MiB. TensorFlow reads the shard like any other, and tfrfast reads it at random.
-      level: the compression level, from 0 to 9. By default 6, as for zlib.
+      level: the compression level, from 0 to 9. The default is zlib's, 6.
       index: True keeps the index where every reader looks first, in the sibling folder of the data
         folder (`imagenet/` -> `imagenet.tfrfast/`). A path names another folder. False makes no
         index.
@@ -138,8 +138,8 @@ class Writer(_ShardWriter):
         the file's permissions. False makes an existing file an error.
       storage: how to reach a URL, as for Reader.
 
-    Before `close`, nothing appears under the shard's name. On filesystems with unnamed files,
-    nothing appears in the folder either. If an exception leaves `with`, or the process dies,
+    Before `close`, nothing appears under the shard's name. If the filesystem has files without a
+    name, nothing appears in the folder either. If an exception leaves `with`, or the process dies,
     nothing is published. Many threads may use one writer. A shard whose path is a URL (s3://,
     gs://, az://) is uploaded in parts during writing, and appears at `close` (docs/remote.md).
     """
@@ -187,13 +187,13 @@ class ShardedWriter(_ShardWriter):
         known only at the end. So a set for a URL needs space for all shards in this machine's
         folder for temporary files (`TMPDIR`). With `num_shards`, it needs space for a few parts.
       compression, level, index, sync: as for `Writer`.
-      overwrite: True replaces all shards of that prefix. False makes them an error, whatever their
-        number, because a glob would mix old and new shards.
+      overwrite: True replaces all shards with that prefix. False makes any such shard an error,
+        whatever the size of its set, because a glob would mix old and new shards.
       storage: how to reach URLs, as for Reader.
 
     All shards are complete before the first appears. If an exception leaves `with`, none appears.
-    Many threads may use one writer. URLs are written as by `Writer`, and the set's index comes
-    last. With `max_bytes`, `close` uploads them.
+    Many threads may use one writer. Shards with URLs are uploaded as by `Writer`, and the set's
+    index is uploaded last. With `max_bytes`, `close` uploads everything.
     """
 
     def __init__(

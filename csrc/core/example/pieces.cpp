@@ -23,10 +23,10 @@ void check_counts(std::size_t expected, std::size_t found) {
                                 std::size_t bytes) {
   throw Error(ErrorKind::invalid,
               "The offsets or row splits do not lie within their values: piece " +
-                  std::to_string(number) + " begins at " +
+                  std::to_string(number) + " begins at byte " +
                   std::to_string(static_cast<std::int64_t>(start)) + " and has " +
-                  std::to_string(static_cast<std::int64_t>(size)) + " of " + std::to_string(bytes) +
-                  " bytes.");
+                  std::to_string(static_cast<std::int64_t>(size)) + " bytes, but there are " +
+                  std::to_string(bytes) + " bytes in all.");
 }
 
 std::span<const std::uint8_t> piece_of(const Pieces& pieces, std::size_t number) {

@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kMaxRecords = std::numeric_limits<std::int64_t>::max();
 constexpr auto kBetweenReports = std::chrono::milliseconds(100);
 
-// Collects the progress of all walking threads and reports on the opening thread.
+// Adds up the bytes that all threads have walked. Calls `report` on the opening thread only.
 class ProgressMeter {
  public:
   ProgressMeter(const OpeningProgress& report, std::uint64_t all_bytes)
@@ -55,12 +55,12 @@ class ProgressMeter {
   std::atomic<std::uint64_t> done_bytes_{0};
 };
 
-// Ends the work of all threads if the caller's progress throws.
+// Ends the work of all threads if the caller's progress callback throws.
 class Interruption {
   struct Interrupted {};
 
  public:
-  // On the opening thread, `action` may throw. The other threads notice at their next call.
+  // `action` may throw on the opening thread. The next call of every other thread throws, too.
   template <class Action>
   void pass_on(const Action& action) {
     if (interrupted_.load(std::memory_order_acquire)) throw Interrupted();
@@ -92,12 +92,12 @@ unsigned threads_to_open(const std::vector<std::size_t>& numbers, const PathOf& 
   return threads;
 }
 
-// The facts that are known before anything is opened.
+// Says which shards to open now. The other shards are opened later, from `folders`.
 struct Examined {
   std::unique_ptr<LazyFolders> folders;
-  std::vector<std::size_t> opened_now;
-  // Without remote shards, whose sizes are unknown until they are open.
-  std::uint64_t bytes_opened_now = 0;
+  std::vector<std::size_t> to_open;
+  // Does not count remote shards. Their sizes are unknown until they are open.
+  std::uint64_t bytes_to_open = 0;
 };
 
 // Calls set_lazy(number, lazy) for each shard that can be opened later. Throws Error for the first
@@ -121,7 +121,7 @@ Examined examine(std::size_t count, const PathOf& path_of, const IndexOptions& i
           set_lazy(number, lazy);
           continue;
         }
-        pieces[piece].bytes_opened_now = add_or_max(pieces[piece].bytes_opened_now, bytes);
+        pieces[piece].bytes_to_open = add_or_max(pieces[piece].bytes_to_open, bytes);
       } else if (may_be_lazy) {
         search.look_at_listed(path, &lazy);
         if (lazy.entry != nullptr) {
@@ -129,13 +129,12 @@ Examined examine(std::size_t count, const PathOf& path_of, const IndexOptions& i
           continue;
         }
       }
-      pieces[piece].opened_now.push_back(number);
+      pieces[piece].to_open.push_back(number);
     }
   });
   for (const Examined& piece : pieces) {
-    examined.bytes_opened_now = add_or_max(examined.bytes_opened_now, piece.bytes_opened_now);
-    examined.opened_now.insert(examined.opened_now.end(), piece.opened_now.begin(),
-                               piece.opened_now.end());
+    examined.bytes_to_open = add_or_max(examined.bytes_to_open, piece.bytes_to_open);
+    examined.to_open.insert(examined.to_open.end(), piece.to_open.begin(), piece.to_open.end());
   }
   return examined;
 }
@@ -263,14 +262,14 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
       first_mentions.size(), path_of, index, options,
       [&](std::size_t number, LazyShard& lazy) { shards->slots[number].set(std::move(lazy)); });
   shards->folders = std::move(examined.folders);
-  const std::vector<std::size_t>& now = examined.opened_now;
+  const std::vector<std::size_t>& to_open = examined.to_open;
 
   std::unique_ptr<ProgressMeter> meter;
   WalkProgress walked;
   std::function<void()> while_waiting;
   Interruption interruption;
   if (progress) {
-    meter = std::make_unique<ProgressMeter>(progress, examined.bytes_opened_now);
+    meter = std::make_unique<ProgressMeter>(progress, examined.bytes_to_open);
     walked = [&](std::uint64_t bytes) { interruption.pass_on([&] { meter->add(bytes); }); };
     while_waiting = [&] { interruption.pass_on([&] { meter->report(); }); };
   }
@@ -278,16 +277,17 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   std::atomic<bool> built_any{false};
   try {
     parallel_for(
-        now.size(), threads_to_open(now, path_of, options.threads),
+        to_open.size(), threads_to_open(to_open, path_of, options.threads),
         [&](std::size_t i) {
-          const auto file = StoredFile::open(path_of(now[i]), options.io, options.index.storage);
+          const auto file =
+              StoredFile::open(path_of(to_open[i]), options.io, options.index.storage);
           if (meter != nullptr && file->traits().is_remote) meter->expect_more(file->bytes());
           IndexedShard shard = open_indexed(file, index, walked);
           if (shard.was_built) built_any = true;
           if (!options.skip_damage && !shard.index->damage().empty()) {
             throw_damage(shard, shard.index->damage().front());
           }
-          shards->slots[now[i]].set(std::move(shard));
+          shards->slots[to_open[i]].set(std::move(shard));
         },
         while_waiting);
   } catch (...) {

@@ -12,8 +12,8 @@ namespace {
 // "tfrfast record o" in little-endian bytes: a constant of the format, not a secret.
 constexpr SipKey kFormatKey{0x2074736166726674u, 0x6f2064726f636572u};
 
-// A small grid needs more rounds before every order is equally likely. With 16 rounds, a chi-square
-// test over all orders of 7 records still shows a difference after a million seeds.
+// A small grid needs more rounds before all orders are equally likely. With 16 rounds and a million
+// seeds, a chi-square test over all orders of 7 records still shows a difference.
 constexpr std::int64_t kSmallSize = std::int64_t{1} << 16;
 constexpr int rounds_for(std::int64_t size) noexcept {
   return size < kSmallSize ? 24 : 12;
@@ -27,7 +27,8 @@ std::int64_t checked_size(std::int64_t size) {
   return size;
 }
 
-// Fewer than sqrt(size) values lie past `size`. Each is mapped again until it is in range.
+// Maps a value past `size` again, until it is in range. Fewer than sqrt(size) values lie past
+// `size`.
 template <bool kForward>
 std::int64_t walk(const RoundKeys& keys, Grid grid, std::int64_t size,
                   std::uint64_t value) noexcept {

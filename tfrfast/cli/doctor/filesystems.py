@@ -37,15 +37,15 @@ class Mounts:
                 self._kinds[_unescape(fields[4])] = after.split(" ")[0]
 
     def of(self, path: str) -> Filesystem:
-        place = os.path.realpath(path)
-        while place not in self._kinds:
-            above = os.path.dirname(place)
-            if above == place:
-                return Filesystem(UNKNOWN, place)
-            place = above
-        return Filesystem(self._kinds[place], place)
+        folder = os.path.realpath(path)
+        while folder not in self._kinds:
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                return Filesystem(UNKNOWN, folder)
+            folder = parent
+        return Filesystem(self._kinds[folder], folder)
 
 
 def _unescape(field: str) -> str:
-    """Blanks and other special characters are written as octal numbers."""
+    """Linux lists blanks and other special characters as octal numbers."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)

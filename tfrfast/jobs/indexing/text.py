@@ -17,10 +17,10 @@ def export_text_indexes(paths: Paths, folder: str | os.PathLike[str]) -> list[st
         tfr.build_index("imagenet/train-*")
         tfr.export_text_indexes("imagenet/train-*", "imagenet-idx")  # for NVIDIA DALI
 
-    The text has a line for each record, `<offset of the frame> <length of the frame>`, the form of
-    NVIDIA DALI and the `tfrecord` package. A shard without an index is read once. Returns the
-    paths. Raises ValueError for compressed shards and for URLs, and OSError if a file cannot be
-    written.
+    The text has a line for each record, `<offset of the frame> <length of the frame>`, as NVIDIA
+    DALI and the `tfrecord` package read it. A shard without an index is read once. Returns the
+    paths of the texts. Raises ValueError for compressed shards and for URLs, and OSError if a file
+    cannot be written.
     """
     shards = _shards_of(paths)
     texts = check_text_places(shards, folder)
@@ -40,7 +40,7 @@ def import_text_indexes(
 
         tfr.import_text_indexes("imagenet/train-*", "imagenet-idx")
 
-    The indexes are saved in the place of `build_index`, or in `index_folder`. Readers trust an
+    The indexes are saved where `build_index` saves them, or in `index_folder`. Readers trust an
     imported index, so each shard is read once and must have exactly these records. Raises
     ValueError if a shard has other records, and OSError if a file cannot be read or written.
     """

@@ -10,7 +10,7 @@ from tfrfast.errors import StaleIndexError
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.urls import is_url
 
-# The number of objects to open ahead of the current object. No more requests run at once.
+# The number of objects to open ahead of the current object.
 _MAX_OPEN_AHEAD = 64
 _REQUEST_BYTES = 8 << 20
 
@@ -37,7 +37,7 @@ class Inputs:
                 state = f"{status.st_size}\0{status.st_mtime_ns}"
                 self.sizes.append(status.st_size)
             fingerprint.update(f"{shard}\0{state}\0".encode(errors="surrogateescape"))
-        #: Differs between inputs with different bytes or names.
+        #: A hash of the names, sizes and versions of all inputs.
         self.fingerprint = fingerprint.hexdigest()
 
     def any_object(self) -> bool:
@@ -90,8 +90,7 @@ class IntactRecords:
     ) -> tuple[int, int, bool]:
         """Deals about `max_bytes` of a shard's records, from the record at `offset` on.
 
-        Returns the next offset, the next record, and True if the shard has ended. Call it again
-        with these.
+        Returns the offset and the record for the next call, and True if the shard has ended.
         """
         stream = self._stream(number, offset, record)
         if self._inputs.is_object(number):
