@@ -16,8 +16,8 @@ from typing import Protocol, SupportsIndex, TypeVar
 
 from tfrfast import _native
 from tfrfast.base.arguments import integer
+from tfrfast.base.job_threads import JobThreads
 from tfrfast.base.warning import core_warnings
-from tfrfast.storage.remote.job_threads import JobThreads
 
 __all__ = ["Advance", "Task", "checked_threads", "num_workers", "run_tasks"]
 

@@ -21,7 +21,7 @@ from record_files import some_records, write_shard
 from tfrfast.cli import main
 from tfrfast.jobs.shuffling.publication import Shuffled
 from tfrfast.storage.remote import uploads
-from tfrfast.storage.remote.leftovers import abort_uploads, unfinished_uploads
+from tfrfast.storage.remote.amazon import abort_uploads, unfinished_uploads
 
 pytest.importorskip("obstore", reason="needs obstore")
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tfrfast import _native
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, print_table
-from tfrfast.storage.remote.leftovers import abort_uploads, unfinished_uploads
+from tfrfast.storage.remote.amazon import abort_uploads, unfinished_uploads
 from tfrfast.storage.remote.urls import is_url
 
 

@@ -28,7 +28,7 @@ def look_at_buckets(urls: list[str]) -> list[Bucket]:
     """Raises OSError if an object cannot be reached."""
     if not urls:
         return []
-    from tfrfast.storage.remote.looking import look_at_objects
+    from tfrfast.storage.remote.listing import look_at_objects
 
     facts = look_at_objects(urls, "")
     groups: dict[tuple[str, str], list[str]] = {}

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from tfrfast import _native
+from tfrfast.base.job_threads import JobThreads
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.warning import core_warnings
 from tfrfast.errors import StaleIndexError
@@ -19,7 +20,6 @@ from tfrfast.jobs.indexing.places import BuiltIndex, compact
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import reach, written_file
-from tfrfast.storage.remote.job_threads import JobThreads
 from tfrfast.storage.remote.options import Storage
 
 #: The number of objects that are indexed at the same time.

@@ -23,7 +23,7 @@ class Inputs:
         self.storage = storage
         self._objects = {}
         if urls := [each for each in shards if is_url(each)]:
-            from tfrfast.storage.remote.looking import look_at_objects
+            from tfrfast.storage.remote.listing import look_at_objects
 
             self._objects = look_at_objects(urls, storage.access)
         self.sizes: list[int] = []

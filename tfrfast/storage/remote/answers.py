@@ -8,7 +8,7 @@ import json
 import random
 import struct
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple, TypeVar
 
@@ -259,6 +259,18 @@ async def persist(
         await asyncio.sleep(_backoff(attempts))
 
 
+async def all_of(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Runs tasks, and ends all if one fails."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
 def _located(url: str) -> Location:
     """Names in graphs come here unchecked."""
     try:
@@ -299,7 +311,7 @@ def _given_up(
 ) -> GivenUpError:
     number = failures.errno_of(error, verdict)
     if verdict is Verdict.MISSING:
-        return GivenUpError(failures.UNREADABLE, number, f"There is no object '{url}'.")
+        return GivenUpError(failures.UNREADABLE, number, failures.no_object(url))
     times = "once" if attempts == 1 else f"{attempts} times in {took:.1f} s"
     cause = failures.in_words(error, store.secrets)
     advice = ""

@@ -37,6 +37,10 @@ class Verdict(Enum):
     HOPELESS = auto()
 
 
+def no_object(url: str) -> str:
+    return f"There is no object '{url}'."
+
+
 class BadAnswerError(Exception):
     """An answer without the requested bytes."""
 

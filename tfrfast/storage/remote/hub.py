@@ -6,21 +6,17 @@ import asyncio
 import json
 import os
 import re
-import threading
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from email.message import Message
-from functools import partial
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from tfrfast.storage.remote.failures import BadAnswerError
 from tfrfast.storage.remote.options import public_options, secrets_for
 from tfrfast.storage.remote.urls import Location
-
-Answer = TypeVar("Answer")
 
 _ENDPOINT = "https://huggingface.co"
 _TRUE = ("1", "ON", "YES", "TRUE")
@@ -65,9 +61,9 @@ def files_url(location: Location, endpoint: str) -> str:
     return f"{endpoint}/{name}/resolve/{quote(revision, safe='')}"
 
 
-async def listed(
+def listed(
     location: Location, access: str, folder: str, is_flat: bool, timeout_s: float
-) -> AsyncIterator[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """Yields the Hub's description of each entry of a folder. Raises HubError, OSError."""
     account = account_of({**public_options(access), **secrets_for(access, location.root)})
     name, revision = _name_and_revision(location)
@@ -76,9 +72,8 @@ async def listed(
         url += f"/{quote(folder, safe='')}"
     url += f"?recursive={'false' if is_flat else 'true'}&expand=false"
     while url:
-        page, link = await _in_thread(partial(_page, url, account, timeout_s))
-        for each in page:
-            yield each
+        page, link = _page(url, account, timeout_s)
+        yield from page
         found = _NEXT.search(link)
         url = urljoin(url, found[1]) if found else ""
         if url and not url.startswith(("http://", "https://")):
@@ -173,28 +168,3 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 def _origin(url: str) -> tuple[str, str | None, int]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
-
-
-async def _in_thread(work: Callable[[], Answer]) -> Answer:
-    """Waits for `work`. The end of the program does not wait."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Answer] = loop.create_future()
-
-    def finish(result: Answer | None, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]
-
-    def run() -> None:
-        result, failure = None, None
-        try:
-            result = work()
-        except BaseException as error:
-            failure = error
-        loop.call_soon_threadsafe(finish, result, failure)
-
-    threading.Thread(target=run, name="tfrfast-hub", daemon=True).start()
-    return await done

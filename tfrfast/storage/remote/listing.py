@@ -1,4 +1,4 @@
-"""Globs of objects: one listing of a bucket's folder finds names and facts."""
+"""The current facts of objects: of those that a glob matches, and of given URLs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import asyncio
 import errno
 import fnmatch
 import re
+import threading
+import time
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
-from tfrfast.storage.remote import answers, failures, hub, named_apart
+from tfrfast import _native
+from tfrfast.storage.remote import amazon, answers, failures, hub
+from tfrfast.storage.remote.answers import Facts
 from tfrfast.storage.remote.client import expect_to_open, use_client
-from tfrfast.storage.remote.failures import EndlessListingError
+from tfrfast.storage.remote.failures import EndlessListingError, GivenUpError
 from tfrfast.storage.remote.library import obstore
 from tfrfast.storage.remote.stores import Store
-from tfrfast.storage.remote.urls import Location, locate
+from tfrfast.storage.remote.urls import Location, is_usable, locate
 
 Answer = TypeVar("Answer")
 
@@ -40,19 +44,20 @@ def find_objects(pattern: str, access: str) -> list[str]:
 
     unusable: list[str] = []
 
-    async def find() -> dict[str, answers.Facts]:
+    async def find() -> dict[str, Facts]:
         def is_wanted(key: str) -> bool:
             return key == location.key or (matches(key) is not None and not _is_index(key))
 
         listed = {meta["path"]: meta for meta in await _list(location, access, is_wanted, unusable)}
         # A name is taken literally, as on a disk.
         chosen = [location.key] if location.key in listed else list(listed)
-        found = {f"{location.root}/{key}": answers.Facts.of(listed[key]) for key in chosen}
+        found = {f"{location.root}/{key}": Facts.of(listed[key]) for key in chosen}
         # A listing of one folder has marks of folders apart. The Hub has no marks.
         may_mark = location.is_in_bucket and not _is_flat(location)
         empty = [url for url, facts in found.items() if facts.size == 0 and may_mark]
-        folders = await _folders(empty, access)
-        return {url: facts for url, facts in found.items() if url not in folders}
+        # A mark of a folder is an empty object. Its last slash is missing in the listing.
+        looked = await _examine_all(empty, access)
+        return {url: facts for url, facts in found.items() if looked.get(url, facts) is not None}
 
     found = _run(find(), pattern)
     if unusable:
@@ -76,8 +81,9 @@ def find_folders(url: str, access: str) -> list[str]:
     async def attempt(store: Store) -> list[str]:
         limit_s = _TIMES_RETRY_SECONDS * store.retry_seconds
         if location.scheme == "hf":
-            entries = await _in_time(_entries(store, location, access, folder, True), limit_s)
-            return sorted(each["path"] for each in entries if each["type"] == "directory")
+            entries = hub.listed(location, access, folder, True, store.timeout)
+            listed = await _in_thread(entries, limit_s)
+            return sorted(each["path"] for each in listed if each["type"] == "directory")
         listing = obstore().list_with_delimiter_async(store.native, folder or None)
         return sorted((await _in_time(listing, limit_s))["common_prefixes"])
 
@@ -87,10 +93,52 @@ def find_folders(url: str, access: str) -> list[str]:
     return [f"{location.root}/{each}" for each in found]
 
 
-def _run(work: Coroutine[Any, Any, Answer], name: str) -> Answer:
+def look_at_objects(urls: Iterable[str], access: str) -> dict[str, Facts]:
+    """Returns the facts of each object. Facts from a recent listing are not requested again.
+
+    The next opening of such an object makes no request, and reading fails if the object has changed
+    by then. Raises FileNotFoundError and OSError.
+    """
+    found: dict[str, Facts] = {}
+    unknown = []
+    for url in dict.fromkeys(urls):
+        listed = _native.listed_version(url, access)
+        if listed is None:
+            unknown.append(url)
+        else:
+            found[url] = Facts.decode(listed)
+    if unknown:
+        for url, facts in _run(_examine_all(unknown, access)).items():
+            if facts is None:
+                raise FileNotFoundError(errno.ENOENT, failures.no_object(url))
+            found[url] = facts
+    # An object without a lasting version is examined again at its opening.
+    expect_to_open({url: facts for url, facts in found.items() if facts.etag}, access)
+    return found
+
+
+async def _examine_all(urls: list[str], access: str) -> dict[str, Facts | None]:
+    """Returns the facts of each object; None if it does not exist. Raises GivenUpError."""
+    found: dict[str, Facts | None] = {}
+
+    async def work_off(some: Iterator[str]) -> None:
+        for url in some:
+            try:
+                found[url] = await answers.examine(url, access)
+            except GivenUpError as failure:
+                if failure.number != errno.ENOENT:
+                    raise
+                found[url] = None
+
+    rest = iter(urls)
+    await answers.all_of(work_off(rest) for _ in range(min(_LOOKS_AT_ONCE, len(urls))))
+    return found
+
+
+def _run(work: Coroutine[Any, Any, Answer], name: str | None = None) -> Answer:
     try:
         return use_client().run(work)
-    except failures.GivenUpError as failure:
+    except GivenUpError as failure:
         if failure.code == failures.MEANINGLESS:  # as in opening an object
             raise ValueError(failure.text) from None
         raise OSError(failure.number, failure.text, name) from None
@@ -115,103 +163,107 @@ def _is_flat(location: Location) -> bool:
 async def _list(
     location: Location, access: str, is_wanted: Callable[[str], bool], unusable: list[str]
 ) -> list[Any]:
+    """Returns the wanted objects' descriptions, and adds the URLs that no request can name."""
     folder = _beginning(location).rpartition("/")[0]
+    is_flat = _is_flat(location)
 
-    def wanted(listed: Iterable[Any]) -> list[Any]:
-        unusable.clear()
-        metas = []
-        for meta in _up_to_limit(listed):
-            if not named_apart.is_usable(meta["path"]):
+    def wanted(listed: Iterable[Any]) -> Iterator[Any]:
+        for meta in listed:
+            if not is_usable(meta["path"]):
                 unusable.append(f"{location.root}/{meta['path']}")
             elif is_wanted(meta["path"]):
-                metas.append(meta)
-        return metas
+                yield meta
 
     async def attempt(store: Store) -> list[Any]:
+        unusable.clear()
+        limit_s = _TIMES_RETRY_SECONDS * store.retry_seconds
         if location.scheme == "hf":
-            limit_s = _TIMES_RETRY_SECONDS * store.retry_seconds
-            listing = _entries(store, location, access, folder, _is_flat(location))
-            entries = await _in_time(listing, limit_s)
-            return wanted(hub.meta_of(each) for each in entries if each["type"] == "file")
+            entries = hub.listed(location, access, folder, is_flat, store.timeout)
+            files = (hub.meta_of(each) for each in entries if each["type"] == "file")
+            return await _in_thread(files, limit_s, wanted)
         try:
-            return await _list_once(store, location, folder, is_wanted)
+            return await _list_by_obstore(store, folder, is_flat, wanted, limit_s)
         except Exception as error:
-            can_tell = location.scheme == "s3" and named_apart.has_boto3()
+            can_tell = location.scheme == "s3" and amazon.has_boto3()
             if type(error).__name__ != "InvalidPathError" or not can_tell:
                 raise
-
-        flat = _is_flat(location)
-        return await asyncio.to_thread(
-            lambda: wanted(named_apart.objects_by_boto3(location, access, folder, flat))
-        )
+        metas = amazon.listed(location.bucket, access, folder, is_flat)
+        return await _in_thread(metas, limit_s, wanted)
 
     what = f"Listing '{location.root}/{folder}'"
     return await answers.persist(location, access, what, location.root, attempt, limits_time=False)
 
 
-async def _list_once(
-    store: Store, location: Location, folder: str, is_wanted: Callable[[str], bool]
+async def _list_by_obstore(
+    store: Store,
+    folder: str,
+    is_flat: bool,
+    wanted: Callable[[Iterable[Any]], Iterator[Any]],
+    limit_s: float,
 ) -> list[Any]:
     # A listing takes a request for each thousand objects, and all requests together are one call.
-    limit_s = _TIMES_RETRY_SECONDS * store.retry_seconds
-    if _is_flat(location):
+    if is_flat:
         listing = obstore().list_with_delimiter_async(store.native, folder or None)
-        listed = await _in_time(listing, limit_s)
-        return [meta for meta in listed["objects"] if is_wanted(meta["path"])]
+        return list(wanted((await _in_time(listing, limit_s))["objects"]))
     metas: list[Any] = []
     num_listed = 0
     chunks = aiter(obstore().list(store.native, folder or None, chunk_size=1000))
     while (chunk := await _in_time(anext(chunks, None), limit_s)) is not None:
         num_listed += len(chunk)
-        if num_listed > _MAX_LISTED:
-            raise EndlessListingError(f"it has more than {_MAX_LISTED:,} objects")
-        metas.extend(meta for meta in chunk if is_wanted(meta["path"]))
+        _check_number(num_listed)
+        metas.extend(wanted(chunk))
     return metas
 
 
-async def _entries(
-    store: Store, location: Location, access: str, folder: str, is_flat: bool
-) -> list[dict[str, Any]]:
-    """Yields the Hub's listing of a folder of a dataset."""
-    found: list[dict[str, Any]] = []
-    async for each in hub.listed(location, access, folder, is_flat, store.timeout):
-        if len(found) == _MAX_LISTED:
-            raise EndlessListingError(f"it has more than {_MAX_LISTED:,} objects")
-        found.append(each)
-    return found
+async def _in_thread(
+    listed: Iterator[Any],
+    limit_s: float,
+    wanted: Callable[[Iterator[Any]], Iterable[Any]] = iter,
+) -> list[Any]:
+    """Takes a listing in a thread. The end of the program does not wait for the thread."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[list[Any]] = loop.create_future()
+    until = time.monotonic() + limit_s
+
+    def in_bounds() -> Iterator[Any]:
+        for number, each in enumerate(listed, 1):
+            _check_number(number)
+            if time.monotonic() > until:
+                raise _endless(limit_s)
+            yield each
+
+    def run() -> None:
+        try:
+            finish, result = done.set_result, list(wanted(in_bounds()))
+        except BaseException as error:
+            finish, result = done.set_exception, error  # type: ignore[assignment]
+        loop.call_soon_threadsafe(lambda: done.done() or finish(result))
+
+    threading.Thread(target=run, name="tfrfast-listing", daemon=True).start()
+    return await _in_time(done, limit_s)
 
 
-def _up_to_limit(listed: Iterable[Any]) -> Iterator[Any]:
-    for number, meta in enumerate(listed):
-        if number == _MAX_LISTED:
-            raise EndlessListingError(f"it has more than {_MAX_LISTED:,} objects")
-        yield meta
+def _check_number(listed: int) -> None:
+    if listed > _MAX_LISTED:
+        raise EndlessListingError(f"it has more than {_MAX_LISTED:,} objects")
 
 
 async def _in_time(listing: Awaitable[Answer], limit_s: float) -> Answer:
+    task = asyncio.ensure_future(listing)
     try:
-        return await asyncio.wait_for(listing, limit_s)
-    except asyncio.TimeoutError:
-        raise EndlessListingError(
-            f"it did not end in {limit_s:g} s. List the shards yourself, or allow more with "
-            "storage={'retry_seconds': ...}"
-        ) from None
+        await asyncio.wait({task}, timeout=limit_s)
+        if task.done():
+            return task.result()
+    finally:
+        task.cancel()
+    raise _endless(limit_s)
 
 
-async def _folders(urls: list[str], access: str) -> set[str]:
-    """Returns the names of marks of folders, which are empty objects. Listings leave out their last
-    slash.
-    """
-    found = set()
-    for first in range(0, len(urls), _LOOKS_AT_ONCE):
-        some = urls[first : first + _LOOKS_AT_ONCE]
-        looked = await asyncio.gather(
-            *(answers.examine(url, access) for url in some), return_exceptions=True
-        )
-        for url, each in zip(some, looked, strict=True):
-            if isinstance(each, failures.GivenUpError) and each.number == errno.ENOENT:
-                found.add(url)
-    return found
+def _endless(limit_s: float) -> EndlessListingError:
+    return EndlessListingError(
+        f"it did not end in {limit_s:g} s. List the shards yourself, or allow more with "
+        "storage={'retry_seconds': ...}"
+    )
 
 
 def _translate(pattern: str) -> str:

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from tfrfast import _native
+from tfrfast.base.job_threads import JobThreads
 from tfrfast.storage.remote import uploads
-from tfrfast.storage.remote.job_threads import JobThreads
 
 _AT_ONCE = 16
 _ATTEMPTS = 10

@@ -9,7 +9,7 @@ import io
 import itertools
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import wait
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -147,18 +147,6 @@ def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
         return use_client().run(work)
     except GivenUpError as failure:
         raise OSError(failure.number, failure.text) from None
-
-
-async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Runs tasks, and ends all if one fails."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
 
 
 class _Job:
@@ -375,7 +363,9 @@ async def _download(
             file.truncate(0)
             end = min(facts.size, max_bytes)
             rest = iter(range(0, end, PART_BYTES))
-            await _all(_fetch(url, access, facts, rest, end, file) for _ in range(PARTS_AT_ONCE))
+            await answers.all_of(
+                _fetch(url, access, facts, rest, end, file) for _ in range(PARTS_AT_ONCE)
+            )
             break
         except GivenUpError as failure:
             if failure.code != failures.REPLACED or attempt == _DOWNLOADS:

@@ -81,11 +81,15 @@ def locate(url: str) -> Location:
     return Location(scheme, bucket, key)
 
 
+def is_usable(key: str) -> bool:
+    """True if a request can name such an object."""
+    return not _CONTROL.search(key) and not {"", ".", ".."}.intersection(key.split("/"))
+
+
 def _check_key(url: str, key: str) -> None:
-    *folders, name = key.split("/")
-    if not name:
+    if key.endswith("/"):
         raise ValueError(f"{url!r} names a folder. Name an object in it, or several: '{url}*'.")
-    if any(each in ("", ".", "..") for each in (*folders, name)) or _CONTROL.search(key):
+    if not is_usable(key):
         raise ValueError(
             f"{url!r} cannot be asked for: names of objects may have no '//', '.' or '..' between "
             "slashes, and no control characters."

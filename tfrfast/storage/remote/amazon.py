@@ -1,15 +1,18 @@
-"""Unfinished uploads of killed writers."""
+"""What boto3 does for S3: names that obstore refuses, and unfinished uploads of killed writers."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import importlib
+import importlib.util
+import os
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from tfrfast.storage.remote import failures
+from tfrfast.storage.remote.options import public_options, secrets_for
 from tfrfast.storage.remote.urls import SCHEMES, is_url
 
 
@@ -21,16 +24,36 @@ class Unfinished(NamedTuple):
     age_s: float
 
 
+def has_boto3() -> bool:
+    return importlib.util.find_spec("boto3") is not None
+
+
+def listed(bucket: str, access: str, folder: str, is_flat: bool) -> Iterator[dict[str, Any]]:
+    """Yields a folder's objects in obstore's form. One bad name makes obstore refuse a page."""
+    prefix = f"{folder}/" if folder else ""
+    pages = _client(bucket, access).get_paginator("list_objects_v2")
+    flat = {"Delimiter": "/"} if is_flat else {}
+    for page in pages.paginate(Bucket=bucket, Prefix=prefix, **flat):
+        for each in page.get("Contents", []):
+            if each["Key"] != prefix:
+                yield {
+                    "path": each["Key"].removesuffix("/"),
+                    "size": each["Size"],
+                    "e_tag": each.get("ETag"),
+                    "last_modified": each["LastModified"],
+                }
+
+
 def unfinished_uploads(url: str) -> list[Unfinished]:
     """Returns the unfinished uploads of objects whose URLs begin with `url`, oldest first.
 
     Raises ValueError for a storage without such a list, ModuleNotFoundError without boto3, and
     OSError.
     """
-    bucket, prefix = _place(url)
+    bucket, prefix = _bucket_and_prefix(url)
     now = datetime.now(timezone.utc)
     with _errors_told(f"Listing the uploads to 's3://{bucket}/{prefix}'"):
-        pages = _client().get_paginator("list_multipart_uploads")
+        pages = _client(bucket).get_paginator("list_multipart_uploads")
         found = [
             Unfinished(
                 f"s3://{bucket}/{each['Key']}",
@@ -46,10 +69,10 @@ def unfinished_uploads(url: str) -> list[Unfinished]:
 
 def abort_uploads(url: str, uploads: list[Unfinished]) -> None:
     """Ends the uploads. A writer that still works on an upload fails. Raises OSError."""
-    bucket, _ = _place(url)
+    bucket, _ = _bucket_and_prefix(url)
     if not uploads:
         return
-    client = _client()
+    client = _client(bucket)
     for each in uploads:
         key = each.url.removeprefix(f"s3://{bucket}/")
         # An upload that has ended meanwhile is not an error.
@@ -70,7 +93,7 @@ def _errors_told(what: str) -> Iterator[None]:
         raise OSError(errno.EIO, f"{what} failed: {failures.in_words(error, ())}.") from None
 
 
-def _place(url: str) -> tuple[str, str]:
+def _bucket_and_prefix(url: str) -> tuple[str, str]:
     if not is_url(url):
         raise ValueError(f"{url!r} is not a URL of {', '.join(SCHEMES)}.")
     scheme, _, rest = url.partition("://")
@@ -83,10 +106,25 @@ def _place(url: str) -> tuple[str, str]:
     return bucket, prefix
 
 
-def _client() -> Any:
+def _client(bucket: str, access: str = "") -> Any:
     try:
-        return importlib.import_module("boto3").client("s3")
+        boto3 = importlib.import_module("boto3")
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
             "Listing unfinished uploads needs boto3: pip install boto3", name="boto3"
         ) from None
+    public, secrets = public_options(access), secrets_for(access, f"s3://{bucket}")
+    config: dict[str, Any] = {"s3": {"addressing_style": "path"}}
+    options: dict[str, Any] = {}
+    if public.get("anonymous") or os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true":
+        config["signature_version"] = importlib.import_module("botocore").UNSIGNED
+    else:
+        for name in ("access_key_id", "secret_access_key", "session_token"):
+            if name in secrets:
+                options[f"aws_{name}"] = secrets[name]
+    if endpoint := public.get("endpoint"):
+        options["endpoint_url"] = endpoint
+    if region := public.get("region"):
+        options["region_name"] = region
+    options["config"] = importlib.import_module("botocore.config").Config(**config)
+    return boto3.Session(profile_name=public.get("profile")).client("s3", **options)
