@@ -203,6 +203,8 @@ class Pipeline:
             return Refusal(why, "batch() first, and then map() on batches")
         if rows < 1:
             return Refusal("it has no rows")
+        if not all(map(_has_one_shape, tf.nest.flatten(self.elementwise[-1].element_spec))):
+            return Refusal("filter() before it selects rows of different shapes")
         batched = self._in_batches(made.sequence or EVERYTHING, rows)
         selected = Batched(rows, drop_remainder)
         return replace(made, selected=selected, prefetched=batched.prefetched)
@@ -308,6 +310,10 @@ class Pipeline:
 
     def with_options(self, options: Any) -> Pipeline:
         return replace(self, options=_merged(self.options, options))
+
+
+def _has_one_shape(spec: Any) -> bool:
+    return isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
 
 
 def _streams(source: Source) -> Refusal:

@@ -90,6 +90,21 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
         .filter(lambda weights: tf.size(weights) == 2)
         .batch(8)
     ),
+    "selected, then padded lists": lambda records: (
+        records.map(parsed)
+        .map(lambda row: {key: row[key] for key in ("id", "weights")})
+        .filter(lambda row: tf.size(row["weights"]) != 2)
+        .padded_batch(8)
+    ),
+    "selected, of each kind of list": lambda records: (
+        records.map(parsed)
+        .map(lambda row: {key: row[key] for key in ("words", "weights")})
+        .filter(lambda row: tf.size(row["weights"]) != 2)
+        .filter(lambda row: tf.size(row["words"]) > 0)
+    ),
+    "selected, sparse": lambda records: records.map(
+        lambda record: parsed(record)["numbers"]
+    ).filter(lambda row: row.shape[0] != 2),
     "selected and padded": lambda records: (
         records.map(fixed).filter(lambda row: row["id"] > 7).padded_batch(8)
     ),

@@ -144,8 +144,8 @@ def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted
     specs = [mapped.element_spec for mapped in maps]
     if not all(map(_is_known, tf.nest.flatten(specs))):
         return Refusal("it returns more than tensors of a known rank")
-    if filters and not all(map(_has_one_shape, tf.nest.flatten(specs[-1]))):
-        return Refusal("filter() selects rows of different shapes")
+    if filters and not all(map(_has_rows, tf.nest.flatten(specs[-1]))):
+        return Refusal("filter() selects sparse tensors")
     if filters and any(differing(graph, graph.outputs[-1:])):
         return Refusal("floats of a filter() may differ in their last bits")
     rest = rest_after(graph, parse.used)
@@ -168,8 +168,11 @@ def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted
     )
 
 
-def _has_one_shape(spec: Any) -> bool:
-    return isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
+def _has_rows(spec: Any) -> bool:
+    """True if a batch of such components is one tensor with a row for each element."""
+    return isinstance(spec, tf.RaggedTensorSpec) or (
+        isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
+    )
 
 
 def _is_known(spec: Any) -> bool:
