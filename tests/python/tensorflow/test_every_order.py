@@ -10,23 +10,11 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from mixed_files import SIZES, mixture_of, write_sets
+from every_order import batchings, numbers, orders, planned
+from mixed_files import SIZES, write_sets
 
 tf = pytest.importorskip("tensorflow")
 
-ID = {"id": tfr.FixedLen((), "int64")}
-COUNT = sum(SIZES.values())
-ORDERS: dict[str, Any] = {
-    "exact": tfr.Shuffle(3),
-    "exact, of some": tfr.Shuffle(3, indices=range(0, COUNT, 2)),
-    "as given": tfr.InOrder(),
-    "some as given": tfr.InOrder(indices=[5, 80, 5, 33]),
-    "by blocks": tfr.BlockShuffle(8, 2, seed=1),
-    "weighted": tfr.Weighted(np.arange(COUNT) + 1.0, length=60, seed=2),
-    "mixture": None,
-}
-#: What is not drawn equally often, or not anywhere in the order, cannot be put together by length.
-BY_TOKENS = {"exact", "exact, of some", "mixture"}
 ROADS: dict[str, Callable[[tfr.Loader], list[list[int]]]] = {
     "Loader": lambda loader: [batch["id"].tolist() for batch in loader],
     "tf.data": lambda loader: [batch["id"].numpy().tolist() for batch in loader.to_tf_dataset()],
@@ -40,25 +28,20 @@ def passes(epochs: Any) -> list[Any]:
     return [epochs[step] for step in range(len(epochs))]
 
 
-@pytest.mark.parametrize("tokens", [None, 300], ids=["rows", "tokens"])
-@pytest.mark.parametrize("name", ORDERS)
+@batchings
+@orders
 def test_batches_are_the_plans_and_resume(tmp_path: Path, name: str, tokens: int | None) -> None:
-    shards = write_sets(tmp_path)
-    mixture, order = mixture_of(shards, length=60), ORDERS[name]
-    source = mixture if order is None else tfr.Reader(sum(shards.values(), []))
-    given = {} if order is None else {"order": order}
-    batching: Any = 7 if tokens is None else tfr.ByTokens(tokens)
+    call, plan = planned(tmp_path, name, tokens)
+    if plan is None:
+        with pytest.raises((TypeError, ValueError), match="ByTokens"):
+            call(tfr.Loader)
+        return
 
     def loader() -> tfr.Loader:
-        return tfr.Loader(source, batching, features=ID, **given)  # type: ignore[arg-type]
+        return call(tfr.Loader)  # type: ignore[no-any-return]
 
-    if tokens is not None and name not in BY_TOKENS:
-        with pytest.raises((TypeError, ValueError), match="ByTokens"):
-            loader()
-        return
-    ids = np.concatenate([np.arange(SIZES[each]) for each in shards])
-    plan = loader().plan
-    expected = [ids[plan.indices(0, step)].tolist() for step in range(plan.steps)]
+    ids = np.concatenate([np.arange(size) for size in SIZES.values()])
+    expected = [ids[each].tolist() for each in numbers(plan)]
     assert len(expected) > (name != "some as given")
     for road, batches in ROADS.items():
         assert batches(loader()) == expected, road

@@ -1,0 +1,60 @@
+"""A loader of three small data sets in every order, in batches of rows or of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from mixed_files import SIZES, mixture_of, write_sets
+
+ID = {"id": tfr.FixedLen((), "int64")}
+COUNT = sum(SIZES.values())
+ORDERS: dict[str, Any] = {
+    "exact": tfr.Shuffle(3),
+    "exact, of some": tfr.Shuffle(3, indices=range(0, COUNT, 2)),
+    "as given": tfr.InOrder(),
+    "some as given": tfr.InOrder(indices=[5, 80, 5, 33]),
+    "by blocks": tfr.BlockShuffle(8, 2, seed=1),
+    "weighted": tfr.Weighted(np.arange(COUNT) + 1.0, length=60, seed=2),
+    "mixture": None,
+}
+#: What is not drawn equally often, or not anywhere in the order, cannot be put together by length.
+BY_TOKENS = {"exact", "exact, of some", "mixture"}
+
+orders = pytest.mark.parametrize("name", ORDERS)
+batchings = pytest.mark.parametrize("tokens", [None, 300], ids=["rows", "tokens"])
+
+
+def source_in_order(folder: Path, name: str) -> tuple[Any, dict[str, Any]]:
+    """Returns a source, and the arguments that choose its order."""
+    shards = write_sets(folder)
+    if ORDERS[name] is None:
+        return mixture_of(shards, length=60), {}
+    return tfr.Reader(sum(shards.values(), [])), {"order": ORDERS[name]}
+
+
+def planned(
+    folder: Path, name: str, tokens: int | None
+) -> tuple[Callable[[Callable[..., Any]], Any], tfr.Plan | None]:
+    """Returns a function that calls any road's class with the source, the batching and the order;
+    and the plan, or None after a refusal.
+    """
+    source, order = source_in_order(folder, name)
+    batching: Any = 7 if tokens is None else tfr.ByTokens(tokens)
+
+    def call(road: Callable[..., Any]) -> Any:
+        return road(source, batching, features=ID, **order)
+
+    if tokens is not None and name not in BY_TOKENS:
+        return call, None
+    return call, call(tfr.Loader).plan
+
+
+def numbers(plan: tfr.Plan) -> list[list[int]]:
+    """The record numbers of each batch of epoch 0."""
+    return [plan.indices(0, step).tolist() for step in range(plan.steps)]
