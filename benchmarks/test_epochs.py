@@ -2,8 +2,8 @@
 
     pytest benchmarks/test_epochs.py -k "mnist and warm" --benchmark-columns=median,min,max
 
-It prints a table for each case. `python benchmarks/report.py` measures the same in turns, which a
-noisy machine disturbs less, and writes docs/benchmarks.md.
+It prints a table for each case. `python benchmarks/report.py` measures the same cases, but
+alternates the contenders, so that a noisy machine disturbs less. It writes docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_epoch(benchmark: Any, case: Case, name: str, scratch: Path) -> None:
     if name not in found:
         pytest.skip(f"{name} is not installed, or cannot do this")
     work = case.work
-    files = work.files if case.cold else work.files[:1]  # slow contenders take minutes for all
+    files = work.files if case.cold else work.files[:1]  # all take slow contenders minutes
     with tfr.Reader(files) as reader:
         num_records = len(reader)
     if not case.cold:

@@ -24,7 +24,7 @@ FEATURES = {
     "png": tfr.FixedLen((), "bytes"),
     "cls": tfr.FixedLen((), "int64"),
 }
-# How the files of a sample become features, by their extension. The others stay bytes.
+# Converts the files of a sample to features, by extension. Other files stay bytes.
 _READ = {"cls": int}
 
 
@@ -42,8 +42,9 @@ def write_tars(folder: Path, samples: int, tars: int) -> str:
 
 
 def samples_of(path: str) -> Iterator[dict[str, object]]:
-    """The samples of a tar file: members that follow each other and have one name up to the first
-    dot after the last slash."""
+    """Yields the samples of a tar file. Consecutive members belong to one sample if their names are
+    equal up to the first dot after the last slash.
+    """
     with tarfile.open(path) as tar:
         members = (member for member in tar if member.isfile())
         for key, files in itertools.groupby(members, lambda member: _split(member.name)[0]):

@@ -1,4 +1,4 @@
-"""What was measured, as text."""
+"""The results of the chains, as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tfrfast.bench.machine import describe_machine
 
-#: What a chain should gain at least, by what most of its time goes into.
+#: The lowest ratio that a chain should reach, by the work that takes most of its time.
 GOALS = {"parsing": 3.0, "inflating": 1.2, "images": 1.2}
 _LEAST = 0.95
 
@@ -19,16 +19,16 @@ _PAGE = """\
 
 {machine}
 
-`python benchmarks/pipelines` measures this. Each chain of calls is one that public training
-programs have, written again with data like theirs
-(`benchmarks/pipelines`). It is run as it is, by plain TensorFlow, and
-through [`tfr.accelerate`](tensorflow.md#datasets-that-others-built).
+`python benchmarks/pipelines` measures this. Each chain of calls comes from public training
+programs, and is written again here, with data like theirs (`benchmarks/pipelines`). Plain
+TensorFlow runs the chain, and so does
+[`tfr.accelerate`](tensorflow.md#datasets-that-others-built).
 
-- The two take turns in pairs, {turns} runs each. A run makes the dataset and iterates it until it
-  has used {seconds:g} s of processor time, of all threads. Indexes are built before.
-- Figures are rows for each second of processor time: medians, the median of the pairs' ratios, and
-  its range.
-- *not planned*: TensorFlow reads it, as `tfr.explain` says.
+- Plain and accelerated runs alternate, {turns} of each. A run makes the dataset and iterates it
+  until all threads together have used {seconds:g} s of processor time. Indexes are built before.
+- Figures are rows for each second of processor time: the medians of the runs, then the median and
+  the range of the pairs' ratios.
+- *not planned*: TensorFlow itself reads the files. `tfr.explain` says why.
 
 | programs | most of the work | TensorFlow | accelerated | ratio |
 |---|---|---:|---:|---:|
@@ -39,7 +39,7 @@ through [`tfr.accelerate`](tensorflow.md#datasets-that-others-built).
 
 
 class Result(NamedTuple):
-    """Rows for each second of processor time, run by run. None where nothing was planned."""
+    """Rows for each second of processor time, by run. Empty if the chain is not planned."""
 
     programs: str
     work: str
@@ -76,7 +76,7 @@ class Result(NamedTuple):
 
 
 def summary(results: Sequence[Result]) -> str:
-    """How many reach the goal of their kind, and which lose."""
+    """Says how many chains of each kind reach its goal, and which chains became slower."""
     lines = []
     for work, goal in GOALS.items():
         kind = [each for each in results if each.work == work]
@@ -88,7 +88,7 @@ def summary(results: Sequence[Result]) -> str:
 
 
 def page(results: Sequence[Result], turns: int, seconds: float) -> str:
-    """A page of the docs."""
+    """Returns docs/pipelines.md."""
     machine = describe_machine(("numpy", "tensorflow", "tensorflow-cpu"))
     figures = "\n".join(f"- {name}: {value}" for name, value in machine.items())
     rows = "\n".join(each.row for each in results)

@@ -201,7 +201,7 @@ ArrowField make_field(const std::string& name, const std::string& format, bool n
   return field;
 }
 
-// The content of a column: the number of a feature, or "record" or "shard".
+// A column's field, and its content: the number of a feature, or "record" or "shard".
 using Content = std::pair<ArrowField, std::variant<std::size_t, std::string>>;
 
 std::vector<ScanColumn> scan_columns(const std::vector<Content>& contents) {
@@ -252,7 +252,7 @@ class PythonScan {
   ArrowScan scan_;
 };
 
-// A stream for Python's own loops.
+// Gives a scan's batches to a loop in Python.
 class ScanBatches {
  public:
   explicit ScanBatches(const PythonScan& scan)

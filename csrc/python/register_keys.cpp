@@ -127,7 +127,7 @@ class OpenKeys {
     return all;
   }
 
-  // Whether each record has its key.
+  // Returns for each record whether it has its key.
   py::array check_strings(const RecordBatch& records, const KeyBytes& data,
                           const KeyInts& offsets) const {
     const KeyStrings keys(data, offsets);
@@ -151,12 +151,12 @@ class OpenKeys {
       auto record = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, size));
       if (!record) throw py::error_already_set();
       auto* const out = reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(record.ptr()));
-      const bool is_it = [&] {
+      const bool has_key = [&] {
         const WithoutGil without_gil;
         reader->read_into(row, out);
         return record_has_key({out, row.frame.payload_bytes}, file_->feature(), key);
       }();
-      if (is_it) return record;
+      if (has_key) return record;
     }
     file_->refuse_if_changed();
     return py::none();

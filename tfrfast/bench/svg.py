@@ -1,5 +1,5 @@
-"""A drawing as SVG. Any browser shows SVG, in light or dark as its user prefers, and no plotting
-library is needed.
+"""Draws SVG without a plotting library. A browser shows the drawing in light or dark, as its user
+prefers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 __all__ = ["Colour", "Svg", "text_width"]
 
-# The colours: a name for each role, with its colour in light and in dark.
+# A name for each role of a colour. `_COLOURS` has its colour in light and in dark drawings.
 Colour = Literal["ink", "quiet", "faint", "paper", "series0", "series1", "series2", "series3"]
 _COLOURS: dict[Colour, tuple[str, str]] = {
     "ink": ("#1c1f23", "#e8eaed"),
@@ -51,7 +51,7 @@ class Svg:
         bold: bool = False,
         upward: bool = False,
     ) -> None:
-        """A line of text with its baseline at `y`. With `upward` it reads from below to above."""
+        """Draws a line of text with its baseline at `y`. `upward` makes the text go upwards."""
         more = ' font-weight="600"' if bold else ""
         more += f' font-size="{size:g}"' if size != _SIZE else ""
         more += f' transform="rotate(-90 {x:.1f} {y:.1f})"' if upward else ""

@@ -49,7 +49,7 @@ class IterDataset(grain.IterDataset):
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
         """Delivers only batches `sl.start`, `sl.start + sl.step`, ..., as worker processes need.
 
-        Batches are dealt in turn for any `sequential_slice`.
+        Ignores `sequential_slice`: workers always take batches in turn.
         """
         part = sl.start or 0, sl.step or 1
         if sl.stop is not None or not 0 <= part[0] < part[1]:
@@ -79,7 +79,7 @@ class _Batches(grain.DatasetIterator):
         self._begin(loader.state_dict())
 
     def _begin(self, state: dict[str, Any]) -> None:
-        """Steps count from the state's position of its epoch, and this worker's come first."""
+        """Moves to the place of a Loader's state, and there to this worker's first step."""
         self._loader.load_state_dict(state)
         self._batches: Iterator[Any] | None = None
         self._epoch: int = state["epoch"]
@@ -117,7 +117,7 @@ class _Batches(grain.DatasetIterator):
         return batch
 
     def _here(self) -> tuple[int, int, Plan]:
-        """Returns the epoch and step of the next batch, which may lie beyond this epoch's end."""
+        """Returns the epoch, step and plan of the next batch, which may lie in a later epoch."""
         epoch, step, plan = self._epoch, self._step, self._plan
         while step >= plan.steps:
             epoch, step, plan = epoch + 1, step - plan.steps, self._loader.plan
@@ -144,16 +144,16 @@ class _Batches(grain.DatasetIterator):
     def set_state(self, state: dict[str, Any]) -> None:
         """Moves to the place of `get_state`.
 
-        Every rank may take the state of any rank. Ranks, batch size and threads may differ. Only a
-        worker's state needs the same options.
+        A worker's state needs an iterator with the same options. Any other state may come from any
+        rank, and from another number of ranks, batch size or number of threads.
         """
         mine = self.get_state()
-        # Grain asks an iterator of all batches for the workers' first places.
-        is_a_workers = state.get("workers", 1) != 1
+        # Grain gives each worker the first state of an iterator of all batches.
+        is_of_a_worker = state.get("workers", 1) != 1
         shares = ["worker", "workers", "world", "batch_size", "remainder"]
-        check_state("IterDataset", state, mine, shares if is_a_workers else [])
+        check_state("IterDataset", state, mine, shares if is_of_a_worker else [])
         own = self._loader.state_dict()
         where = {key: state[key] for key in own}
         self._begin(where | {key: own[key] for key in ("format", "version")})
-        if is_a_workers:
+        if is_of_a_worker:
             self._step = int(state["step"])

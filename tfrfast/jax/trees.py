@@ -32,7 +32,7 @@ def _register(kind: type, attributes: tuple[str, ...], fixed: tuple[str, ...] = 
         return children, tuple(getattr(column, name) for name in fixed)
 
     def column_of(values: Any, children: Iterable[Any]) -> Any:
-        # Without the class's checks, because JAX also fills trees with objects that are not arrays.
+        # Skips the class's checks, because JAX also fills trees with objects that are not arrays.
         column: Any = object.__new__(kind)
         for name, value in zip((*attributes, *fixed), (*children, *values), strict=True):
             setattr(column, name, value)

@@ -1,4 +1,4 @@
-"""The orders, a file for each; the cutting of batches; and the plan of both."""
+"""The orders, each in a file of its own, and the plan, which cuts an order into batches."""
 
 from tfrfast.order.block_shuffle import BlockShuffle
 from tfrfast.order.by_tokens import ByTokens

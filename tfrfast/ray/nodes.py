@@ -26,11 +26,11 @@ _PATIENCE_S = 10
 
 
 def check_nodes(inputs: Sequence[str], outputs: Sequence[str], storage: Storage) -> None:
-    """Raises OSError that names each unfit node, and the path.
+    """Raises OSError if a node cannot work on the job. The message names the node and the path.
 
-    Nodes must see the same inputs as this process, under the same names. Files that a node puts
-    into the folders `outputs` must appear here. Missing folders are made. Nodes without processors
-    are not checked.
+    Each node must see the same inputs as this process, under the same names. A file that the node
+    puts into one of the folders `outputs` must appear here. Missing folders are made. Nodes without
+    processors are not checked.
     """
     step = max(1, -(-len(inputs) // _FILES))
     some = [*inputs[::step], *inputs[-1:]]

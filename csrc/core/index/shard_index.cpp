@@ -10,8 +10,8 @@
 namespace tfrfast {
 namespace {
 
-std::vector<Damage> with_frames_around(const std::vector<Damage>& damage,
-                                       std::uint64_t record_count) {
+// Returns the damage that has a record before it and a record after it.
+std::vector<Damage> between_frames(const std::vector<Damage>& damage, std::uint64_t record_count) {
   std::vector<Damage> gaps;
   for (const Damage& each : damage) {
     if (each.records_before > 0 && each.records_before < record_count) gaps.push_back(each);
@@ -37,7 +37,7 @@ ShardIndex::ShardIndex(const ShardFacts& facts, PackedBytes offsets, std::vector
       offsets_(owned_offsets_.view()),
       damage_(std::move(damage)),
       seek_points_(std::move(seek_points)),
-      gaps_(with_frames_around(damage_, record_count())) {}
+      gaps_(between_frames(damage_, record_count())) {}
 
 ShardIndex::ShardIndex(const ShardFacts& facts, IndexSource source, const PackedOffsets& offsets,
                        std::vector<std::uint32_t> page_crcs, std::vector<Damage> damage,
@@ -49,7 +49,7 @@ ShardIndex::ShardIndex(const ShardFacts& facts, IndexSource source, const Packed
       unchecked_(std::make_unique<std::atomic<bool>[]>(page_crcs_.size())),
       damage_(std::move(damage)),
       seek_points_(std::move(seek_points)),
-      gaps_(with_frames_around(damage_, record_count())) {
+      gaps_(between_frames(damage_, record_count())) {
   for (std::size_t page = 0; page < page_crcs_.size(); ++page) unchecked_[page] = true;
 }
 

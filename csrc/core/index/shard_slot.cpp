@@ -62,11 +62,11 @@ const IndexedShard& ShardSlot::open() const {
   }
   auto made = std::make_unique<const IndexedShard>(
       IndexedShard{as_indexed(file, *index, lazy_.folder->options), index, false, index->origin()});
-  const IndexedShard* nobody = nullptr;
-  if (opened_.compare_exchange_strong(nobody, made.get(), std::memory_order_acq_rel)) {
+  const IndexedShard* other = nullptr;
+  if (opened_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) {
     return *made.release();
   }
-  return *nobody;  // another thread has opened the shard
+  return *other;  // another thread has opened the shard
 }
 
 std::string_view ShardSlot::lazy_name() const noexcept {

@@ -33,7 +33,7 @@ class Target:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def check_places(self) -> None:
-        """Raises the OSError of a later publication, before any work is done."""
+        """Raises OSError, before any work is done, if the shards could not be published."""
         for output in self.outputs:
             _native.check_shard_places(
                 os.fsencode(output.prefix),
@@ -43,7 +43,7 @@ class Target:
             )
 
     def taken_names(self) -> list[str]:
-        """Returns existing shards of these names, with any number of shards in the name."""
+        """Returns the existing shards with these prefixes, from sets of any size."""
         return [
             path
             for output in self.outputs

@@ -80,8 +80,8 @@ class MappedFile final : public LocalFile {
 
 class PreadFile final : public LocalFile {
  public:
-  // Puts the descriptor from the opening into the pool. While the descriptor is there, changes of
-  // the file's name do not matter.
+  // Puts the opened descriptor into the pool. While the pool keeps the descriptor, the file may be
+  // renamed.
   PreadFile(const std::string& path, const std::string& absolute_path, const FileFacts& facts,
             const std::shared_ptr<const FileDescriptor>& opened)
       : LocalFile(path, absolute_path, facts) {
@@ -214,7 +214,8 @@ std::uint64_t LocalFile::data_bytes() const noexcept {
 bool LocalFile::is_cached(std::uint64_t offset) const noexcept {
   if (offset >= bytes()) return true;
   try {
-    // Network filesystems cannot tell, and gain most from early requests.
+    // A network filesystem cannot tell, and gains most from early requests. So a file that is not
+    // mapped counts as not cached.
     return cached_in_file(descriptor()->get(), offset).value_or(mapping() != nullptr);
   } catch (const std::exception&) {
     return true;

@@ -94,7 +94,7 @@ void PublishedFile::reserve(std::uint64_t end) noexcept {
 }
 
 void PublishedFile::start_flushing() noexcept {
-  // A hint: a failure repeats, and is reported, when the whole file is flushed.
+  // Only a hint. A failure repeats, and is reported, when the whole file is flushed.
   tfrfast::start_flushing(descriptor_, flushing_bytes_, appended_bytes_ - flushing_bytes_);
   flushing_bytes_ = appended_bytes_;
 }
@@ -180,7 +180,7 @@ void PublishedFile::take_name(Existing existing) {
   if (!has_name()) {
     if (give_name(descriptor_, path()) == 0) return;
     if (errno == ENOENT) {
-      // Without a name, the file did not keep its folder from being removed as empty.
+      // The folder was removed as empty: a file without a name does not count.
       make_folders(folder_of(path()));
       if (give_name(descriptor_, path()) == 0) return;
     }

@@ -21,7 +21,8 @@ ErrorKind kind_of_code(std::int32_t code) noexcept {
   return code == 1 ? ErrorKind::stale_index : code == 2 ? ErrorKind::invalid : ErrorKind::io;
 }
 
-// Only memory can be short here. Then the request fails, or waits for the next one.
+// Returns false if `action` throws, which happens only if memory runs out. The request then fails,
+// or waits for the client's next call.
 template <class Action>
 bool carefully(const Action& action) noexcept {
   try {
