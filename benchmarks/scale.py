@@ -3,7 +3,7 @@
 python benchmarks/scale.py        # takes about a minute
 
 The index is generated, for frames of one length, and its shard is a sparse file that stands for
-all shards. So everything is as with real data but the records, which are not read.
+all shards. No record is read. Everything else is as with real data.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ COLOURS: dict[str, Colour] = {
 
 
 def index_of_regular_frames(count: int, facts: bytes) -> bytes:
-    """Version 4, as docs/index-format.md has it, with blocks that are lines and no residuals."""
+    """Returns an index of version 4 (docs/index-format.md). Its blocks have no residuals."""
     entries = count + 1
     bases = np.arange(-(-entries // 128), dtype="<i8") * 128 * FRAME_BYTES
     blocks = np.zeros(len(bases), [("base_and_width", "<i8"), ("slope", "<u4"), ("at", "<u4")])
     blocks["base_and_width"] = bases << 8
     blocks["slope"] = FRAME_BYTES * 256
     if entries % 128 == 1:
-        blocks["slope"][-1] = 0  # of a single offset
+        blocks["slope"][-1] = 0  # the last block has a single offset
     pages = [blocks[first : first + 32].tobytes() for first in range(0, len(blocks), 32)]
     pages[-1] += bytes(8)
     crcs = b"".join(struct.pack("<I", tfr.crc32c(page)) for page in pages)
@@ -68,7 +68,7 @@ def make_shard(folder: Path) -> str:
     header += struct.pack("<I", tfr.masked_crc32c(header))
     with open(shard, "wb") as file:
         file.truncate(SHARD_RECORDS * FRAME_BYTES)
-        for sample in range(4):  # which opening compares with the index
+        for sample in range(4):  # opening compares these frames with the index
             file.seek((SHARD_RECORDS - 1) * sample // 3 * FRAME_BYTES)
             file.write(header)
     os.utime(shard, ns=(0, 10**18))
@@ -79,7 +79,7 @@ def make_shard(folder: Path) -> str:
 
 
 def microseconds(action: Callable[[int], object], times: int) -> float:
-    """The median round's processor time for one call."""
+    """Returns the processor time of one call, in the median round."""
     rounds = []
     for _ in range(ROUNDS):
         begin = time.process_time()

@@ -36,7 +36,7 @@ def rows_over_all_devices() -> NamedSharding:
 def make_batches(
     shards: list[str], sharding: NamedSharding, **options: object
 ) -> tfrfast.jax.Loader:
-    """Global arrays. A process contributes the rows that it reads, a device has its part."""
+    """Gives global arrays. Each process adds the rows that it reads, each device holds some rows."""
     loader = tfr.Loader(
         shards,
         BATCH_SIZE // jax.process_count(),
@@ -79,7 +79,7 @@ def train(shards: list[str], sharding: NamedSharding, epochs: int = 2) -> Model:
 
 
 def accuracy(shards: list[str], sharding: NamedSharding, model: Model) -> float:
-    """The accuracy. The last batch is padded to the same shape, and its padding does not count."""
+    """Returns the accuracy. The last batch is padded to full size. Its padding does not count."""
     right = total = 0
     for batch in make_batches(shards, sharding, shuffle=False, remainder="pad"):
         right += int(count_right(model, **batch, valid=batch.valid))

@@ -2,8 +2,8 @@
 
 The core knows neither Python nor TensorFlow; the two kinds of bindings do not know each other;
 inside the core each folder knows only the folders before it. So does each folder and module of the
-Python package, and `import tfrfast` imports nothing but NumPy and the standard library. What is
-easily done wrong is done in one place.
+Python package, and `import tfrfast` imports nothing but NumPy and the standard library. Calls that
+are easily made wrong are made in one place.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CORE_ORDER = [
     "write",
 ]
 
-# Which quoted includes each tree may use, by the include's first folder.
+# The first folders of quoted includes that each tree may use.
 QUOTED = {
     "csrc/core": {"core"},
     "csrc/python": {"core", "python"},
@@ -47,7 +47,8 @@ QUOTED = {
     "benchmarks/core": {"core"},
 }
 
-# Which headers in angle brackets, beyond standard C++ and the operating system's.
+# The headers in angle brackets that each tree may use, besides those of standard C++ and of the
+# operating system.
 ANGLED = {
     "csrc/core": r"(?!)",
     "csrc/python": r"pybind11/.*|Python\.h",
@@ -70,7 +71,7 @@ OPERATING_SYSTEM = re.compile(
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
-# What only one place may do: the pattern, that place, and what to use elsewhere.
+# Calls that only some files may make: the pattern, the files, and the replacement elsewhere.
 RESERVED = [
     (
         re.compile(
@@ -96,8 +97,8 @@ RESERVED = [
     ),
 ]
 
-# Files are one folder's business: no other includes the headers that declare the calls, nor makes
-# those that other headers declare, too.
+# Only this folder calls the operating system about files. The other folders include none of
+# FILE_HEADERS. They make none of FILE_CALLS, some of which are declared in other headers, too.
 STORAGE = "csrc/core/storage/"
 FILE_HEADERS = re.compile(
     r"(dirent|fcntl|grp|pwd|unistd|fstream|filesystem)(\.h)?|linux/[a-z_]+\.h"
@@ -109,7 +110,7 @@ FILE_CALLS = re.compile(
     r"|rename(?:at2?)?|link(?:at)?|unlink(?:at)?|mkdir(?:at)?|fchmod|fchown|access|futimens"
     r"|opendir|readdir|closedir|realpath|readlink|mkstemp|fcntl|flock|dup2?)\("
 )
-# What else those headers declare: memory, processes, limits.
+# Files that include these headers for other calls: about memory, processes and limits.
 NOT_ABOUT_FILES = {
     "csrc/core/base/foreign_call.cpp": {"unistd.h"},
     "csrc/core/base/memory.cpp": {"unistd.h", "fstream"},

@@ -42,7 +42,9 @@ distorts = True
 
 
 def _cut(encoded: Any, boxes: Any) -> Any:
-    """A random part of a photo that shows most of a box, mirrored or not."""
+    """Returns a random part of a photo that shows a tenth of a box, mirrored or not. Returns the
+    whole photo if `distorts` is False.
+    """
     if not distorts:
         return tf.image.resize(tf.io.decode_jpeg(encoded, 3), [_SIDE, _SIDE])
     begin, size, _ = tf.image.sample_distorted_bounding_box(

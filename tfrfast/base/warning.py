@@ -28,5 +28,5 @@ def show_core_warnings() -> None:
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
-# Pending warnings are not lost at exit.
+# Issues pending warnings at exit.
 atexit.register(show_core_warnings)

@@ -1,4 +1,4 @@
-"""Times tfrfast and TensorFlow's fastest configuration in turns over the same files."""
+"""Times tfrfast and TensorFlow's fastest configuration, by turns, over the same files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def compare(
     max_batches: int | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> Comparison:
-    """Finds TensorFlow's fastest configuration, and times it and tfrfast in turns.
+    """Finds TensorFlow's fastest configuration, then times it and tfrfast by turns.
 
     `progress` is called after each of `timed_passes(rounds)` passes over the files.
     """
@@ -102,7 +102,7 @@ def compare(
 
 
 def _drawn(mixture: Mixture, work: Work) -> tuple[int, float]:
-    """Returns the records of an epoch, and their bytes."""
+    """Returns the number of an epoch's records, and their bytes."""
     counts = mixture.counts(1, 0).values()
     shards = iter(mixture.reader.shards)
     payload_bytes = 0.0

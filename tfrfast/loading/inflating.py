@@ -1,4 +1,4 @@
-"""What an exact shuffle of compressed shards costs."""
+"""Warns of the cost of an exact shuffle of compressed shards."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tfrfast.errors import SlowPathWarning
 from tfrfast.reader import Reader
 from tfrfast.storage.disk_cache import DiskCache
 
-# A record at random inflates a span of this size.
+# Reading one record inflates a span of this size.
 _SPAN_BYTES = 1 << 20
-# Less is inflated in a second or so.
+# A cost below this size, or below so many times the data, is not worth a warning.
 _MUCH_BYTES = 4 << 30
-_TIMES = 4
+_MANY_TIMES = 4
 
-#: In `tfr.explain`.
+#: The text of `tfr.explain`.
 INFLATES = (
     "about a MiB is inflated for each record: inflated=tfr.DiskCache(folder, limit) keeps what was "
     "inflated on a disk"
@@ -33,7 +33,7 @@ def inflating_cost(
     """
     kept = max(_native.inflated_bytes(), mirror.limit if mirror else 0)
     inflated = _SPAN_BYTES * (records - records * min(kept, stream_bytes) // max(stream_bytes, 1))
-    if inflated < max(_MUCH_BYTES, _TIMES * stream_bytes):
+    if inflated < max(_MUCH_BYTES, _MANY_TIMES * stream_bytes):
         return None
     return (
         f"An exact shuffle of {records:,} records in compressed shards inflates a MiB for each "

@@ -18,8 +18,7 @@ U = TypeVar("U")
 
 
 def in_order(function: Callable[[T], U], items: Iterable[T], threads: int) -> Iterator[U]:
-    """Yields `function(item)` for each item, computed by threads, one item a thread and one more
-    ahead.
+    """Yields `function(item)` for each item. Threads compute up to `threads` + 1 items ahead.
 
     An error of an item or of `function` comes after the results of all earlier items.
     """
@@ -69,9 +68,7 @@ def begun_ahead(
 
 
 def copied_to_gpu(batches: Iterable[tuple[Any, Any]], device: torch.device) -> Iterator[Any]:
-    """Yields (key, batch), with the batch copied on a stream of its own, one batch ahead of its
-    use.
-    """
+    """Yields (key, batch), the batch on the GPU. Copies one batch ahead, on a separate stream."""
     stream = torch.cuda.Stream(device)
 
     def begin(item: tuple[Any, Any]) -> tuple[Any, Any, Any]:
@@ -92,6 +89,6 @@ def copied_to_gpu(batches: Iterable[tuple[Any, Any]], device: torch.device) -> I
 
 
 def _used_on(stream: torch.cuda.Stream, tensor: torch.Tensor) -> None:
-    is_sparse = tensor.layout == torch.sparse_coo  # two dense tensors to CUDA
+    is_sparse = tensor.layout == torch.sparse_coo  # CUDA sees two dense tensors
     for each in (tensor._indices(), tensor._values()) if is_sparse else (tensor,):
         each.record_stream(stream)

@@ -43,8 +43,8 @@ def hold(folder: str, *, wait: bool, needs_lock: bool = False) -> IO[str]:
     """Makes and locks the folder. Returns a file that holds the lock until it is closed.
 
     A forked child holds the lock, too. Raises BlockingIOError if another process has the lock and
-    `wait` is False. On a filesystem without locks, no process is kept out, or with `needs_lock`, an
-    OSError is raised.
+    `wait` is False. If the filesystem has no locks, raises OSError with `needs_lock`, and otherwise
+    keeps no process out.
     """
     name = os.path.join(folder, LOCK)
     while True:

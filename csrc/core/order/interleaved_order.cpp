@@ -188,7 +188,7 @@ std::unique_ptr<const EpochOrder> InterleavedOrder::of_epoch(std::uint64_t, std:
 
 std::shared_ptr<const Order> InterleavedOrder::over(std::int64_t records) const {
   refuse("the number of records of interleaved files", records,
-         "that of all their records, which is " + std::to_string(this->records()));
+         "the sum of the files' records, which is " + std::to_string(this->records()));
 }
 
 std::shared_ptr<const Order> InterleavedOrder::over_files(const std::vector<std::int64_t>& firsts,

@@ -25,7 +25,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         type=Path,
         default=Path("tfrfast-demo"),
         metavar="FOLDER",
-        help="where the two pictures go, and the data while it runs (default: tfrfast-demo)",
+        help="folder of the two pictures, and of the data during the run (default: tfrfast-demo)",
     )
     parser.add_argument("--keep", action="store_true", help="do not remove the data at the end")
 

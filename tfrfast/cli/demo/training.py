@@ -84,7 +84,7 @@ def _model(tf: Any) -> Any:
 
 
 def _train(model: Any, loader: Loader, steps: int | None = None) -> list[Any]:
-    """Trains on the loader's rest of an epoch, or `steps` batches. Returns each step's records."""
+    """Trains on the rest of the loader's epoch, or `steps` batches. Returns each step's records."""
     seen = []
     for batch in loader:
         model.train_on_batch(batch["image"], batch["label"])

@@ -54,12 +54,17 @@ def build_index(
     threads = checked_threads(threads)
     reached = Storage(storage, cache)
     if publish and folder is not None:
-        raise ValueError("publish=True puts indexes beside the objects, and folder= elsewhere.")
+        raise ValueError(
+            "publish=True puts indexes beside the objects, and folder= elsewhere. Pass only one."
+        )
     everything = list(dict.fromkeys(expand_paths(paths, reached)))
     urls = [each for each in everything if is_url(each)]
     shards = [each for each in everything if not is_url(each)]
     if publish and shards:
-        raise ValueError(f"{shards[0]!r} is a file: without publish=True its index is beside it.")
+        raise ValueError(
+            f"{shards[0]!r} is a file, and publish=True is for URLs. The index of a file is beside "
+            "the file without it."
+        )
     if publish:
         from tfrfast.storage.remote.publishing import place_of, publish_indexes
 
