@@ -193,7 +193,7 @@ def _see(path: str, storage: Storage) -> tuple[int, int]:
 
 def _see_object(url: str, storage: Storage) -> tuple[int, int]:
     from tfrfast.storage.paths import reach
-    from tfrfast.storage.remote.uploads import is_there
+    from tfrfast.storage.remote.objects import is_there
 
     reach([url], storage)
     if not is_there(url, storage.access):

@@ -110,7 +110,7 @@ def _runs_beside(out: str, storage: Storage) -> Iterator[Unpublished]:
             yield Unpublished.in_work_folder(work, index=True, sync=False)
         return
     from tfrfast.storage.remote.listing import find_objects
-    from tfrfast.storage.remote.uploads import remove_objects
+    from tfrfast.storage.remote.objects import remove_objects
 
     folder, _, name = out.rpartition("/")
     place = f"{folder}/.{name}.runs-{uuid.uuid4().hex[:12]}"

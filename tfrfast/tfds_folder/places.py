@@ -96,7 +96,7 @@ class _Remote:
         return url
 
     def read(self, file: str) -> bytes | None:
-        from tfrfast.storage.remote.uploads import fetch
+        from tfrfast.storage.remote.objects import fetch
 
         url = self.path_of(file)
         reach([url], self._storage)

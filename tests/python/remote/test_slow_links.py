@@ -12,9 +12,8 @@ import pytest
 import tfrfast as tfr
 from range_server import RangeServer, Seen, Trouble
 from record_files import write_shard
-from tfrfast.storage.remote import parts_under_way
-from tfrfast.storage.remote.pace import Pace
-from tfrfast.storage.remote.parts_under_way import PartsUnderWay
+from tfrfast.storage.remote import pace
+from tfrfast.storage.remote.pace import Pace, PartsUnderWay
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -78,7 +77,7 @@ def test_few_parts_of_uploads_are_sent_at_first_and_more_if_they_are_quick(
     assert way.allowed == 5
     assert way.take_space(0)
     assert way.take_space(0)
-    monkeypatch.setattr(parts_under_way, "_SLOW_S", 0.0)
+    monkeypatch.setattr(pace, "_SLOW_S", 0.0)
     pieces.clear()
     assert way.allowed == 2
     assert not way.take_space(0)

@@ -15,7 +15,7 @@ import pytest
 
 import tfrfast as tfr
 from patience import PATIENCE_S
-from tfrfast.storage.remote import client, streaming
+from tfrfast.storage.remote import client, uploads
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -26,11 +26,10 @@ RECORD = 1 << 20
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(streaming, "PART_BYTES", PART)
-    monkeypatch.setattr(streaming, "_MOST_PIECES", 1)
-    monkeypatch.setattr(streaming, "_PARTS_ON_DISK", 1)
-    monkeypatch.setattr(streaming, "PARTS_AT_ONCE", 2)
-    monkeypatch.setattr("tfrfast.storage.remote.uploads.PARTS_AT_ONCE", 2)
+    monkeypatch.setattr(uploads, "PART_BYTES", PART)
+    monkeypatch.setattr(uploads, "_MOST_PIECES", 1)
+    monkeypatch.setattr(uploads, "_PARTS_ON_DISK", 1)
+    monkeypatch.setattr(uploads, "PARTS_AT_ONCE", 2)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     return tmp_path / "tmp"
@@ -210,7 +209,7 @@ def test_what_appeared_meanwhile_is_not_replaced(bucket: Any, storage: dict[str,
 def test_a_shard_that_has_too_many_parts(
     bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "_MAX_PARTS", 2)
+    monkeypatch.setattr(uploads, "_MAX_PARTS", 2)
     writer = tfr.Writer(f"{ROOT}/x", storage=storage)
     with pytest.raises(OSError, match="Write more shards") as caught:
         writer.write_batch(records_of(12))
@@ -227,7 +226,7 @@ def test_an_interruption_while_parts_are_sent_leaves_nothing(
         wait_until(lambda: uploaded_parts(bucket) == 2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(streaming.StreamedUploads, "await_sent", interrupted)
+    monkeypatch.setattr(uploads.StreamedUploads, "await_sent", interrupted)
     writer = tfr.Writer(f"{ROOT}/x", storage=storage)
     writer.write_batch(records_of(12))
     with pytest.raises(KeyboardInterrupt, match="Write the shards again"):
@@ -283,7 +282,7 @@ def last_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         return upload_part(backend, name, upload, part, *rest)
 
     monkeypatch.setattr(S3Backend, "upload_part", interrupt)
-    monkeypatch.setattr(streaming, "_COMPLETED_AT_ONCE", 1)
+    monkeypatch.setattr(uploads, "_OBJECTS_AT_ONCE", 1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield go_on
     go_on.set()
@@ -297,13 +296,13 @@ def test_ctrl_c_while_shards_appear_leaves_whole_ones_and_no_parts(
     monkeypatch: pytest.MonkeyPatch,
     small_parts: Path,
 ) -> None:
-    give_up = streaming.StreamedUploads.give_up
+    give_up = uploads.StreamedUploads.give_up
 
     def go_on(uploads: Any) -> None:
         threading.Timer(0.1, last_parts.set).start()
         give_up(uploads)
 
-    monkeypatch.setattr(streaming.StreamedUploads, "give_up", go_on)
+    monkeypatch.setattr(uploads.StreamedUploads, "give_up", go_on)
     writer = tfr.ShardedWriter(f"{ROOT}/x", num_shards=3, storage=storage)
     writer.write_batch(records_of(18))
     with pytest.raises(KeyboardInterrupt, match="At least 1 of 3 shards have appeared. Write"):
@@ -332,7 +331,7 @@ def test_ctrl_c_is_not_held_up_by_a_storage_that_does_not_answer(
     last_parts: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streaming, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(uploads, "_PATIENCE_S", 0.1)
     writer = tfr.ShardedWriter(f"{ROOT}/x", num_shards=2, storage=storage)
     writer.write_batch(records_of(12))
     with pytest.raises(KeyboardInterrupt, match=r"interrupted\. Write the shards again"):
@@ -366,7 +365,6 @@ def test_an_object_that_cannot_be_completed_leaves_no_parts_of_the_others(
         raise OSError("this storage is full")
 
     monkeypatch.setattr(S3Backend, "complete_multipart_upload", fail)
-    monkeypatch.setattr("tfrfast.storage.remote.uploads.PART_BYTES", PART)
     writer = tfr.ShardedWriter(f"{ROOT}/x", max_bytes=6 * RECORD, storage=storage)
     writer.write_batch(records_of(30))
     with pytest.raises(OSError, match="Nothing appeared under that name.*All shards are complete"):
@@ -388,7 +386,6 @@ def test_an_object_that_is_there_has_appeared_though_the_answer_was_lost(
         raise OSError("the line is cut")
 
     monkeypatch.setattr(S3Backend, "complete_multipart_upload", lose)
-    monkeypatch.setattr("tfrfast.storage.remote.uploads.PART_BYTES", PART)
     with tfr.ShardedWriter(f"{ROOT}/x", storage=storage, **size) as writer:  # type: ignore[arg-type]
         writer.write_batch(records_of(12))
     read = tfr.Reader(f"{ROOT}/x-*", storage=storage, index="require")

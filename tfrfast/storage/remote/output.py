@@ -18,11 +18,10 @@ from tfrfast import _native
 from tfrfast.base import termination
 from tfrfast.storage.output import Output, shards_path
 from tfrfast.storage.paths import reach, written_file
-from tfrfast.storage.remote import uploads
+from tfrfast.storage.remote import objects, uploads
 from tfrfast.storage.remote.listing import find_objects
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.publishing import place_of, publish_indexes
-from tfrfast.storage.remote.streaming import StreamedUploads
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
@@ -50,7 +49,7 @@ class RemoteOutput(Output):
         folder: str | None,
         num_shards: int,
     ) -> None:
-        uploads.check_writable(url)
+        objects.check_writable(url)
         self._url = url
         self._access = storage.access
         self._published_index = index
@@ -70,7 +69,7 @@ class RemoteOutput(Output):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         super().__init__(path, index is not False, sync=False, overwrite=True)
         self._num_shards = num_shards
-        self._streamed: StreamedUploads | None = None
+        self._streamed: uploads.StreamedUploads | None = None
 
     @property
     def parts(self) -> _native.OutgoingParts | None:
@@ -78,7 +77,9 @@ class RemoteOutput(Output):
             return None
         if self._streamed is None:
             folder = self._url.rpartition("/")[0]
-            self._streamed = StreamedUploads(folder, self._access, self._num_shards)
+            streamed = uploads.StreamedUploads(folder, self._access, self._num_shards)
+            weakref.finalize(self, streamed.begin_giving_up).atexit = False
+            self._streamed = streamed
         return self._streamed.parts
 
     def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
@@ -116,7 +117,7 @@ class RemoteOutput(Output):
                 "pass overwrite=True to replace all of them",
                 taken[0],
             )
-        if not prefixes and uploads.is_there(self._url, self._access):
+        if not prefixes and objects.is_there(self._url, self._access):
             raise FileExistsError(
                 17, f"There is {self._url!r}. Pass overwrite=True to replace it", self._url
             )
@@ -155,7 +156,7 @@ class RemoteOutput(Output):
             are_there = True
             self._publish_indexes(files)
             if self._prefixes and self._may_replace:
-                uploads.remove_objects(self._others(files), self._access)
+                objects.remove_objects(self._others(files), self._access)
         except BaseException as error:
             if not are_whole:  # parts were sent, and removed from this machine
                 self.discard()

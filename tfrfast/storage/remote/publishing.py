@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tfrfast import _native
 from tfrfast.base.job_threads import JobThreads
-from tfrfast.storage.remote import uploads
+from tfrfast.storage.remote import objects
 
 _AT_ONCE = 16
 _ATTEMPTS = 10
@@ -32,7 +32,7 @@ def publish_indexes(shards: Mapping[str, str], access: str) -> dict[str, str]:
 
 def place_of(url: str) -> str:
     """Returns the index of the folder of `url`. Raises ValueError for a whole bucket."""
-    uploads.check_writable(url)
+    objects.check_writable(url)
     folder = url.rpartition("/")[0]
     if "/" not in folder.partition("://")[2]:
         raise ValueError(
@@ -54,9 +54,9 @@ def _publish(place: str, shards: Mapping[str, str], access: str) -> None:
             list(pool.map(keep, shards))
         path = os.path.join(folder, "index")
         for _ in range(_ATTEMPTS):
-            version = uploads.download(place, access, path)
+            version = objects.download(place, access, path)
             _native.join_index(os.fsencode(folder), _native.index_path_in(os.fsencode(mine)))
-            if uploads.replace_by_file(place, access, path, version):
+            if objects.replace_by_file(place, access, path, version):
                 return
             os.unlink(path)
     raise OSError(

@@ -1,63 +1,40 @@
-"""Objects that appear under their names whole, or not at all; and copies of objects."""
+"""Objects that appear under their names whole, or not at all, from files or growing shards."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import io
-import itertools
 import os
-import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import wait
-from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, wait
+from typing import Any
 
 import numpy as np
 
-from tfrfast.storage.remote import answers, failures
+from tfrfast import _native
 from tfrfast.storage.remote.client import use_client
-from tfrfast.storage.remote.failures import GivenUpError, Verdict
+from tfrfast.storage.remote.failures import GivenUpError
 from tfrfast.storage.remote.library import obstore
-from tfrfast.storage.remote.parts_under_way import FIRST, PartsUnderWay, Piece
+from tfrfast.storage.remote.objects import failed_upload, head
+from tfrfast.storage.remote.pace import FIRST_PARTS, PartsUnderWay, Piece
 from tfrfast.storage.remote.stores import Store, writing_store
-from tfrfast.storage.remote.urls import Location, locate
-
-Answer = TypeVar("Answer")
-Version = dict[str, Any]  # the storage's version of an object
+from tfrfast.storage.remote.urls import locate
 
 #: The size of a part of an upload, unless the object would have too many parts.
 PART_BYTES = 8 << 20
-_MAX_PARTS = 9_000
+_MAX_PARTS = 9_999
 #: The number of parts that are in memory and on their way at the same time.
 PARTS_AT_ONCE = 16
+#: Complete parts on the disk, besides an unfinished part of each object.
+_PARTS_ON_DISK = 16
+#: A single object gets larger parts, because storages limit their number.
+_MOST_PIECES = 8
 _OBJECTS_AT_ONCE = 16
 _LOOK_S = 0.1
 #: The longest time in which a failed or interrupted upload may remove its parts.
 _PATIENCE_S = 10.0
-#: Larger objects are replaced in parts.
-_MAX_PUT_BYTES = 64 << 20
-#: The number of reads of an object that other processes keep replacing.
-_DOWNLOADS = 10
-
-
-def check_writable(url: str) -> Location:
-    """Returns the place of a writable object. Raises ValueError for a server without multipart
-    uploads.
-    """
-    location = locate(url)
-    if location.scheme == "hf":
-        raise ValueError(
-            f"{url!r} is read, and not written: a dataset on the Hub changes by commits. Write to "
-            "a folder, and upload it with `hf upload`."
-        )
-    if not location.is_in_bucket:
-        raise ValueError(
-            f"{url!r} is read, and not written: a server has no uploads that are complete or "
-            "nothing. Write to s3://, gs:// or az://, or to a folder."
-        )
-    return location
 
 
 def upload_files(files: dict[str, str], access: str) -> None:
@@ -66,13 +43,13 @@ def upload_files(files: dict[str, str], access: str) -> None:
     After a failure, complete objects remain, and the parts of other objects are removed, if the
     removal takes a few seconds.
     """
-    job = _Job(files, access)
-    uploading = use_client().start(job.run())
+    given_up = threading.Event()
+    uploading = use_client().start(_upload_all(files, access, given_up))
     try:
         while not uploading.done():
             wait([uploading], _LOOK_S)
     except BaseException:
-        job.give_up()
+        given_up.set()
         wait([uploading], _PATIENCE_S)
         uploading.cancel()
         raise
@@ -82,132 +59,54 @@ def upload_files(files: dict[str, str], access: str) -> None:
         raise OSError(failure.number, failure.text) from None
 
 
-def replace_by_file(url: str, access: str, path: str, version: Version | None) -> bool:
-    """Uploads a file, if the object is still in that version (None: the object did not exist).
+async def _upload_all(files: dict[str, str], access: str, given_up: threading.Event) -> None:
+    way = PartsUnderWay(PARTS_AT_ONCE)
+    rest = iter(files.items())
 
-    Returns False for another version. A storage without versions replaces any version. Raises
-    OSError.
-    """
-    return _run(_replace(url, access, path, version))
-
-
-def download(url: str, access: str, path: str) -> Version | None:
-    """Makes `path` a copy of an object. Returns its version; None, without a file, if the object
-    does not exist.
-
-    The version is empty if the storage names no version. Raises OSError.
-    """
-    with open(path, "wb") as file:
-        version = _run(_download(url, access, file))
-    if version is None:
-        os.unlink(path)
-    return version
-
-
-def fetch(url: str, access: str, max_bytes: int) -> bytes | None:
-    """Returns the first `max_bytes` of an object; None if it does not exist. Raises OSError."""
-    copy = io.BytesIO()
-    version = _run(_download(url, access, copy, max_bytes))
-    return None if version is None else copy.getvalue()
-
-
-def is_there(url: str, access: str) -> bool:
-    """True if an object of that name exists. Raises OSError."""
-
-    async def look() -> bool:
-        try:
-            await answers.examine(url, access)
-        except GivenUpError as failure:
-            if isinstance(OSError(failure.number, ""), FileNotFoundError):
-                return False
-            raise
-        return True
-
-    return _run(look())
-
-
-def remove_objects(urls: list[str], access: str) -> None:
-    """Removes the objects that exist. Raises OSError."""
-
-    async def remove() -> None:
-        for url in urls:
-            location = locate(url)
-            store = writing_store(location, access)
-            try:
-                await obstore().delete_async(store.native, location.key)
-            except Exception as error:
-                if failures.judge(error) is not Verdict.MISSING:
-                    raise failed_upload(f"Removing '{url}'", error, store, "") from None
-
-    _run(remove())
-
-
-def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
-    try:
-        return use_client().run(work)
-    except GivenUpError as failure:
-        raise OSError(failure.number, failure.text) from None
-
-
-class _Job:
-    """Simultaneous uploads of files, until an upload fails."""
-
-    def __init__(self, files: dict[str, str], access: str) -> None:
-        self._files = files
-        self._access = access
-        self._way = PartsUnderWay(PARTS_AT_ONCE)
-        self._is_given_up = False
-
-    def give_up(self) -> None:
-        self._is_given_up = True
-
-    async def run(self) -> None:
-        rest = iter(self._files.items())
-        works = [asyncio.ensure_future(self._work_off(rest)) for _ in range(_OBJECTS_AT_ONCE)]
-        try:
-            await asyncio.gather(*works)
-        except Exception:
-            self.give_up()  # the other uploads then remove their parts
-            await asyncio.wait(works, timeout=_PATIENCE_S)
-            raise
-        finally:
-            for each in works:
-                each.cancel()
-
-    async def _work_off(self, rest: Iterator[tuple[str, str]]) -> None:
+    async def work_off() -> None:
         for url, path in rest:
-            if self._is_given_up:
+            if given_up.is_set():
                 return
-            await self._upload(url, path)
+            await _upload_file(url, path, access, way, given_up.is_set)
 
-    async def _upload(self, url: str, path: str) -> None:
-        location = locate(url)
-        size, part_bytes = os.path.getsize(path), _part_bytes(path)
-        store = writing_store(location, self._access, FIRST * part_bytes)
-        ending = Ending(url, self._access, size)
-        pieces = self._parts(path, part_bytes, size, ending)
-        await put_whole(
-            store, pieces, ending, part_bytes, lambda: self._is_given_up, size > part_bytes
-        )
+    works = [asyncio.ensure_future(work_off()) for _ in range(_OBJECTS_AT_ONCE)]
+    try:
+        await asyncio.gather(*works)
+    except Exception:
+        given_up.set()  # the other uploads then remove their parts
+        await asyncio.wait(works, timeout=_PATIENCE_S)
+        raise
+    finally:
+        for each in works:
+            each.cancel()
 
-    async def _parts(
-        self, path: str, part_bytes: int, size: int, ending: Ending
-    ) -> AsyncIterator[Piece]:
+
+async def _upload_file(
+    url: str, path: str, access: str, way: PartsUnderWay, is_given_up: Callable[[], bool]
+) -> None:
+    size = os.path.getsize(path)
+    part_bytes = max(PART_BYTES, -(-size // _MAX_PARTS))
+    ending = _Ending(url, access, size)
+
+    async def pieces() -> AsyncIterator[Piece]:
         with open(path, "rb") as file:
             for at in range(0, max(size, 1), part_bytes):
-                await self._way.space(lambda: self._is_given_up)
+                await way.space(is_given_up)
                 if at + part_bytes >= size > part_bytes:
                     await ending.begin()
                 piece: Piece = np.fromfile(file, np.uint8, part_bytes)
-                self._way.hold(piece)
+                way.hold(piece)
                 yield piece
                 del piece  # its memory is free when it has been sent
 
+    store = writing_store(locate(url), access, FIRST_PARTS * part_bytes)
+    await _put_whole(store, pieces(), ending, part_bytes, is_given_up, size > part_bytes)
 
-async def put_whole(
+
+async def _put_whole(
     store: Store,
     pieces: AsyncIterator[Piece],
-    ending: Ending,
+    ending: _Ending,
     part_bytes: int,
     is_given_up: Callable[[], bool],
     in_parts: bool = True,
@@ -234,7 +133,7 @@ async def put_whole(
     return True
 
 
-class Ending:
+class _Ending:
     """Tells whether an upload has made its object appear, though the answer was lost."""
 
     def __init__(self, url: str, access: str, size: int = 0) -> None:
@@ -261,139 +160,230 @@ class Ending:
         return now is not None and now != self._before and now[0] == self.size
 
     async def _look(self) -> Any:
-        meta = await _head(self.url, self._access)
+        meta = await head(self.url, self._access)
         if meta is None:
             return None
         return tuple(meta.get(name) for name in ("size", "e_tag", "version", "last_modified"))
 
 
-def _part_bytes(path: str) -> int:
-    return max(PART_BYTES, -(-os.path.getsize(path) // _MAX_PARTS))
+class StreamedUploads:
+    """Sends the parts that writers complete, and removes them from the disk.
 
-
-async def _replace(url: str, access: str, path: str, version: Version | None) -> bool:
-    location = locate(url)
-    store = writing_store(location, access, os.path.getsize(path))
-    if os.path.getsize(path) > _MAX_PUT_BYTES:
-        return await _replace_in_parts(url, access, path, version)
-    # The storage refuses such a request if the object has changed.
-    put = functools.partial(obstore().put_async, store.native, location.key, use_multipart=False)
-    try:
-        try:
-            mode = "create" if version is None else version or "overwrite"
-            await put(Path(path), mode=mode)
-        except Exception as error:
-            if type(error).__name__ in ("PreconditionError", "AlreadyExistsError"):
-                return False
-            if failures.status_of(error) != 501 and type(error).__name__ != "NotSupportedError":
-                raise
-            await put(Path(path))  # this storage knows no conditions
-    except Exception as error:
-        raise failed_upload(f"Writing '{url}'", error, store, "") from None
-    return True
-
-
-async def _replace_in_parts(url: str, access: str, path: str, version: Version | None) -> bool:
-    """Parts take no condition, so the object is examined as late as possible, before the parts are
-    joined.
+    No object appears before `complete`. The caller handles an object of one part, whose file stays
+    under its path, and calls `begin_giving_up` if it forgets these uploads.
     """
-    location = locate(url)
-    size = _part_bytes(path)
-    store = writing_store(location, access, FIRST * size)
-    is_another = False
 
-    async def parts() -> AsyncIterator[bytes]:
-        nonlocal is_another
-        with open(path, "rb") as file:
-            while part := file.read(size):
-                yield part
-        is_another = version != {} and await _version_now(url, access) != version
-        if is_another:
-            raise InterruptedError  # the error removes the parts
+    def __init__(self, folder_url: str, access: str, num_objects: int) -> None:
+        pieces = max(1, _MOST_PIECES // num_objects)
+        self.parts = _native.OutgoingParts(PART_BYTES, _MAX_PARTS * pieces, _PARTS_ON_DISK)
+        self._folder_url = folder_url
+        self._access = access
+        self._part_bytes = pieces * PART_BYTES
+        # One part is filled while another part is sent.
+        self._way = PartsUnderWay(PARTS_AT_ONCE, 2 * pieces if pieces > 1 else 1)
+        self._store: Store | None = None
+        self._uploads: dict[str, _Upload] = {}
+        self._failure: OSError | None = None
+        self._is_all = threading.Event()
+        self._given_up = threading.Event()
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._send, name="tfrfast-upload", daemon=True)
+        self._thread.start()
 
-    try:
-        await obstore().put_async(
-            store.native,
-            location.key,
-            parts(),
-            use_multipart=True,
-            chunk_size=size,
-            max_concurrency=FIRST,
-        )
-    except Exception as error:
-        if is_another:
-            return False
-        raise failed_upload(f"Writing '{url}'", error, store, "") from None
-    return True
+    def await_sent(self) -> list[str]:
+        """Waits until all written parts are on their way.
 
+        Returns the URLs of the objects that will appear. Raises OSError if sending has failed.
+        """
+        self._is_all.set()
+        while self._thread.is_alive():
+            self._thread.join(_LOOK_S)
+        if self._failure is not None:
+            raise OSError(self._failure.errno, self._failure.strerror)
+        return list(self._uploads)
 
-async def _version_now(url: str, access: str) -> Version | None:
-    meta = await _head(url, access)
-    return None if meta is None else _version_of(meta)
+    def complete(self) -> None:
+        """Makes the objects appear. Raises OSError, with the number of missing objects.
 
-
-def _version_of(meta: Any) -> Version:
-    return {name: meta[name] for name in ("e_tag", "version") if meta.get(name)}
-
-
-async def _head(url: str, access: str) -> Any:
-    """Returns the storage's facts about an object; None if it does not exist."""
-    location = locate(url)
-
-    async def attempt(store: Store) -> Any:
-        try:
-            return await obstore().head_async(store.native, location.key)
-        except Exception as error:
-            if failures.judge(error) is Verdict.MISSING:
-                return None
-            raise
-
-    return await answers.persist(location, access, f"Asking for '{url}'", url, attempt)
-
-
-async def _download(
-    url: str, access: str, file: BinaryIO, max_bytes: int = sys.maxsize
-) -> Version | None:
-    for attempt in itertools.count(1):
-        meta = await _head(url, access)
-        if meta is None:
-            return None
-        facts = answers.Facts.of(meta)
-        try:
-            file.truncate(0)
-            end = min(facts.size, max_bytes)
-            rest = iter(range(0, end, PART_BYTES))
-            await answers.all_of(
-                _fetch(url, access, facts, rest, end, file) for _ in range(PARTS_AT_ONCE)
+        After an interruption or an error, `give_up` handles the other objects.
+        """
+        waiting = list(self._uploads.values())
+        for first in range(0, len(waiting), _OBJECTS_AT_ONCE):
+            some = waiting[first : first + _OBJECTS_AT_ONCE]
+            for each in some:
+                each.let_appear()
+            # Ctrl-C ends the wait, and not the upload, whose parts would otherwise stay.
+            while not all(each.is_over for each in some):
+                wait([each.running for each in some], _LOOK_S)
+            if self._failure is not None:
+                break
+        missing = [each.url for each in waiting if not each.has_appeared]
+        if missing:
+            error = self._failure or OSError(5, f"Writing '{missing[0]}' failed.")
+            raise OSError(
+                error.errno,
+                f"{error.strerror} {len(waiting) - len(missing)} of {len(waiting)} objects "
+                f"appeared before that, and '{missing[0]}' did not.",
             )
-            break
+
+    @property
+    def num_appeared(self) -> int:
+        """The number of objects that have appeared."""
+        return sum(each.has_appeared for each in self._uploads.values())
+
+    def give_up(self) -> None:
+        """Removes all sent parts, if the removal takes a few seconds.
+
+        Objects whose last parts are on their way appear, if they take no longer. No other object
+        appears.
+        """
+        if os.getpid() != self._process:
+            return
+        self.begin_giving_up()
+        until = time.monotonic() + _PATIENCE_S
+        self._thread.join(_PATIENCE_S)
+        uploads = self._uploads.values()
+        wait([each.running for each in uploads], max(0.0, until - time.monotonic()))
+        for each in uploads:
+            each.stop_appearing()
+
+    def begin_giving_up(self) -> None:
+        """Does not wait. Does nothing in a forked child, which has no uploads."""
+        if os.getpid() != self._process:
+            return
+        self._given_up.set()
+        self._is_all.set()
+        self.parts.fail("This writer was given up.", 5)
+        for upload in list(self._uploads.values()):
+            upload.give_up()
+
+    def _send(self) -> None:
+        """Passes complete parts to the client's thread, until the last part."""
+        try:
+            while True:
+                is_over = self._is_all.is_set()
+                part = self.parts.take(round(1000 * _LOOK_S))
+                if part is not None:
+                    self._send_part(*part)
+                elif is_over:
+                    return
+        except Exception as error:
+            number = (error.errno or 5) if isinstance(error, OSError) else 5
+            self._fail(OSError(number, f"Uploading to '{self._folder_url}' failed: {error}."))
+
+    def _send_part(self, path: str, number: int, file: str, is_last: bool) -> None:
+        if number == 0 and is_last:
+            return  # an object of one part
+        upload = self._upload_to(f"{self._folder_url}/{os.path.basename(path)}")
+        if is_last:
+            upload.end(file)
+            return
+        while not (self._given_up.is_set() or self._failure is not None):
+            if self._way.take_space(_LOOK_S):
+                piece = np.fromfile(file, np.uint8)
+                self._way.hold(piece)
+                upload.put(piece)
+                break
+        os.unlink(file)
+
+    def _upload_to(self, url: str) -> _Upload:
+        if (upload := self._uploads.get(url)) is None:
+            if self._store is None:
+                at_once = self._way.allowed * PART_BYTES
+                self._store = writing_store(locate(url), self._access, at_once)
+            upload = _Upload(url, self._access, self._store, self._part_bytes, self._way)
+            self._uploads[url] = upload
+            upload.running.add_done_callback(self._on_done)
+            if self._given_up.is_set():  # the upload was given up just now
+                upload.give_up()
+        return upload
+
+    def _on_done(self, running: Future[None]) -> None:
+        if running.cancelled() or self._given_up.is_set():
+            return
+        if (error := running.exception()) is not None:
+            self._fail(
+                error
+                if isinstance(error, OSError)
+                else OSError(5, f"Uploading ended with {type(error).__name__}.")
+            )
+
+    def _fail(self, error: OSError) -> None:
+        self._failure = self._failure or error
+        self.parts.fail(str(error.strerror), error.errno or 5)
+
+
+class _Upload:
+    """An object whose parts come one by one.
+
+    The last part stays on the disk, because in memory it would stay until the object is complete,
+    once for each shard.
+    """
+
+    def __init__(
+        self, url: str, access: str, store: Store, part_bytes: int, way: PartsUnderWay
+    ) -> None:
+        self.url = url
+        self._ending = _Ending(url, access)
+        self._store = store
+        self._way = way
+        self._part_bytes = part_bytes
+        self._client = use_client()  # may have replaced the client of an earlier object
+        self._pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
+        self._last_file = ""
+        self._may_complete = asyncio.Event()
+        self._is_given_up = False
+        self._is_appearing = False
+        self.has_appeared = False
+        self.running = self._client.start(self._run())
+
+    def put(self, piece: Piece) -> None:
+        self._client.call_soon(self._pieces.put_nowait, piece)
+
+    def end(self, last_file: str) -> None:
+        self._last_file = last_file
+        self._client.call_soon(self._pieces.put_nowait, None)
+
+    @property
+    def is_over(self) -> bool:
+        return self.running.done() or not self._client.has_thread
+
+    def let_appear(self) -> None:
+        self._client.call_soon(self._may_complete.set)
+
+    async def _run(self) -> None:
+        try:
+            self.has_appeared = await _put_whole(
+                self._store,
+                self._all_pieces(),
+                self._ending,
+                self._part_bytes,
+                lambda: self._is_given_up,
+            )
         except GivenUpError as failure:
-            if failure.code != failures.REPLACED or attempt == _DOWNLOADS:
-                raise
-    return _version_of(meta)
+            raise OSError(failure.number, failure.text) from None
 
+    async def _all_pieces(self) -> AsyncIterator[Piece]:
+        while (piece := await self._pieces.get()) is not None and not self._is_given_up:
+            self._ending.size += len(piece)
+            yield piece
+            del piece  # the memory is free after sending
+        if not self._is_given_up:
+            await self._may_complete.wait()
+            await self._ending.begin()
+        await self._way.space(lambda: self._is_given_up)  # without space, the parts are removed
+        self._is_appearing = True  # from here on, the parts cannot be removed
+        last: Piece = np.fromfile(self._last_file, np.uint8)
+        self._way.hold(last)
+        self._ending.size += len(last)
+        yield last
 
-async def _fetch(
-    url: str, access: str, facts: answers.Facts, offsets: Iterator[int], end: int, file: BinaryIO
-) -> None:
-    for at in offsets:
-        count = min(PART_BYTES, end - at)
+    def give_up(self) -> None:
+        self._is_given_up = True
+        self._client.call_soon(self._pieces.put_nowait, None)
+        self._client.call_soon(self._may_complete.set)
 
-        def put(done: int, chunk: Any, at: int = at) -> None:
-            file.seek(at + done)
-            file.write(chunk)
-
-        await answers.read(url, access, facts.encode(), at, count, put)
-
-
-def failed_upload(what: str, error: BaseException, store: Store, then: str) -> GivenUpError:
-    """Returns the failure in words: the attempt, the cause, and the result."""
-    verdict = failures.judge(error)
-    cause = failures.in_words(error, store.secrets)
-    advice = ""
-    if verdict is Verdict.RENEW:
-        advice = " Check the credentials and their permissions, or pass storage={...}."
-    elif verdict is Verdict.RETRY:
-        advice = failures.advice_to_retry(error)
-    text = f"{what} failed: {cause}. {then}".rstrip() + advice
-    return GivenUpError(failures.UNREADABLE, failures.errno_of(error, verdict), text)
+    def stop_appearing(self) -> None:
+        """Cuts off an object that would otherwise appear at any time. Its parts stay."""
+        if self._is_appearing:
+            self.running.cancel()
