@@ -5,6 +5,7 @@ from tfrfast._native import crc32c as crc32c
 from tfrfast._native import masked_crc32c as masked_crc32c
 from tfrfast.columns import Batch as Batch
 from tfrfast.columns import Bytes as Bytes
+from tfrfast.columns import Pictures as Pictures
 from tfrfast.columns import Ragged as Ragged
 from tfrfast.columns import Sparse as Sparse
 from tfrfast.errors import CorruptRecordError as CorruptRecordError

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from tfrfast import _native
-from tfrfast.columns import Batch, Bytes, Column, Ragged, Sparse
+from tfrfast.columns import Batch, Bytes, Column, Pictures, Ragged, Sparse
 from tfrfast.features import Features, FixedLenSequence, VarLen
 from tfrfast.order import Plan
 
@@ -220,7 +220,7 @@ def _taken(name: str, column: Column) -> Any:
         raise TypeError(
             f"Column {name!r} is {type(column).__name__}, which Keras takes only where TensorFlow "
             "is its backend. Use a spec that makes it an array: FixedLen or FixedLenSequence of "
-            "numbers."
+            "numbers, or Image with a size."
         )
     return _tensor_of(column)
 
@@ -230,6 +230,8 @@ def _tensor_of(column: Any) -> Any:
 
     if isinstance(column, Bytes):
         return tf.constant(column.to_numpy(), tf.string)
+    if isinstance(column, Pictures):
+        column = column.to_ragged()
     if isinstance(column, Ragged):
         values = _tensor_of(column.values)
         return tf.RaggedTensor.from_row_splits(values, column.row_splits, validate=False)

@@ -9,7 +9,8 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-py::array own_values(Column& column, std::vector<py::ssize_t> shape) {
+// `is_float` is of images.
+py::array own_values(Column& column, std::vector<py::ssize_t> shape, bool is_float) {
   PooledBuffer values = std::move(column.values);
   switch (column.type) {
     case ValueType::float32:
@@ -31,7 +32,9 @@ py::array own_values(Column& column, std::vector<py::ssize_t> shape) {
     case ValueType::uint8:
     case ValueType::bytes:
     case ValueType::raw:
+      break;
     case ValueType::image:
+      if (is_float) return own<float>(std::move(values), std::move(shape));
       break;
   }
   return own<std::uint8_t>(std::move(values), std::move(shape));
@@ -42,19 +45,19 @@ py::array own_values(Column& column, std::vector<py::ssize_t> shape) {
 py::tuple to_python(Column column, const CompiledFeature& feature) {
   py::object offsets = py::none(), splits = py::none(), indices = py::none();
   const auto count = static_cast<py::ssize_t>(column.value_count);
+  const auto rows = static_cast<py::ssize_t>(column.rows);
   std::vector<py::ssize_t> value_shape = {count};
   if (column.type == ValueType::bytes) {
     const auto* starts = column.offsets.as<std::int64_t>();
     value_shape = {static_cast<py::ssize_t>(starts[count])};
     offsets = own<std::int64_t>(std::move(column.offsets), {count + 1});
-  } else if (column.type == ValueType::raw || column.type == ValueType::image) {
+  } else if (column.type == ValueType::raw) {
     value_shape = {count, static_cast<py::ssize_t>(feature.value_bytes)};
   } else if (column.row_splits.data() == nullptr && column.indices.data() == nullptr) {
     value_shape.assign(column.shape.begin(), column.shape.end());
   }
   if (column.row_splits.data() != nullptr) {
-    splits = own<std::int64_t>(std::move(column.row_splits),
-                               {static_cast<py::ssize_t>(column.rows) + 1});
+    splits = own<std::int64_t>(std::move(column.row_splits), {rows + 1});
   }
   if (column.indices.data() != nullptr) {
     indices = own<std::int64_t>(std::move(column.indices), {count, 2});
@@ -62,11 +65,16 @@ py::tuple to_python(Column column, const CompiledFeature& feature) {
   py::object crops = py::none();
   if (column.crops.data() != nullptr) {
     constexpr auto kNumbers = static_cast<py::ssize_t>(sizeof(ImageCrop) / sizeof(std::int32_t));
-    crops = own<std::int32_t>(std::move(column.crops), {count, kNumbers});
+    crops = own<std::int32_t>(std::move(column.crops), {rows, kNumbers});
   }
-  const py::tuple shape = py::cast(column.shape);
-  return py::make_tuple(own_values(column, std::move(value_shape)), offsets, splits, indices, shape,
-                        crops);
+  py::object shape = py::cast(column.shape);
+  if (column.shapes.data() != nullptr) {
+    shape =
+        own<std::int64_t>(std::move(column.shapes), {rows, static_cast<py::ssize_t>(kShapeSize)});
+  }
+  const bool is_float = feature.spec.image && feature.spec.image->is_float;
+  return py::make_tuple(own_values(column, std::move(value_shape), is_float), offsets, splits,
+                        indices, shape, crops);
 }
 
 py::list to_python(std::vector<Column> columns, const FeatureSchema& schema) {

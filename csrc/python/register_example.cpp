@@ -101,6 +101,7 @@ std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) 
 
 using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
 using Int64s = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+using Words = py::array_t<std::uint64_t, py::array::c_style>;
 
 // The records of a user's arrays. The offsets are copied and then checked, because another thread
 // may change the arrays. The bytes are not copied: no decoder relies on reading the same bytes
@@ -154,35 +155,50 @@ class Parser {
 
   py::object parse_flat(const Bytes& data, const Int64s& offsets, const Int64s& record_numbers) {
     const std::vector<WireBytes> records = records_of(data, offsets);
-    const std::span<const std::int64_t> numbers{record_numbers.data(),
-                                                static_cast<std::size_t>(record_numbers.size())};
-    if (numbers.size() != records.size()) {
-      throw Error(ErrorKind::invalid, "There must be one record number for each record.");
-    }
-    return decode(records, numbers);
+    return decode(records, numbers_of(record_numbers, records.size()));
   }
 
- private:
-  py::object decode(const std::vector<WireBytes>& records, std::span<const std::int64_t> numbers) {
+ protected:
+  static std::span<const std::int64_t> numbers_of(const Int64s& record_numbers,
+                                                  std::size_t records) {
+    const auto count = static_cast<std::size_t>(record_numbers.size());
+    if (count != records) {
+      throw Error(ErrorKind::invalid, "There must be one record number for each record.");
+    }
+    return {record_numbers.data(), count};
+  }
+
+  // `draws` are the draws of images, for a decoder that takes them.
+  template <class... Draws>
+  py::object decode(const std::vector<WireBytes>& records, std::span<const std::int64_t> numbers,
+                    Draws... draws) {
     auto& derived = static_cast<Derived&>(*this);
     std::unique_ptr<Decoder> decoder = idle_.take();
     auto columns = [&] {
       const WithoutGil without_gil;
       if (decoder == nullptr) decoder = derived.make_decoder();
       decoder->begin(records.size());
-      decoder->decode(records, numbers);
+      decoder->decode(records, numbers, draws...);
       return decoder->finish();
     }();
     idle_.put(std::move(decoder));
     return derived.convert(std::move(columns));
   }
 
+ private:
   IdleDecoders<Decoder> idle_;
 };
 
 class ExampleParser : public Parser<ExampleParser, BatchDecoder> {
  public:
   explicit ExampleParser(std::shared_ptr<FeatureSchema> schema) : schema_(std::move(schema)) {}
+
+  py::object parse_drawn(const Bytes& data, const Int64s& offsets, const Int64s& record_numbers,
+                         const Words& draws) {
+    const std::vector<WireBytes> records = records_of(data, offsets);
+    const std::span words{draws.data(), static_cast<std::size_t>(draws.size())};
+    return decode(records, numbers_of(record_numbers, records.size()), words);
+  }
 
   std::unique_ptr<BatchDecoder> make_decoder() const {
     return std::make_unique<BatchDecoder>(schema_);
@@ -274,6 +290,9 @@ void register_example(py::module_& module) {
       "Decodes serialized Examples to columns, by a compiled feature description.");
   examples.def(constructor<ExampleParser, std::shared_ptr<FeatureSchema>>(), py::arg("schema"));
   add_parse(examples);
+  examples.def("parse_drawn", &ExampleParser::parse_drawn, py::arg("data"), py::arg("offsets"),
+               py::arg("record_numbers"), py::arg("draws"),
+               "As parse_flat, with the draw of each record's images from Plan.draws().");
 
   py::class_<SequenceParser> sequences(
       module, "SequenceParser",

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/numbering.h"
+#include "core/load/image_draws.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/chosen_order.h"
 #include "core/order/exact_order.h"
@@ -183,6 +184,11 @@ Int64Array plan_indices(const Plan& plan, std::uint64_t epoch, std::int64_t step
   return indices;
 }
 
+py::array_t<std::uint64_t> plan_draws(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
+  const std::vector<std::uint64_t> draws = image_draws(plan, *plan.of_epoch(epoch), epoch, step);
+  return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(draws.size()), draws.data());
+}
+
 }  // namespace
 
 void register_order(py::module_& module) {
@@ -235,6 +241,8 @@ void register_order(py::module_& module) {
       .def_property_readonly("positions", &Plan::positions)
       .def("rows", &plan_rows, py::arg("epoch"), py::arg("step"))
       .def("indices", &plan_indices, py::arg("epoch"), py::arg("step"))
+      .def("draws", &plan_draws, py::arg("epoch"), py::arg("step"),
+           "The draw of each row's images, in the order of rows().")
       .def("position_after", &Plan::position_after, py::arg("step"))
       .def("order_description", &Plan::order_description)
       .def("encode", [](const Plan& self) { return py::bytes(self.encode()); })

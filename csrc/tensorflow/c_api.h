@@ -30,7 +30,7 @@ enum class Code : int {
 };
 
 // TensorFlow's numbers of types. Features may have further numeric types.
-enum class DataType : int { string = 7, int64 = 9, boolean = 10 };
+enum class DataType : int { int32 = 3, string = 7, int64 = 9, boolean = 10 };
 
 using CreateKernel = void* (*)(TF_OpKernelConstruction*);
 using ComputeKernel = void (*)(void* kernel, TF_OpKernelContext*);

@@ -41,9 +41,9 @@ ImageSpec random_spec() {
 
 std::string problem_of(const ImageSpec& spec, const Bytes& image) {
   ImageDecoder decoder(spec);
-  Bytes out(spec.result_bytes());
-  ImageCrop crop;
-  return decoder.decode(image, 0, out.data(), crop) ? "" : decoder.problem();
+  if (!decoder.begin(image, 0)) return decoder.problem();
+  Bytes out(decoder.result_bytes());
+  return decoder.finish(out.data()) ? "" : decoder.problem();
 }
 
 }  // namespace
@@ -161,16 +161,24 @@ TEST_CASE("an image of more pixels than allowed takes no memory") {
   CHECK(problem_of(spec_of(20, 30), giant).find("max_pixels") != std::string::npos);
 }
 
-TEST_CASE("a damaged image is grey if that is asked for") {
+TEST_CASE("a damaged image is grey if that is asked for, and without a size empty") {
   if (!has_image_codecs()) return;
-  ImageSpec spec = spec_of(2, 2);
-  spec.grey_if_damaged = true;
-  ImageDecoder decoder(spec);
-  Bytes out(spec.result_bytes());
-  ImageCrop crop;
-  REQUIRE(decoder.decode(Bytes{1, 2, 3}, 0, out.data(), crop));
-  CHECK(crop.damaged == 1);
-  CHECK(out == Bytes(12, 128));
-  REQUIRE(decoder.decode(golden("color.png"), 0, out.data(), crop));
-  CHECK(crop.damaged == 0);
+  Bytes cut = golden("color.png");
+  cut.resize(cut.size() / 2);
+  for (const std::uint32_t size : {2u, 0u}) {
+    ImageSpec spec = spec_of(size, size);
+    spec.grey_if_damaged = true;
+    ImageDecoder decoder(spec);
+    Bytes out(36 * 52 * 3);
+    for (const Bytes& damaged : {Bytes{1, 2, 3}, cut}) {
+      REQUIRE(decoder.begin(damaged, 0));
+      REQUIRE(decoder.finish(out.data()));
+      CHECK(decoder.crop().damaged == 1);
+      CHECK(decoder.result_bytes() == size * size * 3);
+      CHECK(std::count(out.begin(), out.begin() + decoder.result_bytes(), 128) == size * size * 3);
+    }
+    REQUIRE(decoder.begin(golden("color.png"), 0));
+    CHECK(decoder.crop().damaged == 0);
+    CHECK(decoder.result_bytes() == (size == 0 ? out.size() : size * size * 3));
+  }
 }

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from image_records import COUNT, GOLDEN, NAMES, SIZED, loader_of, windows, write_images
 from reference_order import siphash24
 from tfrfast import _native
 
@@ -18,10 +19,7 @@ pytestmark = pytest.mark.skipif(
     not _native.DECODES_IMAGES, reason="tfrfast was built without libjpeg-turbo and libpng"
 )
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "images"
-NAMES = ["subsampled.jpg", "color.png", "grey.jpg", "palette.png", "progressive.jpg"]
-RANDOM = tfr.Image((12, 10), crop="random", flip=True, area=(0.1, 0.8))
-COUNT = 37
+RANDOM = SIZED
 
 
 def parse(name: str, **options: Any) -> tfr.Batch:
@@ -43,10 +41,12 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
 def rows_of(loader: tfr.Loader, epochs: int = 1) -> dict[tuple[int, int], tuple[Any, bytes]]:
     """The window and the pixels of each record in each epoch."""
     return {
-        (epoch, int(number)): (crop.tolist(), pixels.tobytes())
+        (epoch, int(number)): (crop, pixels.tobytes())
         for epoch in range(epochs)
         for batch in loader
-        for number, crop, pixels in zip(batch.indices, batch.crops["x"], batch["x"], strict=True)
+        for number, crop, pixels in zip(
+            batch.indices, windows(batch.crops["x"]), batch["x"], strict=True
+        )
     }
 
 
@@ -60,7 +60,7 @@ def test_an_image_keeps_its_pixels_in_its_own_size() -> None:
     color = np.stack([x * 5 % 256, y * 7 % 256, (x + y) * 3 % 256], -1).astype(np.uint8)
     batch = parse("color.png")
     assert np.array_equal(batch["x"][0], color)
-    assert batch.crops["x"].tolist() == [(0, 0, 36, 52, 36, 52, 0, 0)]
+    assert windows(batch.crops["x"]) == [(0, 0, 36, 52, 36, 52, 0, 0)]
     planes = parse("color.png", layout="CHW", dtype="float32")["x"]
     assert planes.dtype == np.float32
     assert np.array_equal(planes[0], color.transpose(2, 0, 1))
@@ -73,7 +73,7 @@ def test_a_photo_is_turned_upright_only_if_asked_to() -> None:
     assert np.abs(stored - upright).mean() < 8
     turned = parse("turned_6.jpg", size=(26, 18), upright=True)
     assert np.array_equal(turned["x"][0], np.rot90(stored, -1))
-    assert turned.crops["x"][["image_height", "image_width"]].tolist() == [(52, 36)]
+    assert windows(turned.crops["x"])[0][4:6] == (52, 36)
     half = parse("turned_3.jpg", size=(18, 26), upright=True, layout="CHW", dtype="float32")["x"]
     plain = parse("turned_3.jpg", size=(18, 26), layout="CHW", dtype="float32")["x"]
     assert np.array_equal(half, plain[:, :, ::-1, ::-1])
@@ -96,15 +96,17 @@ def test_ranks_and_a_resume_have_the_windows_of_one_run(file: str, expected: Any
     steps = iter(first)
     found = {}
     for batch in (next(steps), next(steps)):
-        for number, crop, pixels in zip(batch.indices, batch.crops["x"], batch["x"], strict=True):
-            found[0, int(number)] = (crop.tolist(), pixels.tobytes())
+        crops = windows(batch.crops["x"])
+        for number, crop, pixels in zip(batch.indices, crops, batch["x"], strict=True):
+            found[0, int(number)] = (crop, pixels.tobytes())
     for rank in range(3):
         resumed = tfr.Loader(file, 2, features={"x": RANDOM}, seed=3, rank=rank, world=3)
         resumed.load_state_dict(first.state_dict())
         found |= rows_of(pickle.loads(pickle.dumps(resumed)))
     assert found == {key: value for key, value in expected.items() if key[0] == 0}
-    windows = [value[0] for value in expected.values()]
-    assert len(set(windows)) > 60, "epochs and records have windows of their own"
+    assert len({value[0] for value in expected.values()}) > 60, (
+        "epochs and records have windows of their own"
+    )
 
 
 def uniform(draw: int, number: int, least: int, most: int) -> int:
@@ -142,8 +144,8 @@ def test_rows_of_a_batch_by_tokens_have_draws_of_their_own(file: str) -> None:
     order, batching = tfr.Shuffle(3), tfr.ByTokens(4000, lengths=np.full(COUNT, 1000))
     loader = tfr.Loader(file, batching, features={"x": RANDOM}, order=order)
     for position, batch in enumerate(loader):
-        windows = [window(3, 0, position, row, 36, 52) for row in range(len(batch.indices))]
-        assert batch.crops["x"].tolist() == windows
+        expected = [window(3, 0, position, row, 36, 52) for row in range(len(batch.indices))]
+        assert windows(batch.crops["x"]) == expected
 
 
 def test_damage_names_the_record_or_is_grey(tmp_path: Path) -> None:
@@ -162,7 +164,8 @@ def test_damage_names_the_record_or_is_grey(tmp_path: Path) -> None:
     batch = next(iter(tfr.Loader(path, 4, features=grey, shuffle=False)))
     assert batch.crops["x"]["damaged"].tolist() == [0, 1, 1, 1]
     assert (batch["x"][1:] == 128).all()
-    assert batch[batch.crops["x"]["damaged"] == 0].crops["x"].shape == (1,)
+    whole = batch[batch.crops["x"]["damaged"] == 0]
+    assert whole.crops["x"]["height"].tolist() == [36]
 
 
 def test_skipped_records_do_not_move_the_draws_of_others(tmp_path: Path, file: str) -> None:
@@ -183,6 +186,9 @@ def test_skipped_records_do_not_move_the_draws_of_others(tmp_path: Path, file: s
     ("options", "message"),
     [
         ({"size": 8}, "height, width"),
+        ({"size": (0, 0)}, "Without a size, each picture keeps its own"),
+        ({"size": None, "crop": "center"}, "needs a size"),
+        ({"size": None, "layout": "CHW"}, "Transpose each picture"),
         ({"size": (0, 8)}, "from 1 to 16,384"),
         ({"channels": 4}, "channels must be 1 or 3"),
         ({"crop": "middle"}, '"none", "center" or "random"'),
@@ -199,6 +205,41 @@ def test_skipped_records_do_not_move_the_draws_of_others(tmp_path: Path, file: s
 def test_options_without_a_meaning_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse("color.png", **options)
+
+
+def test_an_image_without_a_size_keeps_its_own() -> None:
+    records = [
+        tfr.encode_example({"x": (GOLDEN / name).read_bytes()})
+        for name in ("color.png", "turned_6.jpg", "grey.jpg")
+    ]
+    batch = tfr.parse_example(records, {"x": tfr.Image(upright=True)})
+    pictures = batch["x"]
+    assert [each.shape for each in pictures] == [(36, 52, 3), (52, 36, 3), (36, 52, 3)]
+    for number, name in enumerate(("color.png", "turned_6.jpg", "grey.jpg")):
+        size = pictures[number].shape[:2]
+        assert np.array_equal(pictures[number], parse(name, size=size, upright=True)["x"][0])
+    some = pickle.loads(pickle.dumps(batch))[[2, 1]]["x"]
+    assert np.array_equal(some[1], pictures[1])
+    lines = pictures[1:].to_ragged()
+    assert np.array_equal(np.stack(list(lines[0])), pictures[1])
+    grey = tfr.Image(dtype="float32", channels=1, damaged="grey")
+    found = tfr.parse_example([records[2], tfr.encode_example({"x": b"?"})], {"x": grey})
+    assert (found["x"].shapes.tolist(), found["x"].dtype) == ([[36, 52, 1], [0, 0, 1]], np.float32)
+    assert found.crops["x"]["damaged"].tolist() == [0, 1]
+    for record in (tfr.encode_example({}), tfr.encode_example({"x": [b"a", b"b"]})):
+        with pytest.raises(tfr.FeatureError):
+            tfr.parse_example([records[0], record], {"x": tfr.Image()})
+
+
+def test_a_window_without_a_size_is_cut_out_of_the_image(tmp_path: Path) -> None:
+    for batch in loader_of(write_images(tmp_path)):
+        for row, (number, window) in enumerate(
+            zip(batch.indices, windows(batch.crops["own"]), strict=True)
+        ):
+            top, left, height, width, _, _, flipped, _ = window
+            whole = parse(NAMES[number % len(NAMES)])["x"][0]
+            cut = whole[top : top + height, left : left + width]
+            assert np.array_equal(batch["own"][row], cut[:, ::-1] if flipped else cut)
 
 
 def test_what_has_no_order_has_no_random_windows() -> None:

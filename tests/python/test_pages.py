@@ -17,7 +17,6 @@ import pytest
 import tfrfast as tfr
 import wire_examples as wire
 from quoted_code import ROOT, pages_with_code, run_page, write_shards
-from tfrfast import _native
 
 if not (ROOT / "docs").exists():
     pytest.skip("there are no pages: run the tests in a checkout", allow_module_level=True)
@@ -44,14 +43,6 @@ def test_instead_of_a_large_shuffle() -> None:
     run_page("docs/beam.md", {"train_step": lambda *columns: steps.append(columns)})
     assert len(steps) == 2
     assert len(tfr.Reader("shuffled/*")) == 300
-
-
-@pytest.mark.skipif(not _native.DECODES_IMAGES, reason="tfrfast was built without codecs")
-def test_images() -> None:
-    image = (ROOT / "tests/golden/images/subsampled.jpg").read_bytes()
-    write_shards("imagenet/train", {"image": [image] * 300, "label": np.arange(300)})
-    done = run_page("docs/images.md")
-    assert done["batch"]["image"].shape == (44, 224, 224, 3)
 
 
 def test_steps_of_episodes() -> None:

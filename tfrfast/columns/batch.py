@@ -13,6 +13,7 @@ from tfrfast.base.sizes import counted
 from tfrfast.base.tables import html_table, shortened
 from tfrfast.columns.arrays import Array
 from tfrfast.columns.arrow import ArrowExport, arrow_of, struct_of
+from tfrfast.columns.pictures import Pictures
 from tfrfast.columns.ragged import Ragged
 from tfrfast.columns.rows import Rows, row_numbers
 from tfrfast.columns.sparse import Sparse
@@ -20,9 +21,9 @@ from tfrfast.columns.strings import Bytes
 
 __all__ = ["Batch", "Column", "Crops"]
 
-Column: TypeAlias = Array | Bytes | Ragged | Sparse
-#: One entry of int32 fields for each row.
-Crops: TypeAlias = npt.NDArray[np.void]
+Column: TypeAlias = Array | Bytes | Pictures | Ragged | Sparse
+#: Arrays with an integer for each row, by what they say.
+Crops: TypeAlias = Mapping[str, npt.NDArray[np.int32]]
 
 
 class Batch(dict[str, Any], ArrowExport):
@@ -36,9 +37,9 @@ class Batch(dict[str, Any], ArrowExport):
     every column. The rows are views if the column can make views, otherwise copies. `len(batch)`
     counts columns, and `len(batch.indices)` counts rows.
 
-    `crops` says by feature how each `Image` was cut: an array with the fields `top`, `left`,
-    `height` and `width` of the window, `image_height` and `image_width`, and whether the row is
-    `flipped` or `damaged`.
+    `crops` says by feature how each `Image` was cut. `batch.crops["image"]["top"]` is an array with
+    a number for each row. Beside `"top"` there are `"left"`, `"height"` and `"width"` of the
+    window, `"image_height"` and `"image_width"`, and `"flipped"` and `"damaged"`, which are 1 or 0.
 
     In batches of a Mixture, the record numbers of source `i` begin at `source_starts[i]`, and
     `sources` holds the number of each row's source.
@@ -76,7 +77,10 @@ class Batch(dict[str, Any], ArrowExport):
             return dict.__getitem__(self, key)
         rows = key if isinstance(key, slice) else row_numbers(key, len(self.indices))
         columns = {name: column[rows] for name, column in self.items()}
-        crops = {name: each[rows] for name, each in self.crops.items()}
+        crops = {
+            name: {field: values[rows] for field, values in each.items()}
+            for name, each in self.crops.items()
+        }
         return Batch(columns, self.indices[rows], self.valid[rows], self.source_starts, crops)
 
     def to_arrow(self) -> ArrowColumn:

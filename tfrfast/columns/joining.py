@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrfast.columns.pictures import Pictures
 from tfrfast.columns.ragged import Ragged
 from tfrfast.columns.strings import Bytes
 
@@ -24,6 +25,9 @@ def joined(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], Ragged):
         values = [each.values[int(each.row_splits[0]) : int(each.row_splits[-1])] for each in parts]
         return Ragged(joined(values), _ends([each.row_splits for each in parts]))
+    if isinstance(parts[0], Pictures):
+        rows = joined([each._rows() for each in parts])
+        return Pictures(rows.values, rows.row_splits, joined([each.shapes for each in parts]))
     return np.concatenate(parts)
 
 

@@ -11,31 +11,27 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast._native import ExampleParser, FeatureSchema, FeatureSpec, ImageSpec
-from tfrfast.columns import Batch, Bytes, Column, Ragged, Sparse
+from tfrfast.columns import Batch, Bytes, Column, Pictures, Ragged, Sparse
 from tfrfast.columns.batch import Crops
 from tfrfast.features import Features
 
-__all__ = ["CompiledFeatures", "NativeColumn", "Slot", "column_of", "schema_of"]
+__all__ = ["CROP_FIELDS", "CompiledFeatures", "NativeColumn", "Slot", "column_of", "schema_of"]
 
-#: One row of Batch.crops.
-CROP_FIELDS = np.dtype(
-    [
-        (name, np.int32)
-        for name in (
-            "top",
-            "left",
-            "height",
-            "width",
-            "image_height",
-            "image_width",
-            "flipped",
-            "damaged",
-        )
-    ]
+#: The numbers of Batch.crops, as the native parser returns them.
+CROP_FIELDS = (
+    "top",
+    "left",
+    "height",
+    "width",
+    "image_height",
+    "image_width",
+    "flipped",
+    "damaged",
 )
 
-# (values, offsets, row splits, indices, shape, crops), as ExampleParser returns them.
-NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...], Any]
+# (values, offsets, row splits, indices, shape, crops), as ExampleParser returns them. The shape of
+# pictures of any size is an array.
+NativeColumn = tuple[Any, Any, Any, Any, Any, Any]
 
 
 class Slot(NamedTuple):
@@ -86,7 +82,7 @@ class CompiledFeatures:
     def crops(self, native: Sequence[NativeColumn]) -> dict[str, Crops]:
         """How each image was cut, by its feature."""
         return {
-            name: column[-1].view(CROP_FIELDS)[:, 0]
+            name: dict(zip(CROP_FIELDS, np.ascontiguousarray(column[-1].T), strict=True))
             for name, column in zip(self.slots, native, strict=True)
             if column[-1] is not None
         }
@@ -110,7 +106,7 @@ class CompiledFeatures:
         """True if a record without this feature is an error."""
         slot = self.slots[key]
         has_default = slot.default_numbers is not None or slot.default_strings is not None
-        return slot.layout == "fixed" and not has_default
+        return (slot.layout == "fixed" or slot.type == "image") and not has_default
 
     def want(self, key: str, slot: Slot) -> None:
         """Adds a feature of the record. Several columns may be made from it."""
@@ -133,6 +129,8 @@ def schema_of(slots: dict[str, Slot]) -> FeatureSchema:
 
 def column_of(native: NativeColumn) -> Column:
     values, offsets, splits, indices, shape, _ = native
+    if isinstance(shape, np.ndarray):
+        return Pictures(values, splits, shape)
     if offsets is not None:
         rows_differ = splits is not None or indices is not None
         values = Bytes(values, offsets, None if rows_differ else shape)

@@ -73,9 +73,12 @@ def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> Non
 
 
 def _compile_image(compiled: CompiledFeatures, name: str, spec: Image) -> None:
-    size = shape_of(name, spec.size)
-    if len(size) != 2:
-        raise ValueError(f"Feature {name!r}: an Image's size is (height, width), not {spec.size}.")
+    size = (0, 0) if spec.size is None else shape_of(name, spec.size)
+    if len(size) != 2 or (spec.size is not None and not any(size)):
+        raise ValueError(
+            f"Feature {name!r}: an Image's size is (height, width), each at least 1, not "
+            f"{spec.size}. Without a size, each picture keeps its own."
+        )
     for argument, value, choices in (
         ("dtype", spec.dtype, ("uint8", "float32")),
         ("layout", spec.layout, ("HWC", "CHW")),
@@ -107,15 +110,11 @@ def _compile_image(compiled: CompiledFeatures, name: str, spec: Image) -> None:
         ImageSpec(**image)
     except ValueError as error:
         raise ValueError(f"Feature {name!r}: {error}") from None
-    compiled.want(name, Slot("fixed", "image", shape, image=image))
-    dtype = np.dtype(spec.dtype)
-
-    def view(parsed: dict[str, Column]) -> Column:
-        rows: Array = parsed[name]  # type: ignore[assignment]
-        pixels: Array = rows.reshape(-1).view(dtype).reshape(len(rows), *shape)
-        return pixels
-
-    compiled.builders[name] = view
+    if spec.size is None:
+        compiled.want(name, Slot("ragged", "image", image=image))
+    else:
+        compiled.want(name, Slot("fixed", "image", shape, image=image))
+    compiled.builders[name] = lambda parsed: parsed[name]
 
 
 def _compile_padded(compiled: CompiledFeatures, name: str, spec: FixedLenSequence) -> None:

@@ -96,11 +96,12 @@ class Image:
 
     The column is an array `(batch, height, width, channels)` of `dtype`, where `size` is
     `(height, width)`. With `layout="CHW"` it is `(batch, channels, height, width)`. Pixels are
-    "uint8", or "float32" from 0 to 255.
+    "uint8", or "float32" from 0 to 255. Without a size, the column is `Pictures`, and each has the
+    size of its window.
 
     `crop="center"` takes the largest window in the middle with the shape of `size`.
     `crop="random"` draws a window for each row: `area` bounds its share of the image, and `ratio`
-    its width divided by its height. By default the whole image is resized. `flip=True` mirrors
+    its width divided by its height. By default the whole image is taken. `flip=True` mirrors
     half of the rows, left to right. Windows and mirrors are drawn from the seed of the order, the
     epoch, and the row's position in it. So they are the same on any number of threads and ranks,
     and after a resume. Features of one record have the same draws. `Batch.crops` says what was
@@ -108,14 +109,14 @@ class Image:
 
     `resize` is "bilinear", which averages when it makes images smaller, or "area". `upright=True`
     turns photos as their EXIF data says. A damaged image, one of another format, and one of more
-    than `max_pixels` is a FeatureError. With `damaged="grey"` its row is grey instead, and
-    `Batch.crops` says so.
+    than `max_pixels` is a FeatureError. With `damaged="grey"` its row is grey instead, or empty
+    without a size, and `Batch.crops` says so.
 
     >>> photo = tfr.Image(size=(224, 224), crop="random", flip=True)
     >>> features = {"image": photo, "label": tfr.FixedLen((), "int64")}
     """
 
-    size: tuple[int, int]
+    size: tuple[int, int] | None = None
     channels: Literal[1, 3] = 3
     crop: Literal["center", "random"] | None = None
     area: tuple[float, float] = (0.08, 1.0)

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import grain
 
 from tfrfast.loading.loader import Loader
-from tfrfast.loading.records import read_rows
+from tfrfast.loading.records import read_step
 from tfrfast.loading.states import check_state
 from tfrfast.order import Plan
 
@@ -107,7 +107,7 @@ class _Batches(grain.DatasetIterator):
         epoch, step, plan = self._here()
         if self._end is not None and epoch >= self._end:
             raise StopIteration
-        batch = read_rows(self._loader.reader, self._loader.features, *plan.rows(epoch, step))
+        batch = read_step(self._loader.reader, self._loader.features, plan, epoch, step)
         if self._loader.transform is not None:
             batch = self._loader.transform(batch)
         # The batch counts as delivered only after a successful read.

@@ -10,7 +10,7 @@ import numpy as np
 from tfrfast.base.arguments import Int64Array, integer, integers, no_such
 from tfrfast.columns import Batch, Sparse
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.loading.records import Records, chosen_order
+from tfrfast.loading.records import Draws, Records, chosen_order
 from tfrfast.order import Mixture, Order, Plan
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
@@ -52,6 +52,11 @@ class Source:
         self._epochs = integer("epochs", epochs, 1, 2**31 - 1)
         if chosen is None and self._epochs > 1:
             raise TypeError("epochs are those of an order: give order=, or repeat the dataset.")
+        if chosen is None and self._records.needs_draws:
+            raise ValueError(
+                "An image that is cropped or flipped at random takes its draws from an order: give "
+                "order=tfr.Shuffle(seed), and do not shuffle the source again."
+            )
         self._plan = None if chosen is None else Plan(chosen, 1, num_records=len(self.reader))
 
     @property
@@ -72,8 +77,8 @@ class Source:
 
     def _getitems(self, indices: Sequence[int]) -> Sequence[Any]:
         """Returns several records, which are read and decoded together."""
-        numbers = self._record_numbers(integers("indices", indices))
-        batch = self._records.read(numbers)
+        numbers, draws = self._places(integers("indices", indices))
+        batch = self._records.read(numbers, draws=draws)
         rows = _rows(batch) if isinstance(batch, Batch) else batch.tolist()
         if len(rows) == len(numbers):
             return rows
@@ -87,17 +92,21 @@ class Source:
                 number, row = next(kept, (None, None))
         return items
 
-    def _record_numbers(self, items: Int64Array) -> Int64Array:
+    def _places(self, items: Int64Array) -> tuple[Int64Array, Draws | None]:
+        """Returns the record of each item, and what its images are drawn by."""
         plan, count = self._plan, len(self)
         if plan is None:
-            return items
+            return items, None
         numbers = np.empty(len(items), np.int64)
+        draws = np.empty(len(items), np.uint64) if self._records.needs_draws else None
         for i, item in enumerate(items.tolist()):
             if not -count <= item < count:
                 raise no_such("Item", item, count)
             epoch, position = divmod(item % count, plan.positions)
             numbers[i] = plan.indices(epoch, position)[0]
-        return numbers
+            if draws is not None:
+                draws[i] = plan._draws(epoch, position)[0]
+        return numbers, draws
 
     def __repr__(self) -> str:
         data = f"{len(self)} records, data={self.reader.fingerprint:016x}"

@@ -31,8 +31,9 @@ class Loader:
         of global arrays. None puts all columns on the default device.
       ahead: the number of batches that are copied ahead.
 
-    Batches are pytrees, with `indices` and `valid` on the devices, too. Byte strings stay in host
-    memory. Integers that do not fit in 32 bits are an OverflowError unless `jax_enable_x64` is on.
+    Batches are pytrees, with `indices`, `valid` and the arrays of `crops` on the devices, too. Byte
+    strings and pictures of any size stay in host memory. Integers that do not fit in 32 bits are an
+    OverflowError unless `jax_enable_x64` is on.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tfrfast.columns import Batch, Bytes, Ragged, Sparse
+from tfrfast.columns import Batch, Bytes, Pictures, Ragged, Sparse
 
 __all__ = ["place"]
 
@@ -15,17 +15,21 @@ __all__ = ["place"]
 def place(batch: Batch, sharding: Any) -> Batch:
     """Returns the batch with its numbers on devices. Copies may still be under way.
 
-    Byte strings stay where they are. With a sharding, this process's rows become its part of global
-    arrays.
+    Byte strings and pictures of any size stay where they are. With a sharding, this process's rows
+    become its part of global arrays.
     """
     columns = {name: _column(f"Feature {name!r}", value, sharding) for name, value in batch.items()}
     indices = _array("A record number", batch.indices, sharding)
     valid = _array("", batch.valid, sharding)
-    return Batch(columns, indices, valid, batch.source_starts)
+    crops: Any = {
+        name: {field: _array("", values, sharding) for field, values in each.items()}
+        for name, each in batch.crops.items()
+    }
+    return Batch(columns, indices, valid, batch.source_starts, crops)
 
 
 def _column(what: str, column: Any, sharding: Any) -> Any:
-    if isinstance(column, Bytes):
+    if isinstance(column, (Bytes, Pictures)):
         return column
     if not isinstance(column, (Ragged, Sparse)):
         return _array(what, column, sharding)

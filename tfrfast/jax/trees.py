@@ -8,22 +8,25 @@ from typing import Any
 import numpy as np
 from jax import tree_util
 
-from tfrfast.columns import Batch, Bytes, Ragged, Sparse
+from tfrfast.columns import Batch, Bytes, Pictures, Ragged, Sparse
 
 __all__ = ["register"]
 
 
 def _batch_parts(batch: Batch) -> tuple[Iterable[tuple[Any, Any]], Any]:
     columns = [(tree_util.DictKey(name), column) for name, column in batch.items()]
-    rows = [(tree_util.GetAttrKey(name), getattr(batch, name)) for name in ("indices", "valid")]
+    names = ("indices", "valid", "crops")
+    rows = [(tree_util.GetAttrKey(name), getattr(batch, name)) for name in names]
     return [*columns, *rows], (tuple(batch), tuple(batch.source_starts.tolist()))
 
 
 def _batch_of(fixed: tuple[tuple[str, ...], tuple[int, ...]], parts: Iterable[Any]) -> Batch:
     names, starts = fixed
-    *columns, indices, valid = parts
+    *columns, indices, valid, crops = parts
     named = dict(zip(names, columns, strict=True))
-    return Batch(named, indices, valid, np.array(starts, np.int64))
+    batch = Batch(named, indices, valid, np.array(starts, np.int64))
+    batch.crops = crops  # whatever JAX fills trees with
+    return batch
 
 
 def _register(kind: type, attributes: tuple[str, ...], fixed: tuple[str, ...] = ()) -> None:
@@ -45,5 +48,6 @@ def register() -> None:
     """Registers the classes as pytrees. JAX allows one registration in a process."""
     tree_util.register_pytree_with_keys(Batch, _batch_parts, _batch_of)
     _register(Ragged, ("values", "row_splits"))
+    _register(Pictures, ("values", "row_splits", "shapes"))
     _register(Sparse, ("indices", "values", "dense_shape"))
     _register(Bytes, ("data", "offsets"), ("shape",))

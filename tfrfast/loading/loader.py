@@ -287,14 +287,16 @@ class Loader:
         with_indices: bool = False,
         with_valid: bool = False,
         with_sources: bool = False,
+        with_crops: bool = False,
     ) -> Any:
         """Returns the batches as a `tf.data.Dataset`, in the loader's order.
 
         The dataset begins at the loader's place, with the rest of that epoch, and has `epochs`
         epochs; `None` never ends. RecordBatches become vectors of strings, Batches dicts of dense,
-        ragged and sparse tensors. With `with_indices`, `with_valid` or `with_sources`, elements are
-        tuples: the batch, its record numbers, a bool that is False for padding rows, and the number
-        of each row's source in a Mixture. TensorFlow's threads read; the loader does not move.
+        ragged and sparse tensors. With `with_indices`, `with_valid`, `with_sources` or
+        `with_crops`, elements are tuples: the batch, its record numbers, a bool that is False for
+        padding rows, the number of each row's source in a Mixture, and `Batch.crops` as tensors.
+        TensorFlow's threads read; the loader does not move.
 
         With `world` 1, `epochs` is 1 by default, and each further iteration of the dataset has as
         many batches in another order. These orders are not epochs of the loader, and are the same
@@ -313,7 +315,9 @@ class Loader:
             epochs = 1
         if epochs is not None and operator.index(epochs) < 1:
             raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
-        return dataset_of(self.describe(), epochs, with_indices, with_valid, with_sources)
+        return dataset_of(
+            self.describe(), epochs, with_indices, with_valid, with_sources, with_crops
+        )
 
     def to_keras(self, *, features: str | Sequence[str], label: str | None = None) -> Any:
         """Returns the epochs for Keras's `fit`: a `keras.utils.PyDataset`, in Keras 2 a `Sequence`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +10,26 @@ import numpy.typing as npt
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array
 from tfrfast.columns.batch import Batch
-from tfrfast.example.parsing import parse_example
+from tfrfast.example.parsing import parse_rows
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.loading.planned_features import planned_features
-from tfrfast.order import Batching, ByTokens, InOrder, Mixture, Order, Shuffle
+from tfrfast.order import Batching, ByTokens, InOrder, Mixture, Order, Plan, Shuffle
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 
-__all__ = ["Records", "chosen_order", "open_reader", "order_of", "read_rows", "with_lengths"]
+__all__ = [
+    "Draws",
+    "Records",
+    "chosen_order",
+    "open_reader",
+    "order_of",
+    "read_rows",
+    "read_step",
+    "with_lengths",
+]
+
+#: What each row draws its images by.
+Draws: TypeAlias = npt.NDArray[np.uint64]
 
 
 def open_reader(source: Reader | Mixture | Paths, options: dict[str, Any]) -> Reader:
@@ -93,15 +105,20 @@ class Records:
         order = source if isinstance(source, Mixture) else InOrder()
         compiled = planned_features(features, self.reader, order)
         self.features: Features | None = None if compiled is None else compiled.specs
+        #: Whether an image is cropped or flipped at random.
+        self.needs_draws = compiled is not None and compiled.needs_draws()
 
     def read(
-        self, numbers: Int64Array, valid: npt.NDArray[np.bool_] | None = None
+        self,
+        numbers: Int64Array,
+        valid: npt.NDArray[np.bool_] | None = None,
+        draws: Draws | None = None,
     ) -> _native.RecordBatch | Batch:
         """Returns the records with these numbers; a RecordBatch if nothing is decoded.
 
         If the reader leaves out damaged records, they are missing.
         """
-        return read_rows(self.reader, self.features, numbers, valid)
+        return read_rows(self.reader, self.features, numbers, valid, draws)
 
 
 def read_rows(
@@ -109,13 +126,23 @@ def read_rows(
     features: Features | None,
     numbers: Int64Array,
     valid: npt.NDArray[np.bool_] | None = None,
+    draws: Draws | None = None,
 ) -> _native.RecordBatch | Batch:
     """Returns the batch that a Loader of these features delivers for the rows of `Plan.rows`."""
     records = reader.read(numbers)
+    if draws is not None and len(records) < len(numbers):
+        draws = draws[np.isin(numbers, records.indices)]
     if valid is not None and not valid.all():
         # Padding follows the real rows, of which some may have been left out.
         real = len(reader.read(numbers[valid]))
         valid = np.arange(len(records)) < real
         parts = records.data, records.offsets, records.indices, valid, records.source_starts
         records = _native.RecordBatch(*parts)
-    return records if features is None else parse_example(records, features)
+    return records if features is None else parse_rows(records, features, draws)
+
+
+def read_step(
+    reader: Reader, features: Features | None, plan: Plan, epoch: int, step: int
+) -> _native.RecordBatch | Batch:
+    """Returns the batch that a Loader delivers at this step of the plan."""
+    return read_rows(reader, features, *plan.rows(epoch, step), plan._draws(epoch, step))

@@ -166,6 +166,10 @@ class Plan:
         """
         return self._core.rows(epoch_number(epoch), self._step(step))
 
+    def _draws(self, epoch: SupportsIndex, step: SupportsIndex) -> npt.NDArray[np.uint64]:
+        """Returns what each row of a batch draws its images by."""
+        return self._core.draws(epoch_number(epoch), self._step(step))
+
     def records_at(
         self, epoch: SupportsIndex, first: SupportsIndex, last: SupportsIndex
     ) -> Int64Array:

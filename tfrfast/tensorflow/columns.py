@@ -16,7 +16,7 @@ from tfrfast.features import (
     SparseIndexed,
     VarLen,
 )
-from tfrfast.features.compiled import CompiledFeatures, Slot
+from tfrfast.features.compiled import CROP_FIELDS, CompiledFeatures, Slot
 from tfrfast.features.specs import shape_of, type_name_of, understand
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.library import ops
@@ -63,6 +63,8 @@ class TensorFeatures:
 
     def _outputs_of(self, name: str, slot: Slot) -> list[Any]:
         values = self._types[name]
+        if slot.type == "image":
+            return [values, tf.int32]
         if slot.is_ragged:
             return [values, tf.int64]
         if slot.layout == "sparse":
@@ -79,10 +81,20 @@ class TensorFeatures:
 
     def assemble(self, columns: Sequence[Any]) -> dict[str, Any]:
         """Returns the requested features, made from the outputs of shaped()."""
+        return self.with_crops(columns)[0]
+
+    def with_crops(self, columns: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns the requested features, and how each image was cut."""
         left = iter(columns)
         parsed: dict[str, Any] = {}
+        crops: dict[str, Any] = {}
         for name, slot in self._slots.items():
-            if slot.is_ragged:
+            if slot.type == "image":
+                values, numbers = next(left), next(left)
+                crops[name] = dict(zip(CROP_FIELDS, tf.unstack(numbers, axis=1), strict=True))
+                is_ragged = slot.layout == "ragged"
+                parsed[name] = _pictures(values, slot, crops[name]) if is_ragged else values
+            elif slot.is_ragged:
                 parsed[name] = tf.RaggedTensor.from_row_splits(
                     next(left), next(left), validate=False
                 )
@@ -90,7 +102,7 @@ class TensorFeatures:
                 parsed[name] = tf.SparseTensor(next(left), next(left), next(left))
             else:
                 parsed[name] = next(left)
-        return {name: self._build(name, spec, parsed) for name, spec in self._specs.items()}
+        return {name: self._build(name, spec, parsed) for name, spec in self._specs.items()}, crops
 
     def _build(self, name: str, spec: Any, parsed: dict[str, Any]) -> Any:
         if isinstance(spec, (FixedLen, FixedLenSequence, Image)):
@@ -112,12 +124,26 @@ class TensorFeatures:
 
 def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
     """Returns the shapes of a slot's outputs."""
+    if slot.type == "image":
+        pixels: list[int | None] = [None]
+        if slot.layout == "fixed":
+            pixels = [rows, *slot.shape]
+        return [pixels, [rows, len(CROP_FIELDS)]]
     if slot.is_ragged:
         return [[None], [None if rows is None else rows + 1]]
     if slot.layout == "sparse":
         return [[None, 2], [None], [2]]
     steps = [None] if slot.layout == "padded" else []
     return [[rows, *steps, *slot.shape]]
+
+
+def _pictures(values: Any, slot: Slot, crop: dict[str, Any]) -> Any:
+    """Returns pictures of any size, from their pixels end to end."""
+    assert slot.image is not None
+    heights, widths = tf.cast(crop["height"], tf.int64), tf.cast(crop["width"], tf.int64)
+    pixels = tf.reshape(values, [-1, slot.image["channels"]])
+    lengths = [heights, tf.repeat(widths, heights)]
+    return tf.RaggedTensor.from_nested_row_lengths(pixels, lengths, validate=False)
 
 
 def _placed(name: str, spec: SparseIndexed, parsed: dict[str, Any]) -> Any:

@@ -30,6 +30,7 @@ def dataset_of(
     with_indices: bool,
     with_valid: bool,
     with_sources: bool,
+    with_crops: bool,
 ) -> Any:
     """See `Loader.to_tf_dataset`."""
     plan, rest = loader.plan, loader.rest
@@ -65,11 +66,13 @@ def dataset_of(
 
     def batch_of(*parts: Any) -> Any:
         *columns, indices, valid = _with_shapes(parts[:-1], (*full_shapes, [rows], [rows]))
-        batch = columns[0] if features is None else features.assemble(columns)
+        batch, crops = (columns[0], {}) if features is None else features.with_crops(columns)
         extra = [*([indices] if with_indices else []), *([valid] if with_valid else [])]
         if with_sources:
             sources = tf.searchsorted(starts, indices, side="right", out_type=tf.int64) - 1
             extra.append(sources)
+        if with_crops:
+            extra.append(crops)
         return (batch, *extra) if extra else batch
 
     steps = tf.data.Dataset.range(step_count)

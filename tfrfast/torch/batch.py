@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tfrfast.columns import Array, Bytes, Column, Sparse
+from tfrfast.columns import Array, Bytes, Column, Pictures, Sparse
 from tfrfast.columns import Batch as Columns
 from tfrfast.columns import Ragged as RaggedColumn
 
@@ -34,7 +34,7 @@ class Batch(dict[str, Any]):
     Three tensors describe the rows: `indices` holds the record numbers, `valid` is False for rows
     of padding, and `sources` holds the number of each row's source in a Mixture. All three are None
     in a batch that a framework has put together from columns alone. `crops` says by feature how
-    each `Image` was cut: an int32 tensor of eight columns, the fields of `tfr.Batch.crops`.
+    each `Image` was cut: a dict of int32 tensors, the fields of `tfr.Batch.crops`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Batch(dict[str, Any]):
         indices: torch.Tensor | None = None,
         valid: torch.Tensor | None = None,
         sources: torch.Tensor | None = None,
-        crops: dict[str, torch.Tensor] | None = None,
+        crops: dict[str, dict[str, torch.Tensor]] | None = None,
     ) -> None:
         super().__init__(columns)
         self.indices = indices
@@ -63,17 +63,23 @@ class Batch(dict[str, Any]):
 
 
 def as_tensors(batch: Columns) -> Batch:
-    """Numbers share the columns' memory. Byte strings become lists of bytes."""
+    """Numbers share the columns' memory. Byte strings become lists of bytes, and pictures of any
+    size lists of tensors.
+    """
     columns = {name: _converted(name, column) for name, column in batch.items()}
     rows = [_tensor(each) for each in (batch.indices, batch.valid, batch.sources)]
-    crops = {name: _tensor(each.view(np.int32)) for name, each in batch.crops.items()}
-    numbers = {name: each.reshape(len(batch.indices), -1) for name, each in crops.items()}
-    return Batch(columns, rows[0], rows[1], rows[2], numbers)
+    crops = {
+        name: {field: _tensor(values) for field, values in each.items()}
+        for name, each in batch.crops.items()
+    }
+    return Batch(columns, rows[0], rows[1], rows[2], crops)
 
 
 def _converted(name: str, column: Column) -> Any:
     if isinstance(column, Bytes):
         return column.tolist()
+    if isinstance(column, Pictures):
+        return [_tensor(picture) for picture in column]
     if isinstance(column, RaggedColumn):
         return Ragged(_converted(name, column.values), _tensor(column.row_splits))
     if isinstance(column, Sparse):

@@ -79,10 +79,21 @@ class Dataset(torch.utils.data.Dataset[Any]):
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """Returns these records in this order. `collate` turns them into a batch without a copy."""
         numbers = integers("indices", indices)
-        valid = indices.valid if isinstance(indices, BatchNumbers) else None
-        batch = self._records.read(numbers, valid)
+        if isinstance(indices, BatchNumbers):
+            batch = self._records.read(numbers, indices.valid, indices.draws)
+        else:
+            self._refuse_draws()
+            batch = self._records.read(numbers)
         rows = Samples(batch) if isinstance(batch, Batch) else batch.tolist()
         return rows if self._transform is None else [*_transformed(self._transform, rows)]
+
+    def _refuse_draws(self) -> None:
+        if self._records.needs_draws:
+            raise ValueError(
+                "An image that is cropped or flipped at random takes its draws from the epoch and "
+                "the position of its record, which only a BatchSampler of tfrfast tells: "
+                "DataLoader(dataset, batch_sampler=tfrfast.torch.BatchSampler(len(dataset), 256))."
+            )
 
     def __repr__(self) -> str:
         return f"Dataset({self.reader!r})"
@@ -96,14 +107,17 @@ def _transformed(transform: Callable[[Any], Any], rows: Iterable[Any]) -> Iterat
 
 
 class BatchNumbers(list[int]):
-    """The record numbers of a batch, and a mask of the real rows."""
+    """The record numbers of a batch, a mask of the real rows, and the draws of their images."""
 
-    def __init__(self, numbers: list[int], valid: np.ndarray[Any, Any]) -> None:
+    def __init__(
+        self, numbers: list[int], valid: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]
+    ) -> None:
         super().__init__(numbers)
         self.valid = valid
+        self.draws = draws
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BatchNumbers, (list(self), self.valid)
+        return BatchNumbers, (list(self), self.valid, self.draws)
 
 
 class Samples(Sequence[dict[str, Any]]):

@@ -112,7 +112,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._epochs.choose(epoch_number(epoch))
 
     def _batch(self, plan: Plan, epoch: int, step: int) -> Any:
-        batch = self._records.read(*plan.rows(epoch, step))
+        batch = self._records.read(*plan.rows(epoch, step), plan._draws(epoch, step))
         return batch if self._transform is None else self._transform(batch)
 
     def __repr__(self) -> str:

@@ -18,7 +18,10 @@ class Records(records.Records):
     """Reads records, and decodes them into tensors."""
 
     def read(  # type: ignore[override]
-        self, numbers: Int64Array, valid: npt.NDArray[np.bool_] | None = None
+        self,
+        numbers: Int64Array,
+        valid: npt.NDArray[np.bool_] | None = None,
+        draws: records.Draws | None = None,
     ) -> _native.RecordBatch | Batch:
-        batch = super().read(numbers, valid)
+        batch = super().read(numbers, valid, draws)
         return as_tensors(batch) if isinstance(batch, Columns) else batch

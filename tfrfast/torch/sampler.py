@@ -178,8 +178,9 @@ class _Epoch:
             self._ended = True
             raise StopIteration
         numbers, valid = rest.rows(self._epoch, self._step)
+        draws = rest._draws(self._epoch, self._step)
         self._step += 1
-        return numbers.tolist() if valid.all() else BatchNumbers(numbers.tolist(), valid)
+        return BatchNumbers(numbers.tolist(), valid, draws)
 
     def state_dict(self, delivered: SupportsIndex | None = None) -> dict[str, Any]:
         if self._rest is None or (delivered is None and self._ended):

@@ -121,7 +121,7 @@ void ColumnBuilder::roll_back(std::size_t row) noexcept {
 }
 
 Fit ColumnBuilder::check_count(std::size_t values) noexcept {
-  const bool fits = rows_are_alike_                    ? values == feature_->row_values
+  const bool fits = feature_->is_required              ? values == feature_->row_values
                     : feature_->spec.layout->has_shape ? values % feature_->row_values == 0
                                                        : true;
   if (fits) return Fit::ok;
@@ -320,9 +320,7 @@ Fit ColumnBuilder::put_strings(std::size_t row, WireBytes tagged_strings) {
 
 Fit ColumnBuilder::put_whole(std::size_t row, WireBytes string, std::size_t strings) {
   if (const Fit fit = check_count(strings); fit != Fit::ok) return fit;
-  if (images_ != nullptr) {
-    return images_->put(row, string, values_.data()) ? Fit::ok : Fit::bad_image;
-  }
+  if (images_ != nullptr) return put_image(row, string);
   if (string.size() != feature_->value_bytes) {
     found_ = static_cast<std::int64_t>(string.size());
     return Fit::wrong_size;
@@ -330,6 +328,21 @@ Fit ColumnBuilder::put_whole(std::size_t row, WireBytes string, std::size_t stri
   if (!string.empty()) {
     std::memcpy(values_.data() + row * string.size(), string.data(), string.size());
   }
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_image(std::size_t row, WireBytes image) {
+  if (!images_->begin_row(row, image)) return Fit::bad_image;
+  const std::size_t value_bytes = feature_->value_bytes;
+  std::size_t place = row * value_bytes;
+  if (!rows_are_alike_) {
+    mark_row(row);
+    place = value_count_ * value_bytes;
+    const std::size_t bytes = place + images_->result_bytes();
+    values_.reserve(bytes, place, likely_bytes(row, bytes));
+  }
+  if (!images_->finish_row(row, image, values_.data() + place)) return Fit::bad_image;
+  close_row(images_->result_bytes() / value_bytes);
   return Fit::ok;
 }
 
@@ -376,7 +389,10 @@ Column ColumnBuilder::finish(std::size_t rows) {
   FilledRows filled{*feature_, rows,    value_count_, data_bytes_,
                     longest_,  values_, offsets_,     row_splits_};
   Column column = feature_->spec.layout->finish(filled);
-  if (images_ != nullptr) column.crops = images_->take_crops();
+  if (images_ != nullptr) {
+    if (!rows_are_alike_) column.shapes = images_->shapes(rows);
+    column.crops = images_->take_crops();
+  }
   return column;
 }
 

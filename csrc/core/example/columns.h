@@ -25,7 +25,7 @@ struct Column {
   std::size_t rows = 0;
   std::vector<std::int64_t>
       shape;                    // fixed and padded: of the whole column; sparse: the dense shape
-  std::size_t value_count = 0;  // bytes: strings; raw and image: rows; otherwise numbers
+  std::size_t value_count = 0;  // bytes: strings; raw and fixed images: rows; otherwise numbers
   PooledBuffer values;          // numbers, or the strings end to end
   PooledBuffer offsets;         // bytes: value_count + 1 int64, where each string starts
   PooledBuffer row_splits;      // ragged: rows + 1 int64, where each row starts
@@ -35,7 +35,8 @@ struct Column {
   // default.
   std::size_t absent_rows = 0;
   PooledBuffer presence;
-  PooledBuffer crops;  // image: an ImageCrop for each row
+  PooledBuffer crops;   // image: an ImageCrop for each row
+  PooledBuffer shapes;  // ragged images: height, width and channels of each row, as int64
 };
 
 // Why a feature's values did not go into its column.
@@ -150,6 +151,7 @@ class ColumnBuilder {
   Fit put_narrow(std::size_t row, std::span<const std::int64_t> ints);
   Fit put_floats(std::size_t row, const std::uint8_t* floats, std::size_t count);
   Fit put_strings(std::size_t row, WireBytes tagged_strings);
+  Fit put_image(std::size_t row, WireBytes image);
   Fit put_whole(std::size_t row, WireBytes string, std::size_t strings);
   Fit append_string(std::size_t row, WireBytes string);
   std::size_t likely_bytes(std::size_t row, std::size_t bytes_so_far) const noexcept;

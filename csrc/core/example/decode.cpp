@@ -97,7 +97,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrig
   columns_.reserve(features);
   for (std::uint32_t slot = 0; slot < features; ++slot) {
     const CompiledFeature& feature = (*schema_)[slot];
-    const bool fixed = feature.spec.layout->rows_are_alike;
+    const bool fixed = feature.is_required;
     Slot compiled;
     compiled.opening = feature.opening.data();
     compiled.opening_bytes = static_cast<std::uint32_t>(feature.opening_bytes);
@@ -382,7 +382,7 @@ void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number)
     ListKind kind;
     if (!read_list_kind(feature, kind)) complain_no_list(place, spec);
     // An empty Feature replaces an earlier one of the same name, but not for features with a shape.
-    const bool shaped = spec.layout->has_shape;
+    const bool shaped = spec.layout->has_shape || (*schema_)[slot].is_required;
     if (kind != ListKind::none || !shaped) entries_[slot] = {feature, kind != ListKind::none};
   });
   if (stopped != nullptr) {

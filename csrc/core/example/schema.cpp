@@ -85,9 +85,12 @@ void write_opening(CompiledFeature& feature) {
 void check_image(const FeatureSpec& spec, std::size_t row_values) {
   if (!spec.image) refuse(spec, "an image needs the size and form of its pixels.");
   check(*spec.image);
-  if (!spec.layout->rows_are_alike) refuse(spec, "images need a fixed shape.");
-  const std::size_t value_bytes = spec.image->is_float ? sizeof(float) : 1;
-  if (row_values * value_bytes != spec.image->result_bytes()) {
+  const Layout& layout = spec.image->keeps_sizes() ? kRaggedLayout : kFixedLayout;
+  if (spec.layout != &layout) {
+    refuse(spec, std::string("such images have the layout ") + layout.name + ".");
+  }
+  if (layout.rows_are_alike &&
+      row_values * spec.image->value_bytes() != spec.image->result_bytes()) {
     refuse(spec, "the shape is not that of its images.");
   }
   if (spec.default_value) refuse(spec, "an image has no default.");
@@ -104,7 +107,8 @@ CompiledFeature compile(FeatureSpec spec) {
   }
   if (spec.type == ValueType::image) {
     check_image(spec, feature.row_values);
-    feature.value_bytes = spec.image->result_bytes();
+    feature.value_bytes =
+        spec.image->keeps_sizes() ? spec.image->value_bytes() : spec.image->result_bytes();
     feature.row_values = 1;
   }
   if (!spec.layout->has_shape && !spec.shape.empty()) {
@@ -114,6 +118,7 @@ CompiledFeature compile(FeatureSpec spec) {
     refuse(spec, "a sequence of shapes without values has no length.");
   }
   check_default(spec, feature);
+  feature.is_required = spec.layout->rows_are_alike || spec.type == ValueType::image;
   feature.spec = std::move(spec);
   write_opening(feature);
   return feature;

@@ -47,7 +47,9 @@ struct CompiledFeature {
   FeatureSpec spec;
   ListKind kind = ListKind::none;
   std::size_t row_values = 1;   // fixed: values in a row; padded: in one step
-  std::size_t value_bytes = 0;  // numbers only; a row of raw or image is one value
+  std::size_t value_bytes = 0;  // numbers only; a row of raw or of fixed images is one value
+  // Every record has exactly row_values values, or the default.
+  bool is_required = true;
   // The bytes with which a map entry for this feature begins, after the entry's own tag and length:
   // the key's tag, length and bytes, then the value's tag. Zero-padded to whole words.
   std::vector<std::uint64_t> opening;

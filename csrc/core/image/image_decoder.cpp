@@ -34,63 +34,77 @@ StoredWindow stored_window(const Crop& crop, const ImageHeader& stored, const Tu
 }  // namespace
 
 ImageDecoder::ImageDecoder(const ImageSpec& spec)
-    : spec_(spec), jpeg_(make_jpeg_codec()), png_(make_png_codec()) {
+    : spec_(spec), result_(spec), jpeg_(make_jpeg_codec()), png_(make_png_codec()) {
   if (jpeg_ == nullptr || png_ == nullptr) throw Error(ErrorKind::invalid, kNoCodecs);
 }
 
-bool ImageDecoder::decode(EncodedImage image, std::uint64_t draw, std::uint8_t* out,
-                          ImageCrop& crop) {
-  crop = {};
-  if (decode_whole(image, draw, out, crop)) return true;
-  if (!spec_.grey_if_damaged) return false;
-  crop = {};
-  crop.damaged = 1;
-  write_grey(out);
+bool ImageDecoder::begin(EncodedImage image, std::uint64_t draw) {
+  return choose(image, draw) || give_up();
+}
+
+bool ImageDecoder::finish(std::uint8_t* out) {
+  if (crop_.damaged == 0 && !decode(out) && !give_up()) return false;
+  if (crop_.damaged != 0) write_grey(out);
   return true;
 }
 
-bool ImageDecoder::decode_whole(EncodedImage image, std::uint64_t draw, std::uint8_t* out,
-                                ImageCrop& crop) {
-  ImageCodec* codec = nullptr;
+bool ImageDecoder::give_up() noexcept {
+  if (!spec_.grey_if_damaged) return false;
+  crop_ = {};
+  crop_.damaged = 1;
+  result_ = spec_;
+  return true;
+}
+
+bool ImageDecoder::choose(EncodedImage image, std::uint64_t draw) {
   if (looks_like_jpeg(image)) {
-    codec = jpeg_.get();
+    codec_ = jpeg_.get();
   } else if (looks_like_png(image)) {
-    codec = png_.get();
+    codec_ = png_.get();
   } else {
     problem_ = image.empty() ? "the string is empty" : "it is neither a JPEG nor a PNG";
     return false;
   }
-  ImageHeader header;
-  if (!codec->read_header(image, header)) {
-    problem_ = codec->problem();
+  if (!codec_->read_header(image, header_)) {
+    problem_ = codec_->problem();
     return false;
   }
-  if (std::uint64_t{header.height} * header.width > spec_.max_pixels) {
-    problem_ = "it has " + std::to_string(header.height) + " x " + std::to_string(header.width) +
+  std::uint32_t height = header_.height, width = header_.width;
+  if (std::uint64_t{height} * width > spec_.max_pixels) {
+    problem_ = "it has " + std::to_string(height) + " x " + std::to_string(width) +
                " pixels, and max_pixels is " + std::to_string(spec_.max_pixels);
     return false;
   }
-  const Turn turn = spec_.turns_upright ? turn_of(header.orientation) : Turn();
-  std::uint32_t height = header.height, width = header.width;
-  if (turn.swaps_axes) std::swap(height, width);
-  const Crop chosen = choose_crop(spec_, height, width, draw);
+  if (!spec_.turns_upright) header_.orientation = 1;
+  if (turn_of(header_.orientation).swaps_axes) std::swap(height, width);
+  chosen_ = choose_crop(spec_, height, width, draw);
+  const auto number = [](std::uint32_t value) { return static_cast<std::int32_t>(value); };
+  crop_ = {
+      number(chosen_.top), number(chosen_.left), number(chosen_.height),  number(chosen_.width),
+      number(height),      number(width),        chosen_.flipped ? 1 : 0, 0};
+  if (spec_.keeps_sizes()) {
+    result_.height = chosen_.height;
+    result_.width = chosen_.width;
+  }
+  return true;
+}
+
+bool ImageDecoder::decode(std::uint8_t* out) {
+  const Turn turn = turn_of(header_.orientation);
   Pixels pixels;
-  const std::uint32_t result_height = turn.swaps_axes ? spec_.width : spec_.height;
-  const std::uint32_t result_width = turn.swaps_axes ? spec_.height : spec_.width;
-  if (!codec->decode(stored_window(chosen, header, turn), result_height, result_width,
-                     spec_.channels, pixels)) {
-    problem_ = codec->problem();
+  const std::uint32_t result_height = turn.swaps_axes ? result_.width : result_.height;
+  const std::uint32_t result_width = turn.swaps_axes ? result_.height : result_.width;
+  if (!codec_->decode(stored_window(chosen_, header_, turn), result_height, result_width,
+                      spec_.channels, pixels)) {
+    problem_ = codec_->problem();
     return false;
   }
-  resizer_.resize(pixels, spec_, turn, chosen.flipped, out);
-  const auto number = [](std::uint32_t value) { return static_cast<std::int32_t>(value); };
-  crop = {number(chosen.top), number(chosen.left), number(chosen.height),  number(chosen.width),
-          number(height),     number(width),       chosen.flipped ? 1 : 0, 0};
+  resizer_.resize(pixels, result_, turn, chosen_.flipped, out);
   return true;
 }
 
 void ImageDecoder::write_grey(std::uint8_t* out) const noexcept {
-  const std::size_t bytes = spec_.result_bytes();
+  const std::size_t bytes = result_.result_bytes();
   if (!spec_.is_float) {
     std::memset(out, kGrey, bytes);
     return;

@@ -33,8 +33,14 @@ ResizeKind resize_named(std::string_view name) {
 }
 
 void check(const ImageSpec& spec) {
-  require(spec.height >= 1 && spec.height <= kMaxSide && spec.width >= 1 && spec.width <= kMaxSide,
-          "size is (height, width), each from 1 to 16,384.");
+  if (spec.keeps_sizes()) {
+    require(spec.crop != CropKind::center, "crop=\"center\" needs a size, which gives the shape.");
+    require(!spec.channels_first, "layout=\"CHW\" needs a size. Transpose each picture instead.");
+  } else {
+    require(
+        spec.height >= 1 && spec.height <= kMaxSide && spec.width >= 1 && spec.width <= kMaxSide,
+        "size is (height, width), each from 1 to 16,384.");
+  }
   require(spec.channels == 1 || spec.channels == 3, "channels must be 1 or 3.");
   require(spec.min_area >= 1 && spec.min_area <= spec.max_area && spec.max_area <= kFixedOne,
           "area is (smallest, largest), above 0 and at most 1.");

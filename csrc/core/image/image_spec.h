@@ -26,7 +26,8 @@ using Fixed32 = std::uint64_t;
 inline constexpr Fixed32 kFixedOne = Fixed32{1} << 32;
 
 struct ImageSpec {
-  std::uint32_t height = 0;  // of the result
+  // Of the result. With 0 by 0, each result has the size of its window.
+  std::uint32_t height = 0;
   std::uint32_t width = 0;
   std::uint32_t channels = 3;  // 1 or 3
   CropKind crop = CropKind::whole;
@@ -41,9 +42,11 @@ struct ImageSpec {
   bool grey_if_damaged = false;
   std::uint64_t max_pixels = std::uint64_t{1} << 26;  // larger images are an error
 
+  bool keeps_sizes() const noexcept { return height == 0 && width == 0; }
   bool is_random() const noexcept { return crop == CropKind::random || flips; }
+  std::size_t value_bytes() const noexcept { return is_float ? sizeof(float) : 1; }
   std::size_t result_bytes() const noexcept {
-    return std::size_t{height} * width * channels * (is_float ? sizeof(float) : 1);
+    return std::size_t{height} * width * channels * value_bytes();
   }
 };
 

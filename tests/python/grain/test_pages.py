@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from quoted_code import run_page, write_shards
+from quoted_code import ROOT, run_page, write_shards
+from tfrfast import _native
 
 jax = pytest.importorskip("jax")
 
@@ -17,6 +19,31 @@ def test_jax_learns() -> None:
     done = run_page("docs/start-jax.md")
     assert float(done["loss"]) < 2
     assert done["loader"].epoch == 5
+
+
+@pytest.mark.skipif(not _native.DECODES_IMAGES, reason="tfrfast was built without codecs")
+def test_images() -> None:
+    torch = pytest.importorskip("torch")
+    import tfrfast.jax
+    import tfrfast.torch
+
+    image = (ROOT / "tests/golden/images/subsampled.jpg").read_bytes()
+    write_shards("imagenet/train", {"image": [image] * 300, "label": np.arange(300)})
+    batches: list[Any] = []
+    given = {
+        "tfrfast": tfrfast,
+        "model": torch.nn.Flatten(),
+        "criterion": lambda pixels, labels: batches.append(pixels),
+        "train_step": lambda state, *columns: batches.append(columns[0]),
+        "state": None,
+    }
+    done = run_page("docs/images.md", given, {'device="cuda"': 'device="cpu"'})
+    assert [batch.shape for batch in batches] == [
+        (256, 3 * 224**2),
+        (44, 3 * 224**2),
+        (256, 3, 224, 224),
+    ]
+    assert done["picture"].shape == (36, 52, 3)
 
 
 def test_jax() -> None:

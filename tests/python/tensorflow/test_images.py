@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from image_records import GOLDEN, loader_of, rows_of, windows, write_images
 from tfrfast import _native
 
 tf = pytest.importorskip("tensorflow")
@@ -16,8 +17,6 @@ tf = pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.skipif(
     not _native.DECODES_IMAGES, reason="tfrfast was built without libjpeg-turbo and libpng"
 )
-
-GOLDEN = Path(__file__).parent.parent.parent / "golden" / "images"
 
 
 def photo(height: int, width: int, **options: Any) -> bytes:
@@ -74,9 +73,8 @@ def test_pixels_are_within_a_level_of_a_reference_resize(
     for crop in (None, "center", "random"):
         features = {"x": tfr.Image(size, crop=crop, resize=kind, dtype="float32")}
         for batch in tfr.Loader(path, 2, features=features, seed=1):
-            for number, window, found in zip(
-                batch.indices, batch.crops["x"], batch["x"], strict=True
-            ):
+            for row, (number, found) in enumerate(zip(batch.indices, batch["x"], strict=True)):
+                window = {name: int(values[row]) for name, values in batch.crops["x"].items()}
                 expected = resized(photos[number], window, size, kind)
                 assert np.abs(found - expected).max() <= 1, (crop, number, window)
 
@@ -93,24 +91,32 @@ def test_every_format_becomes_the_pixels_of_tensorflow(name: str) -> None:
         assert np.abs(found.astype(int) - expected).max() <= 1
 
 
-def test_a_dataset_of_a_loader_has_the_images_of_the_loader(
-    tmp_path: Path, photos: list[bytes]
-) -> None:
-    path = tmp_path / "a.tfrecord"
-    with tfr.Writer(path) as writer:
-        for number, image in enumerate(photos * 3):
-            writer.write(tfr.encode_example({"x": image, "number": number}))
-    features = {
-        "x": tfr.Image((40, 50), crop="random", flip=True, layout="CHW", dtype="float32"),
-        "number": tfr.FixedLen((), "int64"),
-    }
-    loader = tfr.Loader(path, 4, features=features, seed=5)
-    dataset = loader.to_tf_dataset(epochs=2)
-    assert dataset.element_spec["x"].shape.as_list() == [None, 3, 40, 50]
+def test_a_dataset_of_a_loader_has_the_images_of_the_loader(tmp_path: Path) -> None:
+    loader = loader_of(write_images(tmp_path), remainder="drop")
+    dataset = loader.to_tf_dataset(epochs=2, with_crops=True)
+    assert dataset.element_spec[0]["sized"].shape.as_list() == [5, 12, 10, 3]
+    assert dataset.element_spec[0]["own"].shape.as_list() == [5, None, None, 3]
     batches = [batch for _ in range(2) for batch in loader]
-    for batch, element in zip(batches, dataset, strict=True):
-        assert np.array_equal(batch["x"], element["x"].numpy())
-        assert np.array_equal(batch["number"], element["number"].numpy())
+    for batch, (element, crops) in zip(batches, dataset, strict=True):
+        pictures = [picture.to_tensor() for picture in element["own"]]
+        assert rows_of(element | {"own": pictures}) == rows_of(batch)
+        assert windows(crops["own"]) == windows(batch.crops["own"])
+
+
+def test_keras_has_the_images_of_the_loader(tmp_path: Path) -> None:
+    loader = loader_of(write_images(tmp_path))
+    batch = next(iter(loader_of(loader.reader)))
+    inputs, labels = loader.to_keras(features=["sized", "own"], label="number")[0]
+    pictures = [picture.to_tensor() for picture in inputs["own"]]
+    assert rows_of({**inputs, "own": pictures, "number": labels}) == rows_of(batch)
+
+
+def test_a_fused_parse_gives_pictures_of_their_own_size(tmp_path: Path) -> None:
+    features = {"own": tfr.Image(), "sized": tfr.Image((4, 6))}
+    parsed = tfr.TFRecordDataset([write_images(tmp_path)]).batch(4).parse_example(features)
+    element = next(iter(parsed))
+    assert element["own"][1].to_tensor().shape == (36, 52, 3)
+    assert element["sized"].shape == (4, 4, 6, 3)
 
 
 def test_a_fused_parse_decodes_images_but_draws_no_windows(

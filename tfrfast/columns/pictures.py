@@ -1,0 +1,90 @@
+"""Pictures of any size."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, overload
+
+import numpy as np
+
+from tfrfast import _native
+from tfrfast.base.arguments import no_such
+from tfrfast.columns.arrays import Array, splits_of
+from tfrfast.columns.arrow import ArrowExport
+from tfrfast.columns.ragged import Ragged
+from tfrfast.columns.rows import Rows, is_number, row_numbers
+
+__all__ = ["Pictures"]
+
+
+class Pictures(ArrowExport):
+    """Pictures of any size, end to end in one array: the column of an `Image` without a size.
+
+    Picture `i` is `values[row_splits[i]:row_splits[i + 1]]` in the shape `shapes[i]`: height, width
+    and channels.
+
+    >>> values = np.arange(18, dtype=np.uint8)
+    >>> column = tfr.Pictures(values, np.array([0, 6, 18]), np.array([[1, 2, 3], [2, 2, 3]]))
+    >>> column[0].tolist(), column[1].shape
+    ([[[0, 1, 2], [3, 4, 5]]], (2, 2, 3))
+    """
+
+    __slots__ = ("row_splits", "shapes", "values")
+
+    def __init__(self, values: Array, row_splits: Array, shapes: Array) -> None:
+        self.values = values
+        self.row_splits = row_splits
+        self.shapes = shapes
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the pixels."""
+        return self.values.dtype
+
+    @overload
+    def __getitem__(self, index: Rows) -> Pictures: ...
+    @overload
+    def __getitem__(self, index: Any) -> Any: ...
+    def __getitem__(self, index: Any) -> Any:
+        """Returns a picture; or, for a slice, a mask or a list of row numbers, the pictures.
+
+        One picture and a slice without a step are views. Other pictures are copied.
+        """
+        if is_number(index):
+            number = operator.index(index)
+            if not -len(self) <= number < len(self):
+                raise no_such("Row", number, len(self))
+            shape = self.shapes[number].tolist()
+            return self._rows()[number].reshape(shape)
+        rows = index if isinstance(index, slice) else row_numbers(index, len(self))
+        taken = self._rows()[rows]
+        return Pictures(np.asarray(taken.values), taken.row_splits, self.shapes[rows])
+
+    def _rows(self) -> Ragged:
+        return Ragged(self.values, self.row_splits)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
+
+    def tolist(self) -> list[Any]:
+        """Nested lists."""
+        return [picture.tolist() for picture in self]
+
+    def to_ragged(self) -> Ragged:
+        """Returns the same pictures as rows of rows of pixels, without a copy of the pixels."""
+        heights, widths, channels = self.shapes.T
+        depth = int(channels[0]) if len(self) else 1
+        first, last = int(self.row_splits[0]), int(self.row_splits[-1])
+        pixels = self.values[first:last].reshape(-1, depth)
+        lines = Ragged(pixels, splits_of(np.repeat(widths, heights)))
+        return Ragged(lines, splits_of(heights))
+
+    def _to_arrow(self, name: str) -> _native.ArrowColumn:
+        return self.to_ragged()._to_arrow(name)
+
+    def __repr__(self) -> str:
+        return f"Pictures(rows={len(self)}, dtype={self.dtype})"
