@@ -1,4 +1,4 @@
-"""Measures records a second and processor time, in turns. A turn is an epoch, with its iter()."""
+"""Measures records a second and processor time, by turns. A turn is an epoch, with its iter()."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfrfast.bench.pipelines import Epoch
 _IDLE_PROBE_S = 0.05
 
 Builder = Callable[[list[str]], Epoch]
-"""Builds a pipeline over these files. It is called once, and what it returns starts an epoch."""
+"""Builds a pipeline over these files. Calling the pipeline starts an epoch."""
 
 
 class Turn(NamedTuple):
@@ -25,7 +25,7 @@ class Turn(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """The figures of each round, and how many of the first files they are for."""
+    """The figures of each round, measured on the first `shards` files."""
 
     records_per_s: list[float]
     processor_s_per_million: list[float]
@@ -37,7 +37,7 @@ class Rates(NamedTuple):
 
 
 def time_epoch(start: Epoch, batch_size: int, num_records: int) -> Turn:
-    """Reads an epoch of `num_records`. They are given because the last batch may be smaller."""
+    """Reads an epoch of `num_records` records. Its last batch may be smaller."""
     batches = 0
     began, used = time.perf_counter(), time.process_time()
     for _ in start():
@@ -55,14 +55,14 @@ def rates_in_turns(
     limit_s: float,
     cold: bool = False,
 ) -> dict[str, Rates]:
-    """Measures each contender in turns.
+    """Measures all contenders by turns.
 
-    When warm, each pipeline is built once and has a turn that does not count before the rounds. A
-    contender that needs longer than `limit_s` for all files reads as many of the first ones as it
-    can, or the first alone.
+    When warm, each pipeline is built once, and has one turn before the rounds that does not count.
+    If a contender needs longer than `limit_s` for all files, it reads only the first files, as many
+    as the limit allows, and at least one.
 
-    When cold, the files are dropped from memory before every turn, and every contender reads all of
-    them. Each turn builds its pipeline again, as mapped pages cannot be dropped.
+    When cold, the files are dropped from memory before every turn, and every contender reads all
+    files. Each turn builds its pipeline again, because mapped pages cannot be dropped.
     """
     chosen = {
         name: files if cold else files[: _affordable(build, files, batch_size, limit_s)]
@@ -85,7 +85,7 @@ def rates_in_turns(
 
 
 def _affordable(build: Builder, files: list[str], batch_size: int, limit_s: float) -> int:
-    """How many of the first files an epoch can read in `limit_s`, judged by the first file."""
+    """Returns how many of the files an epoch can read in `limit_s`, judged by the first file."""
     start, records = build(files[:1]), _count_records(files[:1])
     time_epoch(start, batch_size, records)  # the first epoch may have to prepare something
     took = records / time_epoch(start, batch_size, records).records_per_s
@@ -99,9 +99,9 @@ def _count_records(files: list[str]) -> int:
 
 
 def wait_until_idle(longest_s: float = 10) -> None:
-    """Waits until nothing that a turn left behind takes processor time from the next one.
+    """Waits until this process uses no more processor time.
 
-    Threads may still read ahead for an iterator that is gone, for example.
+    After a turn, threads may still read ahead for an iterator that is gone.
     """
     gc.collect()
     end = time.perf_counter() + longest_s

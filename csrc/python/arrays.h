@@ -41,7 +41,7 @@ pybind11::array_t<T> read_only(pybind11::array_t<T> array) {
 
 // Reads record numbers from a sequence or an array of integers. Negative numbers count from the
 // end, as in lists. Throws Error out_of_range, and TypeError for anything but integers, such as
-// floats and masks. Messages call the numbered things `what`.
+// floats and masks. `what` names the numbered items in messages.
 std::vector<std::int64_t> record_numbers(const pybind11::object& numbers, std::int64_t count,
                                          const char* what = "Record");
 

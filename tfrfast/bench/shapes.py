@@ -91,7 +91,7 @@ SHAPES = {
 
 
 def write_shape(name: str, folder: Path, num_records: int, num_shards: int) -> list[str]:
-    """Writes shards of equally many records into `folder`. Records left over are not written."""
+    """Writes shards of equal size into `folder`. Does not write records that are left over."""
     random = np.random.default_rng(0)
     distinct = min(_DISTINCT_RECORDS, num_records)
     pool = [encode_example(SHAPES[name].row(random, number)) for number in range(distinct)]

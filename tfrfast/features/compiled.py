@@ -46,7 +46,7 @@ class Slot(NamedTuple):
     required: bool = False
     #: The arguments of a native ImageSpec.
     image: dict[str, Any] | None = None
-    #: Where the record has it: "example", or "context" or "feature list" of a SequenceExample.
+    #: The feature's place: "example", or "context" or "feature list" of a SequenceExample.
     part: str = "example"
 
     @property
@@ -80,7 +80,7 @@ class CompiledFeatures:
         return {name: build(parsed) for name, build in self.builders.items()}
 
     def crops(self, native: Sequence[NativeColumn]) -> dict[str, Crops]:
-        """How each image was cut, by its feature."""
+        """Returns the windows of the images, by feature."""
         return {
             name: dict(zip(CROP_FIELDS, np.ascontiguousarray(column[-1].T), strict=True))
             for name, column in zip(self.slots, native, strict=True)
@@ -94,7 +94,7 @@ class CompiledFeatures:
         valid: npt.NDArray[np.bool_],
         source_starts: npt.NDArray[np.int64] | None,
     ) -> Batch:
-        """A batch of the requested columns."""
+        """Returns a batch of the requested columns."""
         return Batch(self.assemble(native), indices, valid, source_starts, self.crops(native))
 
     def needs_draws(self) -> bool:

@@ -1,4 +1,4 @@
-"""TFRecord to Parquet and back, by PyArrow. New files appear whole, or not at all."""
+"""Converts TFRecord to Parquet and back, with PyArrow. New files appear whole, or not at all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Imported(NamedTuple):
     paths: list[str]
     num_records: int
     num_bytes: int
-    #: Columns whose type changes in another export: the type before and after.
+    #: Columns that an export would give another type: the type before the import, and after.
     changed_types: dict[str, tuple[str, str]]
 
 
@@ -66,7 +66,7 @@ def export_parquet(
     progress: bool | None,
     executor: Executor | None = None,
 ) -> Exported:
-    """Writes the rows of a scan to `out`, or to `num_shards` files whose names begin with it."""
+    """Writes the rows of a scan to `out`, or to `num_shards` files whose names begin with `out`."""
     pyarrow()
     if not scan.columns:
         raise ValueError("There are no features, and a Parquet file without columns has no rows.")
@@ -79,7 +79,7 @@ def export_parquet(
         advance = bar.adding(len(scan))
         written = list(run_tasks(tasks, executor, scan.threads, advance))
         made = [path for path, _, _ in written]
-        # A glob would mix old and new files.
+        # Replaces all old files, because a glob would mix old and new files.
         publish(made, names, overwrite=overwrite, others=taken)
     return Exported(
         names,
@@ -163,7 +163,7 @@ def import_parquet(
 
 
 def _changed_types(arrow: Any, schema: Any) -> dict[str, tuple[str, str]]:
-    """Records hold int64, float32 and bytes, and do not store the types before the import."""
+    """Returns the columns whose types are lost: records hold only int64, float32 and bytes."""
     types = arrow.types
     changed = {}
     for field in schema:
@@ -190,7 +190,7 @@ def pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise ImportError(
-            "Parquet takes PyArrow, which is not installed: pip install pyarrow."
+            "Parquet needs PyArrow, which is not installed: pip install pyarrow."
         ) from None
     return pyarrow
 
@@ -216,7 +216,7 @@ def _stem(out: str) -> str:
 
 
 def _taken(out: str, num_shards: int | None) -> list[str]:
-    """Returns the file, or the shards of any number, of an earlier export."""
+    """Returns the file of an earlier export, or its shards, whatever their number."""
     if num_shards is None:
         return [out] if os.path.lexists(out) else []
     stem = _stem(out)

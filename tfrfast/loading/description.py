@@ -1,4 +1,4 @@
-"""A Loader as values, with which another framework delivers the same batches."""
+"""Describes a Loader for a framework that will deliver the same batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["LoaderDescription"]
 
 @dataclass(frozen=True)
 class LoaderDescription:
-    """A Loader as values, from its current place. `Loader.describe` makes it."""
+    """The facts about a Loader and its current place, as `Loader.describe` returns them."""
 
     #: The shards, their sizes and record counts, and the Reader's options. From this text, the
     #: native code of any process opens the shards, and refuses changed ones.

@@ -1,4 +1,4 @@
-"""What an exact shuffle costs where a read at random is slow."""
+"""Warns of the cost of an exact shuffle if the storage is slow to read at random."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from tfrfast.errors import SlowPathWarning
 from tfrfast.reader import Reader
 from tfrfast.storage.remote.urls import is_url
 
-# Solid-state disks are faster than that with many reads at once. Disks of 3,000 operations a second
-# are twice as slow.
+# The time of a read on a slow storage. With many reads at once, solid-state disks are faster, and
+# disks of 3,000 operations a second take twice as long.
 _SLOW_S = 150e-6
-# A shuffle has to be slower than reading in order by so many times and so many seconds an epoch.
-_TIMES = 4
+# A shuffled epoch is slow if it takes this many times as long as reading in order, and this many
+# seconds more.
+_MANY_TIMES = 4
 _MUCH_S = 30.0
 _PAGE_BYTES = 4096
 _BLOCK_BYTES = 1 << 20
@@ -23,10 +24,11 @@ _measured: set[str] = set()  # folders
 
 
 def seek_cost(path: str, records: int, size: int, by_blocks: str) -> str | None:
-    """Measures reads of a shard of such records, once for each folder. Returns the cost of an exact
-    shuffle in words, and the remedies; None if the cost does not matter, or the shard is in memory.
+    """Measures reads of a shard, once for each folder. Returns the cost of an exact shuffle in
+    words, and the remedies; None if the cost does not matter, or the shard is in memory.
 
-    `by_blocks` has a place for the arguments of BlockShuffle.
+    `size` is the mean size of a record. `by_blocks` is a format with `{}` for BlockShuffle's
+    arguments.
     """
     folder = os.path.dirname(path)
     if size == 0 or is_url(path) or folder in _measured:
@@ -39,7 +41,7 @@ def seek_cost(path: str, records: int, size: int, by_blocks: str) -> str | None:
     in_order_s = records * size / (1 << 20) * in_order_s_per_mib
     # The system keeps whole pages.
     shuffled_s = min(records, records * size // _PAGE_BYTES) * random_s + in_order_s
-    if random_s < _SLOW_S or shuffled_s < max(_TIMES * in_order_s, in_order_s + _MUCH_S):
+    if random_s < _SLOW_S or shuffled_s < max(_MANY_TIMES * in_order_s, in_order_s + _MUCH_S):
         return None
     blocks = by_blocks.format(f"{max(1, _BLOCK_BYTES // size)}, 8")
     return (

@@ -8,7 +8,7 @@ __all__ = ["check_state"]
 
 
 def check_state(what: str, state: dict[str, Any], mine: dict[str, Any], fixed: list[str]) -> None:
-    """Raises ValueError unless `state` has the keys of `mine`, and its values for `fixed` ones."""
+    """Raises ValueError unless `state` has all keys of `mine`, and equal values of `fixed` keys."""
     missing = [key for key in mine if key not in state]
     if missing:
         raise ValueError(f"Not a state of {what}: missing {', '.join(map(repr, missing))}.")

@@ -1,4 +1,4 @@
-"""Means and deviations from exact sums, which do not depend on who added what first."""
+"""Means and deviations from exact sums, which do not depend on the order of addition."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ __all__ = ["NumberSums", "sums_of"]
 
 
 class NumberSums(NamedTuple):
-    """Of numbers. NaN is counted, and in nothing else. Infinities are not in the sums."""
+    """Sums over numbers. NaN is counted, and left out of all else. Infinities are not added."""
 
     values: int
     nan: int
     infinite: int
     minus_infinite: int
-    #: In units of 2**-unit_bits, and of the square of that.
+    #: In units of 2**-unit_bits.
     sum: int
+    #: In units of 2**(-2 * unit_bits).
     squares: int
     min: float
     max: float
@@ -44,7 +45,7 @@ class NumberSums(NamedTuple):
         return math.sqrt(Fraction(square, self.numbers**2 << 2 * self.unit_bits))
 
     def plus(self, other: NumberSums) -> NumberSums:
-        """Of the numbers of both."""
+        """Returns the sums over the numbers of both."""
         a, b = (self, other) if self.numbers else (other, self)
         return NumberSums(
             a.values + b.values,
@@ -60,7 +61,7 @@ class NumberSums(NamedTuple):
 
 
 def sums_of(facts: tuple[int, int, int, int, bytes, bytes, float, float], kind: str) -> NumberSums:
-    """What the core has summed, of "int64" or "float32"."""
+    """Returns the core's sums over numbers of the type "int64" or "float32"."""
     values, nan, infinite, minus_infinite, total, squares, low, high = facts
     return NumberSums(
         values,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 64 << 10
 _INPUT_BUFFER_BYTES = 256 << 10  # TensorFlow's default
 _FLUSH_MODES = ("Z_NO_FLUSH", "Z_PARTIAL_FLUSH", "Z_SYNC_FLUSH", "Z_FULL_FLUSH", "Z_BLOCK")
-_MEMBER_BYTES = 1 << 20  # of GZIP: a member is inflated without the members before it
+_MEMBER_BYTES = 1 << 20  # of GZIP. Each member can be inflated alone.
 
 
 class CompressedStream:
@@ -116,7 +116,7 @@ def _flush_mode(options: Any) -> int:
 
 
 def _compressor(compression: str, options: Any) -> Any:
-    # TensorFlow takes the wrapper from the type, and only the window's size from the option.
+    # TensorFlow takes the wrapper from the compression type. The option gives only the window size.
     wrapper = CODECS[compression].window_bits - zlib.MAX_WBITS
     return zlib.compressobj(
         _option(options, "compression_level", zlib.Z_DEFAULT_COMPRESSION),

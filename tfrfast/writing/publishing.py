@@ -39,11 +39,11 @@ def publish(
     """Moves files to their names, in order, each in one step, and adds the indexes.
 
     A new file keeps the permissions of the file that it replaces. At the end, `others` are removed.
-    Unless the system fails meanwhile, all files get their names or none does: Ctrl-C waits. But a
-    replaced file cannot be restored.
+    Unless the system fails meanwhile, all files get their names or none does: Ctrl-C takes effect
+    afterwards. But a replaced file cannot be restored.
 
-    With `resumes`, an interrupted call leaves moved files under their names. The same call may be
-    repeated, and skips these files.
+    With `resumes`, an interrupted call leaves moved files under their names. If the same call is
+    repeated, it skips these files.
     """
     files = list(zip(made, names, strict=True))
     with ThreadPoolExecutor(1) as pool:
@@ -53,8 +53,8 @@ def publish(
 def publish_own(file: IO[bytes], path: str) -> None:
     """Flushes an index or key file to the disk, then gives the file its name.
 
-    Only its owner may write to the new file, whoever may write to the old file. Raises OSError if
-    the old file is not a file of tfrfast.
+    Only the owner may write to the new file, even if others may write to the old file. Raises
+    OSError if the old file is not a file of tfrfast.
     """
     os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
     file.flush()
@@ -88,7 +88,7 @@ def _publish(
     folders = {os.path.dirname(name) or "." for name in given}
     index_folders = {_index_folder(name, indexes.folder) for name in given} if indexes else set()
     for folder in index_folders:
-        with contextlib.suppress(OSError):  # the parts serve as well
+        with contextlib.suppress(OSError):  # an index in parts works, too
             _native.compact_index(os.fsencode(folder))
     for folder in folders | index_folders if sync else ():
         _flush_folder(folder)

@@ -36,7 +36,7 @@ class Unpublished:
         return cls(work.path, index=index, **options)
 
     def writer(self) -> Writer:
-        """Returns a writer of a new shard with a unique name, even for the same records."""
+        """Returns a writer of a new shard. The shard's name is unique, also if a task runs twice."""
         path = os.path.join(self._folder, "shards", secrets.token_hex(8))
         return Writer(path, index=self.index, **self._options)
 
@@ -62,12 +62,12 @@ class ShardSet:
         options = core_options(output, compression, level)
         name, index, folder = os.fsencode(output.path), options["index"], options["index_folder"]
         # The writer checks the names and makes missing folders.
-        looking = _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options)
+        probe = _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options)
         try:
             if num_shards is not None:
                 _native.check_shard_places(name, num_shards, index, folder)
         finally:
-            looking.abort()
+            probe.abort()
         self._output = output
         self._work = WorkFolder(output.path)
         self._indexes = Indexes(self._work.inside("index"), folder) if index else None
@@ -84,9 +84,10 @@ class ShardSet:
         self._work.__exit__(*error)
 
     def publish(self, written: Sequence[str]) -> list[str]:
-        """Gives the shards that were written to `paths` their names, in order.
+        """Gives the shards at the paths `written` their names, in order. Returns the names.
 
-        Unless the system fails meanwhile, all shards get their names or none does: Ctrl-C waits.
+        Unless the system fails meanwhile, all shards get their names or none does: Ctrl-C takes
+        effect afterwards.
         """
         prefix, overwrite = self._output.path, self._output.overwrite
         taken = _native.list_shards(os.fsencode(prefix))

@@ -59,7 +59,7 @@ std::span<const DirectoryEntry> LazySearch::find(const FolderIndex& index,
   return found;
 }
 
-// Whether opening now would find no error that opening later could not report.
+// Returns true if opening the shard later reports every error that opening it now would report.
 bool LazySearch::may_be_lazy(const DirectoryEntry& entry, const FolderIndex& index,
                              const FileFacts& facts) const noexcept {
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();

@@ -37,8 +37,8 @@ Slots::Slots(std::vector<std::int64_t> owned) : owned_(std::move(owned)) {
 }
 
 // Tijdeman's chairman assignment. With S sources and d = 1 / (2 S - 2), a source may take its slot
-// number j once its share is j + d, and should take the slot before its share is j + 1 - d. Of the
-// sources that may take a position, the source with the earliest deadline takes it. In a whole
+// number j once its share is j + d, and should take the slot before its share is j + 1 - d. Among
+// the sources that may take a position, the source with the earliest deadline takes it. In a whole
 // period, no source is ever further than 1 - d from its share.
 void Slots::spread(std::span<const std::int64_t> weights) {
   const std::int64_t period = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});

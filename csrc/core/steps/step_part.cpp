@@ -165,7 +165,7 @@ void StepPartMaker::add(WireBytes record, const std::function<std::string()>& wh
   part_.steps.push_back(cut.steps);
   part_.rest_counts.push_back(0);
   for (FeaturePart& each : part_.features) each.bases.resize(part_.steps.size(), kNoPieces);
-  if (cut.steps == 0) return;  // no step exists to use the other entries
+  if (cut.steps == 0) return;  // the other entries are of no use without a step
   for (const WireBytes& entry : cut.rest) {
     part_.rest.push_back({static_cast<std::uint32_t>(entry.data() - record.data()),
                           static_cast<std::uint32_t>(entry.size()),

@@ -16,7 +16,7 @@ constexpr std::uint64_t kInOrderBytes = 1 << 20;
 // In a shorter file, the reads would be too close together.
 constexpr std::uint64_t kMinFileBytes = 32 * kInOrderBytes;
 constexpr std::size_t kReadsAtOnce = 16;
-// A storage that limits operations a second lets the first few hundred pass.
+// Some storages limit operations a second, but let the first few hundred pass.
 constexpr std::size_t kMaxReads = 512;
 constexpr double kEnoughS = 0.1;
 // Slower reads are measured again.
@@ -29,8 +29,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Places that are spread over the file, and differ in every process: the reads of an earlier
-// process are still in memory.
+// Places that are spread over the file. They differ in every process, because the reads of an
+// earlier process are still in memory.
 class Places {
  public:
   explicit Places(std::uint64_t file_bytes)

@@ -40,7 +40,7 @@ void advise_in_pieces(std::uint64_t offset, std::uint64_t bytes, const Advise& a
 
 namespace {
 
-// The only unprivileged way to name such a file.
+// The only way without privileges to give an unnamed file a name.
 std::string descriptor_path(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }

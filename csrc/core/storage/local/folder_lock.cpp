@@ -87,7 +87,7 @@ std::optional<FolderIdentity> identity_of(const std::string& folder) noexcept {
 int open_lock_file(const std::string& path) noexcept {
   const int opened =
       ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-  // Another user's lock file can be locked nevertheless.
+  // Locking another user's lock file needs no permission to write.
   return opened < 0 && errno == EACCES
              ? ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
              : opened;
