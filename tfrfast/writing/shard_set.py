@@ -36,7 +36,7 @@ class Unpublished:
         return cls(work.path, index=index, **options)
 
     def writer(self) -> Writer:
-        """Returns a writer of a new shard. The shard's name is unique, also if a task runs twice."""
+        """Returns a writer of a new shard. The name is unique, even if a task runs twice."""
         path = os.path.join(self._folder, "shards", secrets.token_hex(8))
         return Writer(path, index=self.index, **self._options)
 
