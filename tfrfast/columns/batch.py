@@ -22,7 +22,7 @@ from tfrfast.columns.strings import Bytes
 __all__ = ["Batch", "Column", "Crops"]
 
 Column: TypeAlias = Array | Bytes | Pictures | Ragged | Sparse
-#: Arrays with an integer for each row, by what they say.
+#: Arrays with an integer for each row, by name: "top", "left" and so on.
 Crops: TypeAlias = Mapping[str, npt.NDArray[np.int32]]
 
 

@@ -164,7 +164,7 @@ bool is_proven_by(const ShardIndex& walked, const ShardIndex& index,
   }
   try {
     if (!index.has_same_entries(walked)) return false;
-    // Records of equal length may differ. Reading would compare these samples.
+    // Different records may have equal lengths. So compare samples of them, as reading does.
     if (samples_differ(index, *file)) return false;
     if (index.seek_points() == nullptr) return true;
     if (have_same_spans(*index.seek_points(), *walked.seek_points())) return true;
