@@ -60,7 +60,7 @@ class _Joined(NamedTuple):
         return Sample(records, self.indices[:count].tolist())
 
     def record(self, number: int) -> bytes:
-        """Returns the record that errors of parsing call by this number."""
+        """Returns the record with the number that a parsing error names."""
         row = int(np.flatnonzero(self.indices == number)[0])
         start, end = self.offsets[row : row + 2].tolist()
         return self.data[start:end].tobytes()

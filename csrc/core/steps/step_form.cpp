@@ -19,7 +19,8 @@ std::string zero_of(StepForm form) {
 
 namespace {
 
-// How many bytes a message has that takes so many with its tag and its length.
+// Returns the size of a message that takes `bytes` bytes with its tag and its length. Empty if no
+// message does.
 std::optional<std::uint64_t> content_of(std::uint64_t bytes) noexcept {
   for (std::uint64_t length_bytes = 1; length_bytes < bytes; ++length_bytes) {
     const std::uint64_t content = bytes - 1 - length_bytes;
@@ -35,7 +36,7 @@ std::optional<std::uint64_t> content_of(std::uint64_t bytes) noexcept {
 std::optional<std::uint64_t> value_bytes_of(StepForm form, std::uint64_t piece_bytes) noexcept {
   if (!is_listed(form)) return piece_bytes;
   std::optional<std::uint64_t> content = piece_bytes;
-  // The Feature, its list and, if that is packed, its run of values. Each may be empty.
+  // The Feature, its list and, if the list is packed, its values. Each may be empty.
   for (int messages = is_packed(form) ? 3 : 2; messages > 0 && content != 0; --messages) {
     content = content_of(*content);
     if (!content) return {};

@@ -152,7 +152,7 @@ const std::shared_ptr<CachedObject>& RemoteFile::cache() const noexcept {
 
 std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
   try {
-    // Otherwise another object that looks the same may follow.
+    // Another object that looks the same may replace an object that is not settled.
     if (!await_settled()) return nullptr;
     std::string identity = path() + "\n" + name_->version;
     // With another endpoint, the same URL leads elsewhere.
@@ -179,8 +179,8 @@ RemoteFile::Fetched RemoteFile::fetch(std::span<const FileRange> wanted,
   MissingPages missing = cache->claim(unasked, kRemoteTraits.gap_bytes);
   lock = std::unique_lock(RemoteExchange::mutex());
   try {
-    // Request pages that this process has claimed as they are. Request all other bytes as without a
-    // cache.
+    // Request each range of pages that this process has claimed as it is. Request all other bytes as
+    // without a cache.
     for (const FileRange& each : pieces_.not_asked_for(missing.claimed)) {
       pieces_.ask_for(each, is_urgent, cache);
     }
@@ -308,7 +308,7 @@ bool RemoteFile::mend(const FileRange& range) const noexcept {
     for (std::uint64_t at = range.offset / kCacheBlockBytes * kCacheBlockBytes; at < end;) {
       const std::uint64_t count = std::min<std::uint64_t>(end - at, kRemoteTraits.request_bytes);
       const auto answer = fetch_anew({at, count});
-      // The parent had made the request before a fork.
+      // A request that the parent made before a fork is never answered here.
       if (answer->state != State::done) return false;
       kept->replace(at, answer->bytes_read.data(), count);
       at += count;
