@@ -46,7 +46,7 @@ def write_data(folder: Path) -> None:
 
 
 def parser(name: str) -> Callable[[Any], Any]:
-    """What a user might write for these data."""
+    """Returns a parse function that a user might write for these data."""
     import tensorflow as tf
 
     fixed = tf.io.FixedLenFeature
@@ -73,7 +73,7 @@ def parser(name: str) -> Callable[[Any], Any]:
 
 
 def measure(which: str, name: str, folder: Path) -> list[float]:
-    """Milliseconds of processor time for the first and the second dataset of this process."""
+    """Returns the milliseconds of processor time for this process's first and second dataset."""
     import tensorflow as tf
 
     import tfrfast as tfr
@@ -81,7 +81,7 @@ def measure(which: str, name: str, folder: Path) -> list[float]:
     made = {"TensorFlow": tf.data.TFRecordDataset, "tfrfast": tfr.TFRecordDataset}[which]
     files = sorted(map(str, (folder / name).glob("train-*")))
     parse, auto = parser(name), tf.data.AUTOTUNE
-    list(tf.data.Dataset.range(3).map(lambda number: number + 1).batch(2))  # the runtime starts
+    list(tf.data.Dataset.range(3).map(lambda number: number + 1).batch(2))  # starts the runtime
     times = []
     for _ in range(2):
         begin = _processor_ms()
@@ -90,7 +90,7 @@ def measure(which: str, name: str, folder: Path) -> list[float]:
         next(iterator)
         times.append(_processor_ms() - begin)
         del iterator
-        time.sleep(0.3)  # what was read ahead
+        time.sleep(0.3)  # lets the threads that read ahead end
     return times
 
 

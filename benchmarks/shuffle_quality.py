@@ -5,6 +5,7 @@ python benchmarks/shuffle_quality.py        # needs matplotlib; takes about a mi
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ RECORDS = 204_800
 SEEDS = 12
 FIRST_SEEDS = 2048
 WINDOW = 8192
-BLOCKS = tfr.BlockShuffle(64, 4, streams=32)  # 32 * 4 blocks of 64: as many records as WINDOW
+BLOCKS = 64, 4, 32  # 32 streams of 4 blocks of 64: as many records as WINDOW
 
 Shuffle = Callable[[int, int], measure.Order]  # (records, seed)
 
@@ -35,11 +36,12 @@ def numpy_permutation(records: int, seed: int) -> measure.Order:
 
 
 def in_blocks(records: int, seed: int) -> measure.Order:
-    return tfr.Plan(records, records, shuffle=BLOCKS, seed=seed).indices(0, 0)
+    order = tfr.BlockShuffle(*BLOCKS, seed=seed)
+    return tfr.Plan(order, records, num_records=records).indices(0, 0)
 
 
 def streaming_window(records: int, seed: int) -> measure.Order:
-    """A buffer of WINDOW records from which a random one is taken and replaced by the next."""
+    """Takes random records from a buffer of WINDOW records. The next record fills each gap."""
     choices = np.random.default_rng(seed).integers(0, WINDOW, records).tolist()
     buffer = list(range(WINDOW))
     order = []
@@ -52,7 +54,7 @@ def streaming_window(records: int, seed: int) -> measure.Order:
 
 
 SHUFFLES: dict[str, Shuffle] = {
-    "exact (`shuffle=True`)": exact,
+    "exact (`Shuffle`)": exact,
     "`numpy.random` permutation": numpy_permutation,
     "`BlockShuffle(64, 4, streams=32)`": in_blocks,
     f"streaming window of {WINDOW:,}": streaming_window,
@@ -63,8 +65,8 @@ def first_records(shuffle: Shuffle) -> list[measure.Order]:
     if shuffle is exact:
         return [np.array([tfr.Permutation(RECORDS, s)[0]]) for s in range(FIRST_SEEDS)]
     if shuffle is in_blocks:
-        plan = [tfr.Plan(RECORDS, 1, shuffle=BLOCKS, seed=s) for s in range(FIRST_SEEDS)]
-        return [p.indices(0, 0) for p in plan]
+        orders = [tfr.BlockShuffle(*BLOCKS, seed=seed) for seed in range(FIRST_SEEDS)]
+        return [tfr.Plan(order, 1, num_records=RECORDS).indices(0, 0) for order in orders]
     if shuffle is streaming_window:  # the first record comes from the first window
         return [np.random.default_rng(s).integers(0, WINDOW, 1) for s in range(FIRST_SEEDS)]
     return [shuffle(RECORDS, s)[:1] for s in range(FIRST_SEEDS)]
@@ -117,7 +119,7 @@ def position_avalanche() -> float:
 
 
 def reads_table() -> str:
-    """How often all ranks together read a block; 1 means once each."""
+    """Returns how often all ranks together read a block, for several worlds and batch sizes."""
     shuffle = tfr.BlockShuffle(64, 4, streams=64)
     lines = ["| world | batch | reads of a block |", "|---:|---:|---:|"]
     for world, batch in [(1, 64), (2, 64), (8, 64), (64, 64), (3, 64), (12, 64), (24, 64), (3, 8)]:
@@ -157,7 +159,7 @@ TEXT = """# How good the shuffles are
 
 Every figure outside the last row is a z-score: the number of standard deviations between a
 statistic and its value when all orders are equally likely. In a fair shuffle, only one figure in
-16,000 lies beyond 4. What lies far outside can be seen in the picture, too.
+16,000 lies beyond 4. The picture shows figures far outside, too.
 
 There are {records:,} records, and {seeds} seeds for each figure ({first_seeds:,} for the record that
 comes first). The block shuffle draws on {in_use:,} records at a time, as many as the window of
@@ -207,7 +209,7 @@ def main() -> None:
         records=RECORDS,
         seeds=SEEDS,
         first_seeds=FIRST_SEEDS,
-        in_use=BLOCKS.block_records * BLOCKS.window_blocks * BLOCKS.streams,
+        in_use=math.prod(BLOCKS),
         window=WINDOW,
         table="\n".join(lines),
         reads=reads_table(),

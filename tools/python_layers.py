@@ -42,13 +42,13 @@ PYTHON_ORDER = [
     "__main__",
 ]
 
-# What a Python module may import while it is itself being imported.
+# Modules that every Python module may import at top level.
 ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
 FRAMEWORKS = ("tensorflow", "keras", "torch", "jax", "grain", "polars", "ray", "pyarrow", "duckdb")
 
 
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """What is imported when the module is: nothing in functions or under TYPE_CHECKING."""
+    """Yields the imports that run with the module: not in functions, nor under TYPE_CHECKING."""
     pending: list[ast.AST] = [module]
     while pending:
         node = pending.pop()
@@ -63,8 +63,8 @@ def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def import_breaches(path: Path) -> Iterator[tuple[int, str]]:
-    """Imports at top level that are not allowed. A framework is allowed in its own adapter, which
-    carries its name: tfrfast/tensorflow/*.py.
+    """Yields imports at top level that are not allowed. A framework is allowed in its own adapter,
+    which carries its name: tfrfast/tensorflow/*.py.
     """
     names = {part.strip("_") for part in path.relative_to(ROOT).with_suffix("").parts}
     allowed = ALWAYS_IMPORTED | names.intersection(FRAMEWORKS)
@@ -74,10 +74,10 @@ def import_breaches(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def own_imports(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The package's modules that `path` imports, as parts such as ("_base", "paths").
+    """Yields the package's modules that `path` imports, as parts such as ("storage", "paths").
 
     An import inside a function or for types alone counts like any other. Only a framework's adapter
-    may be imported from below, inside a function, so that only those who use it load it.
+    may be imported from below, inside a function, so that only its users load it.
     """
     module = ast.parse(path.read_text(encoding="utf-8"))
     package = path.relative_to(ROOT).parent.parts

@@ -138,7 +138,7 @@ void register_index(py::module_& module) {
   module.def("build_index", &build, py::arg("shard_path"), py::arg("folder"), py::arg("force"),
              py::arg("folders"), py::arg("progress"));
   module.def("rebuild_index", &rebuild, py::arg("url"), py::arg("storage"), py::arg("folder"),
-             py::arg("progress"), "As build_index, for an object, even if it has an index.");
+             py::arg("progress"), "Like build_index, for an object, even if an index exists.");
   module.def(
       "index_object",
       [](const std::string& url, const std::string& access, const std::string& shard_path,
@@ -147,8 +147,8 @@ void register_index(py::module_& module) {
       },
       py::arg("url"), py::arg("access"), py::arg("shard_path"), py::arg("folder"),
       py::arg("folder_is_shared"),
-      "Saves the index of an object in a folder: that of a shard with the same bytes, or what its "
-      "writer has kept beside where it would be.");
+      "Saves the index of an object in a folder. Takes the index of the shard at shard_path, which "
+      "has the same bytes. If there is no shard, takes the index that its writer left there.");
   py::class_<MadeIndexes>(module, "MadeIndexes")
       .def(constructor<MadeIndexes, const std::string&>(), py::arg("folder"))
       .def("add", &MadeIndexes::add, py::arg("name"), py::arg("folder"), py::arg("shard_path"),
@@ -168,7 +168,7 @@ void register_index(py::module_& module) {
         join_index(folder, added);
       },
       py::arg("folder"), py::arg("added"),
-      "Puts all that an index file holds into the index of a folder.");
+      "Adds all entries of an index file to the index of a folder.");
   module.def("codecs", [] {
     py::list all;
     for (const Codec& codec : codecs()) {
@@ -190,7 +190,7 @@ void register_index(py::module_& module) {
       py::arg("shard_path"));
   module.def(
       "index_path_in", [](const std::string& folder) { return to_text(own_index_path(folder)); },
-      py::arg("folder"), "Where this user's processes keep the indexes of a folder.");
+      py::arg("folder"), "Returns the path of the indexes that this user's processes keep.");
   module.def(
       "cached_index_path", [](const std::string& path) { return to_text(cached_index_path(path)); },
       py::arg("shard_path"));
@@ -201,7 +201,7 @@ void register_index(py::module_& module) {
         cache_indexes(urls, index);
       },
       py::arg("urls"), py::arg("index"),
-      "Keeps in the user's cache what another process has put into the index of a folder.");
+      "Copies indexes that another process has put into a folder to the user's cache.");
   module.def("index_cache_folder", [] { return to_text(index_cache_folder()); });
   module.def("index_cache_limit_bytes", &index_cache_limit_bytes);
   module.def("cached_indexes", &cached_indexes);

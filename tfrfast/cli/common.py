@@ -59,12 +59,12 @@ def add_steps(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--steps",
         metavar="PREFIX",
-        help=f"{what}, whose features begin so: steps/",
+        help=f"{what}, whose features begin with PREFIX, for example steps/",
     )
 
 
 def parse_size(text: str) -> int:
-    """An argument like 200M or 2GiB."""
+    """Returns the bytes of an argument like 200M or 2GiB."""
     try:
         return parse_bytes(text)
     except ValueError as error:
@@ -72,7 +72,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_record_number(text: str) -> int:
-    """An argument like 7 or -1."""
+    """Returns the number of an argument like 7 or -1."""
     number = int(text)
     if not -(2**63) <= number < 2**63:
         raise argparse.ArgumentTypeError(f"no data set has {text} records")

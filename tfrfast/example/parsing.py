@@ -50,7 +50,7 @@ def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
 def parse_rows(
     serialized: Serialized, features: AnyFeatures, draws: npt.NDArray[np.uint64] | None
 ) -> Batch:
-    """As `parse_example`, with a draw for the images of each record of a RecordBatch."""
+    """Like `parse_example`, with a random number for the images of each record of a RecordBatch."""
     source = source_of(serialized)
     if type(features) is not dict and not isinstance(features, Mapping):
         features = settle(features, source.first)

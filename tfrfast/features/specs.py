@@ -1,4 +1,4 @@
-"""Reads specs of tfrfast and of tf.io, with dtypes and shapes of NumPy, TensorFlow or by name."""
+"""Reads specs of tfrfast and of tf.io. Their dtypes may be NumPy's, TensorFlow's or names."""
 
 from __future__ import annotations
 

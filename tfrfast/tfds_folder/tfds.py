@@ -45,7 +45,7 @@ class TfdsSplit(_Split):
         windows: Mapping[str, Window | Later] | None = None,
         only: Only | None = None,
     ) -> TfdsSplit:
-        """The steps of a data set whose records are episodes, such as RLDS.
+        """Returns the steps of a data set whose records are episodes, such as RLDS.
 
             train = tfr.tfds("~/tensorflow_datasets/droid/1.0.0", split="train").steps()
             loader = tfr.Loader(train.reader, 256, features=train.features)

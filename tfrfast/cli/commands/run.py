@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if program[0].startswith("-") and program[0] != "-m":
         raise ValueError(f"tfrfast run has no option {program[0]}. Name the program first.")
     if sys.flags.ignore_environment or sys.flags.no_site:
-        raise ValueError("Python's options -E, -I and -S keep tfrfast out. Leave them away.")
+        raise ValueError("Python's options -E, -I and -S keep tfrfast out. Run without them.")
     environment = dict(os.environ)
     if options.explain:
         environment["TFRFAST_EXPLAIN"] = "1"

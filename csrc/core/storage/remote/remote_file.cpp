@@ -179,8 +179,7 @@ RemoteFile::Fetched RemoteFile::fetch(std::span<const FileRange> wanted,
   MissingPages missing = cache->claim(unasked, kRemoteTraits.gap_bytes);
   lock = std::unique_lock(RemoteExchange::mutex());
   try {
-    // Request each range of pages that this process has claimed as it is. Request all other bytes as
-    // without a cache.
+    // Request ranges of claimed pages as they are. Request all other bytes as without a cache.
     for (const FileRange& each : pieces_.not_asked_for(missing.claimed)) {
       pieces_.ask_for(each, is_urgent, cache);
     }
