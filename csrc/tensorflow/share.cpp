@@ -196,8 +196,11 @@ Found Share::find(const Progression& wanted, std::int64_t begin, std::int64_t en
     const Progression in_it = in_shard(wanted, wants_all(wanted) ? 0 : records_before(at.turn));
     if (in_it.count > 0 && last_of(in_it) >= 0) {
       const auto bytes_before = static_cast<std::uint64_t>(first_blocks_[at.turn]) * kBlockBytes;
-      const std::uint64_t beyond =
-          source_->find(shard(at.turn), at.within, at.within + here, in_it, bytes_before, found);
+      const bool is_last = at.turn + 1 >= static_cast<std::size_t>(shards_.count);
+      const auto next =
+          is_last || !wants_all(wanted) ? std::nullopt : std::optional(shard(at.turn + 1));
+      const std::uint64_t beyond = source_->find(shard(at.turn), at.within, at.within + here, in_it,
+                                                 bytes_before, next, found);
       announce_after(at.turn, wanted, beyond);
     }
     begin += here;

@@ -38,6 +38,10 @@ constexpr unsigned kLooksAtOnce = 32;
 // iteration has read so far: many iterations end early.
 constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
 
+// Of a compressed shard that is inflated before its turn. The spans of both shards have to stay in
+// memory until they are read.
+constexpr std::uint64_t kWalkedAheadBytes = std::uint64_t{64} << 20;
+
 // Returns the present facts of each shard, all zeros if the shard cannot be found.
 std::vector<FileFacts> facts_now(const SourceSpec& spec) {
   std::vector<FileFacts> facts(spec.shards.size());
@@ -330,9 +334,19 @@ std::uint64_t Source::announce_wanted(std::size_t shard, const ShardIndex& index
   return 0;
 }
 
+// Inflates both the rest of a compressed shard and the beginning of the next one.
+void Source::walk_ahead(const ProgressiveIndex& here, std::size_t next) const noexcept {
+  if (is_remote_ || !here.is_near_end(kWalkedAheadBytes)) return;
+  try {
+    reach(next)->walk_ahead(kWalkedAheadBytes);
+  } catch (const std::exception&) {
+    // Reading the shard will report the error.
+  }
+}
+
 std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
                            const Progression& wanted, std::uint64_t bytes_before,
-                           Found& found) const {
+                           std::optional<std::size_t> next, Found& found) const {
   std::uint64_t beyond = 0;
   ProgressiveIndex::FoundFrames read;
   try {
@@ -344,7 +358,9 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
                                    : static_cast<std::uint64_t>(end) * bytes;
     const std::uint64_t first = static_cast<std::uint64_t>(begin) * bytes;
     const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
-    read = reached->frames_in_file(first, last);
+    read = reached->frames_in_file(first, last, [&] {
+      if (next) walk_ahead(*reached, *next);
+    });
     if (is_remote_ && wanted.stride == 1 && !read.frames.empty()) {
       const Frame& end_frame = read.frames.back();
       const std::uint64_t frames_end = end_frame.offset + end_frame.payload_bytes + kFrameOverhead;

@@ -112,8 +112,10 @@ class Source {
   // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, with the errors among
   // them. Announces the next bytes of a remote storage: the more bytes earlier shards had, the
   // more. Returns how many bytes of the next shards should be announced, too.
+  // While another thread walks through a compressed shard, walks through shard `next`, if any.
   std::uint64_t find(std::size_t shard, std::int64_t begin, std::int64_t end,
-                     const Progression& wanted, std::uint64_t bytes_before, Found& found) const;
+                     const Progression& wanted, std::uint64_t bytes_before,
+                     std::optional<std::size_t> next, Found& found) const;
   // Announces the first bytes of a shard, as far as the `wanted` records need them. Returns how
   // many bytes of the next shards should be announced. May open the shard. Never fails.
   std::uint64_t announce_beginning(std::size_t shard, const Progression& wanted,
@@ -156,6 +158,7 @@ class Source {
   const std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   void plan(std::shared_ptr<const RecordSource> records);
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
+  void walk_ahead(const ProgressiveIndex& here, std::size_t next) const noexcept;
   void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
   std::uint64_t announce_wanted(std::size_t shard, const ShardIndex& index,
                                 const Progression& wanted, std::uint64_t begin,

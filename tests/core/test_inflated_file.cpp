@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "announced_bytes.h"
 #include "core/codec/deflater.h"
 #include "core/index/frame_walk.h"
+#include "core/index/progressive_index.h"
 #include "saved_index.h"
 #include "shard_fixture.h"
 
@@ -293,4 +295,35 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a remote one asks for eac
     }
     CHECK(left->announced.awaited() == 0);
   }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "inflated file: a shard is walked ahead up to a limit, and then as usual") {
+  write_file(path, deflated(plain.bytes(), Compression::gzip));
+  ProgressiveIndex shard(path, IoMode::pread, {IndexUse::memory, "", {}});
+  CHECK(!shard.is_near_end(plain.size()));
+  for (int turn = 0; turn < 50; ++turn) shard.walk_ahead(2 << 20);
+  CHECK(shard.index() == nullptr);
+  CHECK(shard.file()->bytes() > 2 << 20);
+  CHECK(shard.file()->bytes() < plain.size());
+  CHECK(shard.is_near_end(2 * plain.size()));
+  CHECK(!shard.is_near_end(100 << 10));
+  constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
+  const auto found = shard.frames_in_file(0, kEnd);
+  REQUIRE(found.frames.size() == plain.records());
+  for (std::size_t i = 0; i < found.frames.size(); ++i) {
+    CHECK(found.frames[i].offset == plain.offset(i));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: who waits for a walk does something else first") {
+  write_file(path, deflated(plain.bytes(), Compression::gzip));
+  int waited = 0;
+  while (waited == 0) {  // until the two walks meet
+    ProgressiveIndex shard(path, IoMode::pread, {IndexUse::memory, "", {}});
+    std::thread other([&] { shard.frames_in_file(0, 1 << 30); });
+    shard.frames_in_file(0, 1 << 30, [&] { ++waited; });
+    other.join();
+  }
+  CHECK(waited == 1);
 }

@@ -67,7 +67,7 @@ inline std::vector<std::string> payloads_of(const Records& records) {
 // The records of a shard's first block.
 inline Records read_first_block(const Source& source, std::size_t shard = 0) {
   Found found;
-  source.find(shard, 0, 1, {0, 1, 100}, 0, found);
+  source.find(shard, 0, 1, {0, 1, 100}, 0, {}, found);
   Records records = source.read(found.rows);
   for (const Trouble& trouble : found.troubles) records.add_trouble(trouble.row, trouble.error);
   return records;

@@ -106,16 +106,22 @@ FoundFrames ProgressiveIndex::frames_in(std::uint64_t begin, std::uint64_t end) 
   return frames_of(*whole, begin, end);
 }
 
-FoundFrames ProgressiveIndex::frames_in_file(std::uint64_t begin, std::uint64_t end) {
+FoundFrames ProgressiveIndex::frames_in_file(std::uint64_t begin, std::uint64_t end,
+                                             const std::function<void()>& while_waiting) {
   if (compression_ == Compression::none) return frames_in(begin, end);
   std::shared_ptr<const ShardIndex> whole;
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) {
+      if (while_waiting != nullptr) while_waiting();
+      lock.lock();
+    }
+    if (failed_ahead_ != nullptr) std::rethrow_exception(std::exchange(failed_ahead_, nullptr));
     if (index_ == nullptr) {
       const std::shared_ptr<const SeekPoints> points = walk_->seek_points();
       const std::uint64_t file_bytes = on_disk_->bytes();
       while (!walk_->finished() && (end >= file_bytes || !points->cover_file_to(end))) {
-        walk_->advance(file_->bytes() + 1);
+        inflate_more();
       }
       const std::uint64_t stream_end = end_in_stream(*points, end, file_bytes);
       walk_to(stream_end);
@@ -124,6 +130,31 @@ FoundFrames ProgressiveIndex::frames_in_file(std::uint64_t begin, std::uint64_t 
     whole = index_;
   }
   return frames_in_file_of(*whole, begin, end);
+}
+
+void ProgressiveIndex::walk_ahead(std::uint64_t max_bytes) noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || compression_ == Compression::none || index_ != nullptr) return;
+  if (failed_ahead_ != nullptr || walk_->finished() || file_->bytes() > max_bytes) return;
+  try {
+    inflate_more();
+  } catch (...) {
+    failed_ahead_ = std::current_exception();
+  }
+}
+
+bool ProgressiveIndex::is_near_end(std::uint64_t stream_bytes) const noexcept {
+  const std::uint64_t walked = walked_file_bytes_.load(std::memory_order_relaxed);
+  if (walked == 0) return false;
+  const std::uint64_t left = on_disk_->bytes() - std::min(walked, on_disk_->bytes());
+  // Expects the rest to be as compressible.
+  const double ratio = static_cast<double>(file_->bytes()) / static_cast<double>(walked);
+  return static_cast<double>(left) * ratio <= static_cast<double>(stream_bytes);
+}
+
+void ProgressiveIndex::inflate_more() {
+  walk_->advance(file_->bytes() + 1);
+  walked_file_bytes_.store(walk_->file_bytes_done(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<const ShardIndex> ProgressiveIndex::index() const {

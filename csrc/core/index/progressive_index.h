@@ -1,7 +1,10 @@
 // Gives a shard's frames in file order: from the index or, without an index, found step by step.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -32,13 +35,23 @@ class ProgressiveIndex {
   FoundFrames frames_in(std::uint64_t begin, std::uint64_t end);
   // Like found(), for bytes of the file as stored. For a compressed shard, whose uncompressed
   // size is unknown at first, returns the frames of the spans that begin in these bytes.
-  FoundFrames frames_in_file(std::uint64_t begin, std::uint64_t end);
+  // If another thread is walking, calls `while_waiting` once, then waits.
+  FoundFrames frames_in_file(std::uint64_t begin, std::uint64_t end,
+                             const std::function<void()>& while_waiting = nullptr);
+
+  // Walks a compressed shard on by about a span, before its records are asked for. Does nothing if
+  // another thread is walking, or more than `max_bytes` of the stream have been walked. Never
+  // fails: the next call of frames_in_file() throws the error.
+  void walk_ahead(std::uint64_t max_bytes) noexcept;
+  // Whether about `stream_bytes` of a compressed shard, or fewer, have not been walked.
+  bool is_near_end(std::uint64_t stream_bytes) const noexcept;
 
   // The whole index, or null before the end of the walk.
   std::shared_ptr<const ShardIndex> index() const;
 
  private:
   void walk_to(std::uint64_t end);
+  void inflate_more();
   void finish();
   FoundFrames frames_of_walk(std::uint64_t begin, std::uint64_t end) const;
 
@@ -48,8 +61,10 @@ class ProgressiveIndex {
   bool settled_ = false;
   mutable std::mutex mutex_;  // guards the members below
   std::shared_ptr<const ShardIndex> index_;
-  std::unique_ptr<FrameWalk> walk_;         // null once the index is known
+  std::unique_ptr<FrameWalk> walk_;  // null once the index is known
+  std::exception_ptr failed_ahead_;
   std::shared_ptr<const StoredFile> file_;  // set once
+  std::atomic<std::uint64_t> walked_file_bytes_{0};
 };
 
 // Like the members above, from a whole index.
