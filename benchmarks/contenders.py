@@ -1,5 +1,6 @@
-"""The contenders: ours, TensorFlow in its best and its usual configurations, and those packages of
-benchmarks/requirements.txt that are installed, each as its own documentation tunes it."""
+"""The contenders: tfrfast, TensorFlow in its best and its usual configurations, and all installed
+packages of benchmarks/requirements.txt, each tuned as its own documentation says.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from tfrfast.bench.pipelines import (
 
 LOADER, DATASET = "tfr.Loader", "tfr.TFRecordDataset"
 OURS = (LOADER, DATASET)
-# The usual pipeline, with one name changed or not.
+# The usual pipeline, with tfrfast's class and with TensorFlow's.
 USUAL_DATASET, USUAL_TENSORFLOW = "tfr.TFRecordDataset, usual", "TensorFlow, usual"
 _KINDS = {"int64": "int", "float32": "float", "bytes": "byte"}
 
@@ -39,8 +40,8 @@ _WorkBuilder = Callable[[Work], Epoch]
 
 
 def contenders(case: Case, scratch: Path) -> dict[str, Builder]:
-    """A builder for each contender that can do `case`. Copies and indexes in other formats go to
-    `scratch`.
+    """Returns a builder for each contender that can do `case`. Copies and indexes in other formats
+    go to `scratch`.
     """
     threads = case.threads
     found: dict[str, _WorkBuilder] = {
@@ -68,7 +69,7 @@ def _others(case: Case, scratch: Path) -> dict[str, _WorkBuilder]:
         found["tfrecord (PyPI)"] = _tfrecord
     if threads is None and not case.decoded and _installed("array_record"):
         found["ArrayRecord"] = lambda work: _array_record(work, scratch / case.data)
-        # Grain reads record by record, 100 small ones a second here. A turn would take minutes.
+        # Grain reads record by record, 100 small records a second here. A turn would take minutes.
         if _installed("grain") and case.data != "ctr":
             found["ArrayRecord with Grain"] = lambda work: _grain(work, scratch / case.data)
     return found
@@ -167,7 +168,7 @@ def _grain(work: Work, folder: Path) -> Epoch:
     dataset = grain.MapDataset.source(_array_record_source(work, folder))
     if work.shuffled:
         dataset = dataset.shuffle(seed=0)
-    # Its default of 16 threads is too many for few processors.
+    # Grain's default of 16 threads is too many for few processors.
     threads = min(16, os.cpu_count() or 1)
     options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=500)
     batched = dataset.to_iter_dataset(options).batch(work.batch_size, batch_fn=list)

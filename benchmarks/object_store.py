@@ -2,18 +2,19 @@
 
 python benchmarks/object_store.py [CASE ...] [--turns 7] [--megabytes 300] [--delay-ms 20]
 
-A server of its own process on this machine answers, each request after a delay where a case says
-so. All of a case is measured in turns: medians of MB/s, of processor time (this process's and the
-server's, in seconds), and of the turns' ratios, with their range. Of the bare requests, which are
-measured with several of them under way at once, the best count. A Loader reads the next epoch's
-beginning before one ends, so its second epoch is measured. Cases:
+A server in another process of this machine answers. In some cases it delays each answer. The
+contenders of a case alternate. The output has medians of MB/s, of the processor time of this process
+and of the server in seconds, and of the turns' ratios, with the range of the ratios. Several numbers
+of bare requests at once are measured, and the fastest number is the reference. A Loader reads the
+beginning of the next epoch before an epoch ends, so the Loader's second epoch is measured. Cases:
 
   order       large records in order, beside bare requests for 8 MiB each
   shuffled    large records, exactly shuffled, each request delayed, beside bare requests for the
-              same records; and after how many round trips the first batch is there
+              same records; and the number of round trips before the first batch
   cache       epochs from a DiskCache beside local files, of small and of large records
   half        a DiskCache for half of the set: hits beside Belady's optimum and beside LRU's
-  failures    1 of 100 requests fails: beside none, and whether all records came once
+  failures    1 of 100 requests fails, beside a server without failures; and a check that every
+              record came once
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _FIRST_DELAY_MS = 200
 _CACHED_EPOCHS = 5
 
 Ranges = list[tuple[str, int, int]]  # name, first byte, end
-#: Gets ready; what it gives is then iterated over, which is timed.
+#: Prepares an epoch. Only the iteration over the epoch is timed.
 Contender = Callable[[], contextlib.AbstractContextManager[Iterable[Any]]]
 Contenders = dict[str, Contender]
 Timings = list[tuple[float, float, float]]  # seconds, own and the server's processor time
@@ -58,7 +59,7 @@ Timings = list[tuple[float, float, float]]  # seconds, own and the server's proc
 
 @contextlib.contextmanager
 def served(folder: Path, delay_ms: float = 0, fail_every: int = 0) -> Iterator[str]:
-    """The URL of a server of that folder."""
+    """Serves a folder. Yields the URL."""
     program = Path(__file__).parent / "object_server.py"
     options = [f"--delay-ms={delay_ms}", f"--fail-every={fail_every}"]
     with subprocess.Popen(
@@ -90,7 +91,7 @@ class Data:
         return [f"{server}/{name}" for name in self.names]
 
     def chunks(self) -> Ranges:
-        """All of it, in requests for 8 MiB."""
+        """Returns the ranges of all bytes, in requests for 8 MiB."""
         return [
             (name, at, min(at + _REQUEST_BYTES, size))
             for name in self.names
@@ -99,7 +100,7 @@ class Data:
         ]
 
     def records_of(self, loader: tfr.Loader) -> Ranges:
-        """What an epoch reads, record by record, in its order."""
+        """Returns the ranges of an epoch's records, in the order of the epoch."""
         frames = [
             (name, int(at), int(at) + int(length) + 16)
             for name, shard in zip(self.names, loader.reader.shards, strict=True)
@@ -110,7 +111,7 @@ class Data:
 
 
 def requests(server: str, ranges: Ranges, at_once: Sequence[int]) -> Contenders:
-    """Loops of so many concurrent requests, which drop what they get."""
+    """Returns a contender for each number of concurrent requests. The answers are dropped."""
     from obstore.store import HTTPStore
 
     store = HTTPStore.from_url(server, client_options={"allow_http": True})
@@ -139,7 +140,7 @@ def pipelines(
     cache: tfr.DiskCache | None = None,
     is_second: bool = True,
 ) -> Contenders:
-    """Ways to read all records of these files or URLs: a Loader's second epoch, or its first."""
+    """Returns ways to read all records of files or URLs. `is_second` picks a Loader's second epoch."""
     tf = import_tensorflow()
     features = SHAPES[data.shape].features
     specs = {
@@ -186,7 +187,7 @@ def drain(batches: Iterable[Any]) -> None:
 def take_turns(
     contenders: Contenders, turns: int, server: str, epochs: int = 1
 ) -> dict[str, Timings]:
-    """One more turn, which does not count, is the first."""
+    """Returns the timings of all contenders. One more turn comes first, and does not count."""
     timings: dict[str, Timings] = {name: [] for name in contenders}
     for turn in range(-1, turns):
         for name, contender in contenders.items():
@@ -203,7 +204,7 @@ def take_turns(
 
 
 def report(timings: dict[str, Timings], references: Sequence[str], num_bytes: int) -> None:
-    """Each contender beside the best of the references."""
+    """Prints each contender beside the fastest reference."""
     medians = {
         name: [statistics.median(kind) for kind in zip(*each, strict=True)]
         for name, each in timings.items()
@@ -263,7 +264,7 @@ def cached(given: Any, data: dict[str, Data]) -> None:
 
 
 def half(given: Any, data: dict[str, Data]) -> None:
-    """Bytes that come from the network in each epoch after the first."""
+    """Prints the hit rate of a cache that has space for half of the set, after the first epoch."""
     image = data["image"]
     epochs = 1 + given.turns
     with served(image.folder) as url:
@@ -275,7 +276,7 @@ def half(given: Any, data: dict[str, Data]) -> None:
             for epoch in range(epochs)
         ]
         asked = [counts(url)["bytes"]]
-        for order in orders:  # without a Loader, whose memory would count as well
+        for order in orders:  # without a Loader, whose memory would add hits
             for at in range(0, len(order), image.batch):
                 reader.read(order[at : at + image.batch])
             asked.append(counts(url)["bytes"])
@@ -290,8 +291,9 @@ def half(given: Any, data: dict[str, Data]) -> None:
 
 
 def optimum(uses: np.ndarray[Any, Any], space: int, first: int) -> float:
-    """The hit rate after the `first` uses of a cache that drops what is used last, or keeps out
-    what comes."""
+    """Returns the best possible hit rate, after the first `first` uses. The cache always drops the
+    record whose next use is farthest away, which may be the record that it has just read.
+    """
     following = np.full(len(uses), len(uses))
     last: dict[int, int] = {}
     for at in range(len(uses) - 1, -1, -1):

@@ -32,7 +32,7 @@ def make_model() -> torch.nn.Module:
 
 
 def train_on_this_worker(config: dict[str, Any]) -> None:
-    """What each worker runs. Batches never travel: a worker reads those of its rank from the files."""
+    """Runs on each worker. Batches never travel: a worker reads its own batches from the files."""
     context = ray.train.get_context()
     rank, world = context.get_world_rank(), context.get_world_size()
     model = prepare_model(make_model())
@@ -92,7 +92,7 @@ def save(
 
 @torch.no_grad()
 def accuracy(shards: list[str], model: torch.nn.Module) -> float:
-    """The accuracy over the whole test, in which each example counts once."""
+    """Returns the accuracy over the whole test set. Each example counts once."""
     right = total = 0
     for batch in tfrfast.torch.Loader(
         shards, 500, features=features("floats"), shuffle=False, rank=0, world=1
@@ -103,7 +103,7 @@ def accuracy(shards: list[str], model: torch.nn.Module) -> float:
 
 
 def run(shards: list[str], folder: Path, workers: int, epochs: int, lose_one: bool) -> Any:
-    """Trains with at most so many workers. If some are lost, with those that there is space for."""
+    """Trains with up to `workers` workers. If some are lost, trains with fewer."""
     config = {"shards": shards, "epochs": epochs, "lose_one": lose_one}
     trainer = TorchTrainer(
         train_on_this_worker,
