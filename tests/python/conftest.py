@@ -49,6 +49,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return folder
 
 
+@pytest.fixture(autouse=True, scope="session")
+def faults_are_raised() -> Iterator[None]:
+    """A fault of the planner fails a test, where a program would go on with TensorFlow's reading."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TFRFAST_RAISE_FAULTS", "1")
+        yield
+
+
 @pytest.fixture
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Names without a folder are in a folder of this test."""

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.building import build
+from tfrfast.tensorflow.faults import reason_of
 from tfrfast.tensorflow.history import TENSORFLOWS, History, Refusal, Step
 from tfrfast.tensorflow.interruption import InterruptibleIterator
 from tfrfast.tensorflow.lazy_dataset import LazyDataset
@@ -56,6 +57,13 @@ def acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
 
     Opens no file.
     """
+    try:
+        return _acceleration_of(dataset)
+    except Exception as error:
+        return None, reason_of(error, "reading it failed")
+
+
+def _acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
     chain = chain_of(dataset)
     if isinstance(chain, Chain):
         why_not = why_no_gain(chain.calls)
@@ -176,7 +184,7 @@ class _Planned(AcceleratedDataset):
                 found = plan(self._chain)
                 made = None if isinstance(found, Refusal) else _build(found)
         except Exception as error:
-            found, made = Refusal(f"planning failed: {error}"), None
+            found, made = reason_of(error, "planning failed"), None
         shuffles = [call for call in self._chain.calls if nodes.kind(call) == "_ShuffleDataset"]
         agreed = decide(shuffles, made is not None)
         if isinstance(found, Refusal):

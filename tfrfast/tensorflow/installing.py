@@ -73,15 +73,10 @@ def _found(dataset: Any) -> Any:
     if _is_of_a_graph(dataset):
         return _in_a_graph(dataset)
     if _FOUND not in vars(dataset):
-        faster = None
-        try:
-            with tf.init_scope():
-                faster, why_not = acceleration_of(dataset)
-            reason = why_not.why
-        except Exception as error:  # TensorFlow reads a dataset that planning fails on
-            reason = f"reading it failed: {error}"
+        with tf.init_scope():
+            faster, why_not = acceleration_of(dataset)
         if vars(dataset).setdefault(_FOUND, faster) is faster:  # otherwise another thread was first
-            telling.note(dataset, faster, reason)
+            telling.note(dataset, faster, why_not.why)
             if faster is not None:
                 _keep_out_of_saved_models(dataset, faster)
     return vars(dataset)[_FOUND]

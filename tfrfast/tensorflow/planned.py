@@ -12,10 +12,10 @@ from tfrfast.loading.inflating import INFLATES
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.building import build, build_one_by_one
 from tfrfast.tensorflow.explaining import Explanation, explain
+from tfrfast.tensorflow.faults import reason_of
 from tfrfast.tensorflow.functions import map_as_traced
 from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.lazy_dataset import LazyDataset
-from tfrfast.tensorflow.lifting.lifted import not_lifted
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
@@ -92,7 +92,8 @@ class Planned(LazyDataset):
         except Exception as error:
             if self._pipeline.lifted is None:
                 raise
-            self._history = self._history.one_by_one(not_lifted(error).why)
+            why_not = reason_of(error, "its parse was not lifted")
+            self._history = self._history.one_by_one(why_not.why)
             return build_one_by_one(self._pipeline)
 
     def _inputs(self) -> list[Any]:

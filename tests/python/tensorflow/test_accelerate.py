@@ -60,6 +60,11 @@ def in_batches(records: Any) -> Any:
     return records.map(record_number, AUTO).batch(8).prefetch(AUTO)
 
 
+def _of_captured_compression(files: list[str]) -> Any:
+    kind = tf.constant("")
+    return names_of(files).interleave(lambda name: tf.data.TFRecordDataset(name, kind), 3)
+
+
 def legacy_interleave(*arguments: Any, **options: Any) -> Any:
     return tf.data.experimental.parallel_interleave(*arguments, **options)
 
@@ -77,6 +82,7 @@ ORDERED: dict[str, Chain] = {
     "parallel blocks": lambda files: names_of(files).interleave(
         read_ahead, cycle_length=4, block_length=2, num_parallel_calls=2
     ),
+    "compression captured": _of_captured_compression,
     "our class inside": lambda files: names_of(files).interleave(tfr.TFRecordDataset, 3),
     "version 1": lambda files: tf.compat.v1.data.TFRecordDataset(files),
     "a shard of the names": lambda files: names_of(files).shard(2, 0).interleave(read, 2),
@@ -427,14 +433,28 @@ def test_large_files_are_planned_by_indexes_beside_them_alone(
     assert "planned" in str(tfr.explain(tfr.accelerate(theirs)))
 
 
-def test_inputs_are_accelerated_one_by_one(files: list[str]) -> None:
+SEVERAL: dict[str, Callable[[Any, Any], Any]] = {
+    "zip": lambda one, other: tf.data.Dataset.zip({"a": one, "b": (other, other)}),
+    "concatenate": lambda one, other: one.concatenate(other),
+    "sample": lambda one, other: tf.data.Dataset.sample_from_datasets([one, other], seed=3),
+    "sample by a dataset": lambda one, other: tf.data.Dataset.sample_from_datasets(
+        [one, other], tf.data.Dataset.from_tensors([0.3, 0.7]).repeat(), seed=3
+    ),
+    "choose": lambda one, other: tf.data.Dataset.choose_from_datasets(
+        [one, other], tf.data.Dataset.range(2).repeat(), stop_on_empty_dataset=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_inputs_are_accelerated_one_by_one(files: list[str], name: str) -> None:
     records = in_batches(names_of(files).interleave(read, 3))
-    both = tf.data.Dataset.zip((records, tf.data.Dataset.range(100)))
-    ours = tfr.accelerate(both)
-    assert ours is not both
-    assert ours.element_spec == both.element_spec
-    pairs = [(batch.tolist(), int(number)) for batch, number in ours.as_numpy_iterator()]
-    assert pairs == [(batch.tolist(), int(number)) for batch, number in both.as_numpy_iterator()]
+    theirs = SEVERAL[name](records, in_batches(tf.data.TFRecordDataset(files[2:4])))
+    ours = tfr.accelerate(theirs)
+    assert str(tfr.explain(ours)).count(": planned") > 1
+    assert ours.element_spec == theirs.element_spec
+    pairs = (list(each.as_numpy_iterator()) for each in (ours, theirs))
+    np.testing.assert_equal(*pairs)
 
 
 def test_nothing_fails_earlier_than_in_tensorflow(files: list[str], tmp_path: Path) -> None:
@@ -482,6 +502,8 @@ def test_a_checkpoint_goes_on_where_it_was_saved(
     plain = tf.train.Checkpoint(iterator=iter(theirs)).save(str(tmp_path / "plain"))
     with pytest.raises(tf.errors.OpError, match="TFRFAST_ACCELERATE=0"):
         tf.train.Checkpoint(iterator=iter(ours)).restore(plain)
+    with pytest.raises(tf.errors.NotFoundError):
+        tf.train.Checkpoint(iterator=iter(theirs)).restore(saved)
 
 
 def test_an_explanation_says_what_would_become_of_a_plain_dataset(files: list[str]) -> None:

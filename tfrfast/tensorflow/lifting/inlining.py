@@ -25,12 +25,13 @@ def joined(graphs: Sequence[Any], filters: Collection[int] = ()) -> Any:
     The graphs numbered in `filters` are predicates, which pass on what they are given. With any,
     the last result is true for a row that all of them let through.
     """
-    if len(graphs) == 1 and not any(op.type in _CALLS for op in graphs[0].get_operations()):
+    is_one = len(graphs) == 1 and not filters
+    if is_one and not any(op.type in _CALLS for op in graphs[0].get_operations()):
         return graphs[0]
     try:
         return _traced_again(graphs, filters)
     except _NotCopiedError:
-        return graphs[0] if len(graphs) == 1 else None
+        return graphs[0] if is_one else None
 
 
 def inlined(graph: Any, given: Sequence[Any]) -> list[Any] | None:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.faults import reason_of
 from tfrfast.tensorflow.functions import filter_as_traced, map_as_traced
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.arithmetic import differing
@@ -117,13 +118,7 @@ def lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None = None) -> 
     try:
         return _lift(maps, lifts, padding)
     except Exception as error:
-        return not_lifted(error)
-
-
-def not_lifted(error: Exception) -> Refusal:
-    """Returns the reason for a fault of tfrfast."""
-    reason = str(error).partition("\n")[0]
-    return Refusal(f"its parse cannot be lifted ({type(error).__name__}: {reason})")
+        return reason_of(error, "its parse was not lifted")
 
 
 def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted | Refusal:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.faults import reason_of
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.cutting import cut
 from tfrfast.tensorflow.lifting.finding import NOT_CONSTANT, find_parser
@@ -30,8 +31,7 @@ def divided(mapped: Any) -> Divided | Refusal:
     try:
         return _divided(mapped)
     except Exception as error:  # TensorFlow runs the unchanged map
-        reason = str(error).partition("\n")[0]
-        return Refusal(f"its parse cannot be taken out ({type(error).__name__}: {reason})")
+        return reason_of(error, "its parse was not taken out")
 
 
 def _divided(mapped: Any) -> Divided | Refusal:

@@ -144,7 +144,13 @@ class _Making:
         return given
 
 
-_INPUTS = {"input_dataset", "another_dataset", "input_datasets"}
+_INPUTS = {
+    "another_dataset",
+    "data_input_datasets",
+    "input_dataset",
+    "input_datasets",
+    "selector_input_dataset",
+}
 
 
 def _prefetch(dataset: Any) -> dict[str, Any]:
@@ -216,6 +222,7 @@ _MAKINGS = {
     "_BatchDataset": _Making(tf.raw_ops.BatchDatasetV2),
     "_ConcatenateDataset": _Making(tf.raw_ops.ConcatenateDataset),
     "_DenseToRaggedDataset": _Making(_ragged),
+    "_DirectedInterleaveDataset": _Making(tf.raw_ops.DirectedInterleaveDataset),
     "_FilterDataset": _Making(tf.raw_ops.FilterDataset, "predicate", "predicate"),
     "_FlatMapDataset": _Making(tf.raw_ops.FlatMapDataset, "f"),
     "_GroupByWindowDataset": _Making(tf.raw_ops.GroupByWindowDataset, others=_group_by_window),
@@ -272,6 +279,8 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
         "input_dataset": new_inputs[0],
         "dataset_to_concatenate": new_inputs[-1],
         "input_datasets": new_inputs,
+        "selector_input": new_inputs[0],
+        "data_inputs": new_inputs[1:],
         "datasets": nested and tf.nest.pack_sequence_as(nested, new_inputs),
     }
     has = internals.has_attribute
@@ -281,11 +290,9 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     variants = [internals.variant_of(each) for each in new_inputs]
     accepted = inspect.signature(making.op).parameters
     takes = [name for name in accepted if name in _INPUTS]
-    given = (
-        {takes[0]: variants}
-        if takes == ["input_datasets"]
-        else dict(zip(takes, variants, strict=True))
-    )
+    if takes[-1].endswith("datasets"):  # a list of all others
+        variants = [*variants[: len(takes) - 1], variants[len(takes) - 1 :]]
+    given = dict(zip(takes, variants, strict=True))
     shown = internals.attribute(again, "common_args")
     common = {name: value for name, value in shown.items() if name in accepted}
     variant = making.op(**given, **making.arguments(made), **common)

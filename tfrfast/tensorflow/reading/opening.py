@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrfast.base.codecs import CODECS
@@ -174,15 +175,15 @@ def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening | Refus
     names, compression, buffer_size, *_ = operation.inputs
     if _origin(names) is not name:
         return _NOT_ONE_FILE
-    size = tf.get_static_value(_value(buffer_size, outside))
+    size = _known(buffer_size, outside)
     if size is None or (size < 0 and size != internals.default_buffer_bytes):
         return Refusal("TensorFlow judges the buffer's size")
     if len(operation.inputs) > 3 and tf.get_static_value(operation.inputs[3]) is None:
         return Refusal("it reads files from an offset on")
-    known = tf.get_static_value(_value(compression, outside))
-    if known is None or known.shape != ():
+    known = _known(compression, outside)
+    if known is None:
         return Refusal("the compression is known only in the graph")
-    text = bytes(known.item() if hasattr(known, "item") else known).decode(errors="replace")
+    text = known.decode(errors="replace")
     if text not in ("", *CODECS):
         return Refusal(f"TensorFlow judges the compression {text!r}")
     return Opening(text)
@@ -193,9 +194,11 @@ def _has_effects(operation: Any) -> bool:
     return "Dataset" not in operation.type and operation.type not in ("Identity", "NoOp")
 
 
-def _value(tensor: Any, outside: dict[str, Any]) -> Any:
+def _known(tensor: Any, outside: dict[str, Any]) -> Any:
+    """Returns the number or string of a tensor; None if it is known only in the graph."""
     tensor = _origin(tensor)
-    return outside.get(tensor.name, tensor)
+    value = tf.get_static_value(outside.get(tensor.name, tensor))
+    return value.item() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _origin(tensor: Any) -> Any:
