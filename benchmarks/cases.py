@@ -19,7 +19,7 @@ class Case(NamedTuple):
     decoded: bool
     cold: bool = False
     threads: int | None = None
-    """None for as many as each contender chooses."""
+    """The number of threads; None: each contender chooses."""
 
     @property
     def work(self) -> Work:
@@ -46,7 +46,7 @@ def all_cases() -> Iterator[Case]:
     for data in DATA_SETS:
         for threads in _thread_counts():
             yield Case(data, True, True, threads=threads)
-    # Decoding does not change what is read from the disk.
+    # Cold cases do not decode, because decoding reads the same bytes.
     for data, shuffled in itertools.product(DATA_SETS, (False, True)):
         yield Case(data, shuffled, False, cold=True)
 

@@ -43,7 +43,7 @@ class ObjectServer:
     folder: Path
     delay_s: float = 0.0
     fail_every: int = 0
-    """Of that many ranges one fails, with 503; 0 for none."""
+    """One of this many requested ranges fails, with 503. 0: none fails."""
     ranges: int = 0
     bytes: int = 0
     failed: int = 0

@@ -112,7 +112,7 @@ def bare_reads(paths: list[str]) -> list[float]:
 
 
 def whole_records(paths: list[str]) -> list[float]:
-    """What a step costs without a step file: its episode is read."""
+    """Returns the cost of a step without a step file: the whole episode is read."""
     reader = tfr.Reader(paths)
     numbers = np.random.default_rng(1).integers(0, len(reader), 40).tolist()
 
@@ -168,7 +168,7 @@ def convert_to_lance(paths: list[str]) -> None:
 
 
 class Judge:
-    """How well the samples of an epoch are mixed, and the most memory that was taken."""
+    """Judges the mixing of an epoch's samples, and finds the largest memory in use."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -204,7 +204,7 @@ class Judge:
 
 
 def sets_of(paths: list[str], count: int) -> list[list[str]]:
-    """The files of one set, or of two."""
+    """Divides the files into `count` sets."""
     size = len(paths) // count
     return [paths[first : first + size] for first in range(0, len(paths), size)]
 
@@ -223,8 +223,8 @@ def steps_loaded(paths: list[str], count: int) -> dict[str, float]:
 
 
 def tf_data(paths: list[str], count: int) -> dict[str, float]:
-    """The order of work of Octo and of those after it: each set's episodes are interleaved, cut into
-    windows and flattened, sets are sampled by weight, and samples are mixed in a buffer.
+    """Works in the order of Octo and its successors: interleaves each set's episodes, cuts them into
+    windows, flattens the windows, samples the sets by weight, and mixes all in a buffer.
     """
     import tensorflow as tf
 
@@ -267,7 +267,9 @@ def tf_data(paths: list[str], count: int) -> dict[str, float]:
 
 
 def ten_million(paths: list[str]) -> dict[str, float]:
-    """A step file of 10 million steps of one camera. Links to one shard stand for all shards."""
+    """Makes and opens a step file of 10 million steps of one camera. Links to one shard stand for
+    all shards.
+    """
     from tfrfast import _native
     from tfrfast.jobs.chosen_records import ShardSizes
     from tfrfast.keys.key_file import stamp_of
@@ -349,7 +351,7 @@ SMALL: dict[str, Callable[[list[str]], Any]] = {
 
 
 def run_alone(name: str, paths: list[str]) -> Any:
-    """The contender's result, from a process of its own."""
+    """Runs a contender in a process of its own. Returns its result."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [sys.executable, __file__, "--contender", name, *paths],
@@ -366,7 +368,7 @@ def spread(values: list[float], digits: int = 1) -> str:
 
 
 def measured(folder: Path, turns: int) -> Iterator[str]:
-    """The lines of the page."""
+    """Yields the lines of the page."""
     large = write_set(folder / "large", LARGE_EPISODES, LARGE_BYTES)
     built = run_alone("building", large)
     costs: dict[str, list[float]] = {}

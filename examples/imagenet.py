@@ -27,7 +27,7 @@ CLASSES = 16
 
 
 class Quality(NamedTuple):
-    """How an epoch is mixed."""
+    """The mixing of an epoch."""
 
     missing: int
     repeated: int
@@ -109,7 +109,7 @@ def quality(records: Any, num_shards: int, per_shard: int) -> Quality:
 
 
 def images_per_s(datasets: dict[str, Any], rounds: int = 5) -> dict[str, float]:
-    """Medians of epochs in turns, so that whatever slows the machine slows both."""
+    """Returns medians of epochs. The datasets alternate, so a slow machine slows both."""
     rates: dict[str, list[float]] = {name: [] for name in datasets}
     for _ in range(rounds):
         for name, dataset in datasets.items():

@@ -150,7 +150,7 @@ class Samples(NamedTuple):
 
 
 def decoded(batch: Any) -> Samples:
-    """What the policy takes of a batch. The Loader's threads call it ahead of time."""
+    """Returns the inputs of the policy. The Loader's threads call this ahead of time."""
     jpegs = np.asarray(batch[IMAGE].tolist(), object).reshape(-1)
     images = np.stack([tf.io.decode_jpeg(each).numpy() for each in jpegs])
     return Samples(
@@ -174,7 +174,7 @@ def make_loader(mixture: tfr.Mixture) -> tfr.Loader:
 
 
 class Policy:
-    """A small network, and what it takes to train it further."""
+    """A small network, with its optimizer."""
 
     def __init__(self) -> None:
         layers = tf.keras.layers

@@ -20,13 +20,15 @@ _PARTS = 16
 
 
 class Mixing(NamedTuple):
-    """How well the merged shards are mixed, and an epoch that the Loader makes of them."""
+    """The mixing of the merged shards, and of an epoch of a Loader over these shards."""
 
     once_in_shards: int
     once_in_epoch: int
     z_of_shards: float
-    """How far the order is from fair, in standard deviations, by which part of the files went to
-    which part of the shards. A fair order is hardly ever beyond 4."""
+    """A z-score: counts the records that went from each part of the files to each part of the
+    shards, and gives the distance from a fair order in standard deviations. A fair order is hardly
+    ever beyond 4.
+    """
     z_of_epoch: float
 
 
@@ -43,8 +45,9 @@ def write_files(folder: Path, count: int) -> str:
 
 
 def merge(pattern: str, prefix: Path, num_shards: int) -> list[str]:
-    """Writes all records in a uniformly random order. Content and count are checked before that
-    is published."""
+    """Writes all records in a uniformly random order. Their content and count are checked before
+    the shards are published.
+    """
     return list(tfr.shuffle(pattern, prefix, num_shards=num_shards, seed=1, sync=False).paths)
 
 

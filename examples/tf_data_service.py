@@ -23,15 +23,15 @@ service = tf.data.experimental.service
 
 
 def work(dispatcher: str) -> None:
-    """What a worker's process does, on this machine or on another that sees the same files."""
+    """Runs a worker, on this machine or on another machine that sees the same files."""
     worker = service.WorkerServer(service.WorkerConfig(dispatcher))
-    sys.stdin.read()  # until whoever started it ends
+    sys.stdin.read()  # until the parent process ends
     del worker
 
 
 @contextmanager
 def running_service(num_workers: int) -> Iterator[str]:
-    """Starts a dispatcher here and workers in processes of their own. Gives the address."""
+    """Starts a dispatcher here, and workers in other processes. Yields the dispatcher's address."""
     dispatcher = service.DispatchServer()
     address = dispatcher.target.split("://")[1]
     command = [sys.executable, __file__, "--work", address]
@@ -44,7 +44,7 @@ def running_service(num_workers: int) -> Iterator[str]:
 
 
 def batches(shards: list[str], address: str, batch_size: int = 100) -> tf.data.Dataset:
-    """One exact shuffle of all records, whose batches the workers share."""
+    """Returns the batches of one exact shuffle of all records, shared among the workers."""
     return (
         tfr.TFRecordDataset(shards)
         .shuffle(1, seed=7)  # exact and global, whatever the number
@@ -55,7 +55,7 @@ def batches(shards: list[str], address: str, batch_size: int = 100) -> tf.data.D
 
 
 def count(shards: list[str], num_workers: int = 2) -> tuple[int, int]:
-    """How many records came, and how many different ones."""
+    """Returns the number of delivered records, and of different records among them."""
     seen: list[bytes] = []
     with running_service(num_workers) as address:
         for batch in batches(shards, address).as_numpy_iterator():

@@ -200,7 +200,7 @@ def _has_any_width(loader: Epochs, name: str) -> bool:
 
 
 def _widened(value: Any, by: int) -> Any:
-    """Returns the array with so many more columns of padding."""
+    """Returns the array with `by` more columns of padding."""
     import tensorflow as tf
 
     if isinstance(value, tf.SparseTensor):

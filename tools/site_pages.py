@@ -1,9 +1,8 @@
-"""What mkdocs needs to know about this repository.
+"""Hooks that tell mkdocs about this repository.
 
 The documentation is written so that its links work in the repository. Pages that lie outside docs/
 become pages of the site under the names below, scripts become pages with their code, and links to
-both are changed when a page is built. The API is read from the sources, and nothing of it is
-imported.
+both are changed when a page is built. The API is read from the sources. No module is imported.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links lead to where the site has what they name in the repository."""
+    """Changes links to files of the repository into links to the site's pages."""
     places = pages()
     sources = {place: source for source, place in places.items()}
     here = page.file.src_uri

@@ -130,7 +130,7 @@ void copy(benchmark::State& state, Crc32cKernel::Copy copy) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(shard.run_bytes()));
 }
 
-// What copy() has to beat: memcpy of a run, then the CRC of each record in the copy.
+// The rival of copy(): memcpy of a run, then the CRC of each record in the copy.
 void copy_then_crc(benchmark::State& state, Crc32cKernel::Extend extend) {
   const auto record_bytes = static_cast<std::size_t>(state.range(0));
   Shard shard(record_bytes);

@@ -21,7 +21,7 @@ class Chain(NamedTuple):
     build: Callable[[Sequence[str], int, int | None], Any]
     data: str
     batch: int
-    #: What most of its time goes into: "parsing", "inflating", "images", or "other".
+    #: The work that takes most of the time: "parsing", "inflating", "images", or "other".
     work: str = "parsing"
 
 

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 class Data(NamedTuple):
-    """What one record holds, how many there are, and how they are compressed."""
+    """The content of a record, the number of records, and their compression."""
 
     record: Callable[[Random, int], bytes]
     count: int
@@ -25,7 +25,7 @@ class Data(NamedTuple):
 
 
 def write_data(name: str, folder: Path, count: int | None = None, files: int = 8) -> list[str]:
-    """Writes the records of a kind of data into so many files, whose names are returned."""
+    """Writes the records of a kind of data into `files` files. Returns the file names."""
     data = DATA[name]
     count = data.count if count is None else count
     random = np.random.default_rng(7)

@@ -23,8 +23,8 @@ constexpr std::uint64_t kBatchRecords = 8192;
 // Over a network, large requests run at the same time.
 constexpr std::uint64_t kRemoteBatchBytes = 8 << 20;
 constexpr std::uint64_t kRemoteBatchRecords = 1 << 17;
-// Shards may be small, so this many of the next bytes are requested ahead: at most as many as were
-// read.
+// Shards may be small, so bytes are requested ahead, between these limits: never more bytes than
+// were read so far.
 constexpr std::uint64_t kMinAheadBytes = 32 << 20;
 constexpr std::uint64_t kMaxAheadBytes = 128 << 20;
 

@@ -56,7 +56,7 @@ ImageSpec make_image(std::uint32_t height, std::uint32_t width, std::uint32_t ch
                      const std::array<double, 2>& ratio, bool flip, const std::string& resize,
                      bool is_float, bool channels_first, bool upright, bool grey_if_damaged,
                      std::uint64_t max_pixels) {
-  // NaN and what is out of range become a number that check() refuses.
+  // NaN and numbers out of range become 0, which check() refuses.
   const auto fixed = [](double value) {
     return value > 0 && value < 1e6 ? static_cast<Fixed32>(std::llround(std::ldexp(value, 32))) : 0;
   };

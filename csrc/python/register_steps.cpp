@@ -194,8 +194,8 @@ py::dict step_facts(const OpenReader& open) {
     features.append(py::make_tuple(to_text(each.name), name_of(list_kind_of(each.form)),
                                    each.values, each.width, each.run_steps));
   }
-  // Of each: its name, its kind, values of one step, whether it has a window, and
-  // how many values its /valid has.
+  // For each column: name, kind, number of values in a step, whether it has a window, and the
+  // number of values of its /valid.
   py::list columns;
   for (const StepContents::Feature& each : reader->features()) {
     columns.append(py::make_tuple(to_text(each.name), name_of(list_kind_of(each.in_file->form)),

@@ -22,8 +22,8 @@ namespace {
 template <class T>
 using SummedArray = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
-// What was summed: how many values, NaN, infinities and minus infinities; the sums of numbers and
-// of squares, as integers in little-endian bytes, in units of 2^-149 and 2^-298 for floats; and the
+// Returns the numbers of values, NaN, infinities and minus infinities; the sums of numbers and of
+// squares, as integers in little-endian bytes, in units of 2^-149 and 2^-298 for floats; and the
 // range.
 py::tuple sums_facts(NumberSums sums, bool is_float) {
   const auto whole = [](ExactSum& sum) {

@@ -176,7 +176,7 @@ def _compared(
 
 
 def _first(shards: list[str], max_bytes: int) -> tuple[list[str], list[_Request]]:
-    """Returns the first shards that together have `max_bytes`, and requests for so many bytes."""
+    """Returns the first shards that together have `max_bytes`, and requests for these bytes."""
     chosen: list[str] = []
     requests: list[_Request] = []
     left = max_bytes

@@ -1,4 +1,4 @@
-"""What the numbers of a data set are, for normalising them."""
+"""The statistics of a data set's numbers, for normalising."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PARTS_PER_WORKER = 8
 
 
 class NumberStats(NamedTuple):
-    """Of a feature: arrays of its shape, or of none if records have different numbers of values."""
+    """The statistics of a feature: arrays of its shape, or single values if rows have no shape."""
 
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
@@ -41,7 +41,7 @@ class NumberStats(NamedTuple):
     min: NDArray[np.float64]
     max: NDArray[np.float64]
     num_values: NDArray[np.int64]
-    """How many numbers there are, without NaN, which is in none of these."""
+    """The number of values without NaN. NaN counts in none of the statistics."""
 
 
 def statistics(
@@ -53,21 +53,21 @@ def statistics(
     executor: Executor | None = None,
     **reader_options: Any,
 ) -> dict[str, NumberStats]:
-    """The mean and the deviation of each numeric feature, for normalising, by its name.
+    """Returns the mean, the deviation and the range of each numeric feature, by the feature's name.
 
         stats = tfr.statistics(tfr.Steps("data/train-*", along="steps/"))
         mean, std, *_ = stats["steps/action"]  # arrays of 7, if an action has 7 numbers
 
-    Sums are exact. So the results are those of the real numbers, rounded once, whatever the order
-    of the records or the number of workers. Of Steps, only the numeric features are read, and an
-    episode's features count once for each step.
+    Sums are exact, and results are rounded once. So they do not depend on the order of the records
+    or the number of workers. Only the numeric features of Steps are read, and a feature of a whole
+    episode counts once for each step.
 
     Args:
       source: a Reader, such as Steps, or anything that Reader takes; `reader_options` are passed on
         to it. Take the statistics of each source of a Mixture.
-      features: which ones: a dict of specs, as for `parse_example`, or a list of names. By default
-        those of a sample of the records. A FixedLen has statistics for each of its positions, and a
-        default counts as values. All values of a VarLen are taken together.
+      features: a dict of specs, as for `parse_example`, or a list of names. The default is all
+        features of a sample of the records. A FixedLen has statistics for each of its positions,
+        and its default counts as values. All values of a VarLen are taken together.
       threads, progress: as for Reader.
       executor: reads, instead of threads of this process: `ProcessPoolExecutor()`, or any other
         `concurrent.futures.Executor`. Its processes must see the same files under the same names.
@@ -103,7 +103,7 @@ def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
     compiled = planned_features("infer" if features is None else features, reader, InOrder())
     assert compiled is not None
     specs = {
-        # What is absent in some records would count as zero.
+        # With a FixedLen, a feature that some records lack would count as zero there.
         name: VarLen(spec.dtype) if getattr(spec, "default", None) is not None else spec
         for name, spec in compiled.specs.items()
     }
@@ -111,7 +111,7 @@ def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
 
 
 def _numeric(features: Features) -> tuple[Features, dict[str, tuple[int, ...]]]:
-    """Those with numbers, and the shape of each."""
+    """Returns the numeric features, and the shape of each."""
     shapes: dict[str, tuple[int, ...]] = {}
     for name, column in parse_example([], features).items():
         values = getattr(column, "values", column)

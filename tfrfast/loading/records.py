@@ -28,7 +28,7 @@ __all__ = [
     "with_lengths",
 ]
 
-#: What each row draws its images by.
+#: A random number for the images of each row.
 Draws: TypeAlias = npt.NDArray[np.uint64]
 
 

@@ -68,7 +68,9 @@ def _shared(records: int, size: int, batch_size: int) -> int:
     near = _GAP_BYTES // size + 1
 
     def expected(together: int) -> tuple[float, float]:
-        """Returns the requests for so many random records, and the records in these requests."""
+        """Returns the number of requests for `together` random records, and of records that these
+        requests cover.
+        """
         share = min(1.0, together / records)
         alone = (1 - share) ** near  # the chance that no other record is so near
         return together * alone, together * (1 - alone * (1 + near * share)) / share

@@ -14,7 +14,7 @@ from tfrfast.order.pickling import rebuild
 
 __all__ = ["Order", "PlainOrder", "record_numbers", "spread"]
 
-_PLACES = 8  # in the data set, from which a sample is taken
+_PLACES = 8  # the places in the data set from which a sample is taken
 
 
 class Order(ABC):
@@ -32,7 +32,8 @@ class Order(ABC):
 
     @abstractmethod
     def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
-        """Returns the core's order of so many records. Its positions are batches if tokens decide.
+        """Returns the core's order of `num_records` records. With a ByTokens, its positions are
+        batches.
 
         Raises TypeError if this order does not go with ByTokens.
         """
@@ -80,7 +81,7 @@ class PlainOrder(Order):
 
     @abstractmethod
     def _positions(self, count: int) -> _native.Order:
-        """Returns the core's order of so many positions."""
+        """Returns the core's order of `count` positions."""
 
     def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
         if isinstance(batching, ByTokens):

@@ -13,14 +13,15 @@ FARTHEST = 1 << 30
 
 @dataclass(frozen=True)
 class Later:
-    """Of a feature, the values of one later step of the episode, drawn for each step.
+    """A feature's values at one later step of the episode, which is drawn for each step.
 
         windows = {"goal/image": tfr.Later("steps/image", seed=7)}
 
-    A step's Example then has a further feature `goal/image`. `goal/image/valid` is 1 if there is
-    such a step, and 0 if the episode's last step stands for one beyond the end. The draw depends on
-    the seed and the step's number among all steps of the files, and on nothing else. So a step is
-    the same in each epoch and process, and features with one seed are of one later step.
+    A step's Example then has a further feature `goal/image`. `goal/image/valid` is 1 if the drawn
+    step exists. It is 0 if the drawn step lies beyond the episode: then the episode's last step
+    stands in. The draw depends only on the seed and on the step's number among all steps of the
+    files. So a step is the same in each epoch and process, and features with the same seed come
+    from the same later step.
     """
 
     of: str

@@ -119,7 +119,7 @@ class _Collector:
             self._summary.add_ints(values)
         else:
             self._summary.add_floats(values)
-        # Samples the same share of every batch, about so many values in all.
+        # Samples the same share of every batch, about _MAX_SAMPLED values in all.
         step = max(
             1, math.ceil(self._rows * max(1, len(values) / max(column.length, 1)) / _MAX_SAMPLED)
         )

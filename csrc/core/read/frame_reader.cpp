@@ -15,12 +15,12 @@ namespace {
 // A piece is copied, then verified while the copy is still in the cache.
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kPieceRows = 256;
-// How many rows ahead a frame is prefetched, and how much of the frame.
+// A frame is prefetched so many rows ahead, but only its first bytes.
 constexpr std::size_t kPrefetchRows = 8;
 constexpr std::size_t kPrefetchBytes = 512;
 constexpr std::size_t kCacheLine = 64;
-// A batch of this size leaves the caches before any reader comes. In such a batch, records of this
-// size are written past the caches.
+// A batch of this size does not stay in the caches until it is used. In such a batch, records of
+// this size are written past the caches.
 constexpr std::size_t kMinStreamedBatch = std::size_t{8} << 20;
 constexpr std::size_t kMinStreamedRecord = std::size_t{16} << 10;
 

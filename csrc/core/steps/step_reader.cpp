@@ -383,7 +383,7 @@ class StepReader::Reading {
     }
   }
 
-  // Where the segment's values go from what is read to `scratch`.
+  // Plans the moves of the segment's values from `scratch` to `out`.
   void move_from(const Plan::Step& step, const Plan::Segment& segment, std::size_t scratch,
                  std::uint8_t* out) {
     if (segment.first_listed == segment.end_listed) {

@@ -1,4 +1,4 @@
-"""How tfrfast reads the shards of the given paths."""
+"""The facts that decide how tfrfast reads the shards of some paths."""
 
 from __future__ import annotations
 
