@@ -260,6 +260,12 @@ def of_a_list(record: Any) -> Any:
     return tf.map_fn(tf.strings.unicode_script, tf.cast(parsed["dense"] * 300, tf.int32))
 
 
+def of_any_rank(record: Any) -> Any:
+    parsed = parse(record)
+    serialized = tf.io.serialize_tensor(tf.reshape(parsed["dense"], [1, 3]))
+    return tf.io.parse_tensor(serialized, tf.float32), parsed["id"] + 1
+
+
 #: Their parse is lifted, and some of the rest runs row by row.
 BY_ELEMENT: dict[str, tuple[Function, str]] = {
     "asserting": (asserting_of_a_product, "MatMul"),
@@ -268,6 +274,7 @@ BY_ELEMENT: dict[str, tuple[Function, str]] = {
     "loop in a tf.function": (tf.function(in_a_loop), "StatelessWhile"),
     "tf.map_fn": (of_a_list, "TensorList"),
     "matmul": (multiplied, "MatMul"),
+    "of any rank": (of_any_rank, "SerializeTensor"),
     "random of the record": (stateless, "StatelessRandom"),
     "resized": (of_unknown_shape, "EncodePng"),
     "split": (split_twice, "StringSplit"),

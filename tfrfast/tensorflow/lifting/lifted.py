@@ -171,5 +171,7 @@ def _has_rows(spec: Any) -> bool:
 
 
 def _is_known(spec: Any) -> bool:
-    kinds = (tf.TensorSpec, tf.SparseTensorSpec, tf.RaggedTensorSpec)
-    return isinstance(spec, kinds) and spec.shape.rank is not None
+    if isinstance(spec, tf.TensorSpec):  # its rows may run one by one
+        return True
+    composite = isinstance(spec, (tf.SparseTensorSpec, tf.RaggedTensorSpec))
+    return composite and spec.shape.rank is not None
