@@ -1,4 +1,7 @@
-"""Run against an installed wheel, with NumPy and nothing else: does it load, does it read?"""
+"""Run against an installed wheel, with NumPy and nothing else: does it load, does it read?
+
+With --images: does it decode images, as every wheel does that is published?
+"""
 
 import struct
 import sys
@@ -20,6 +23,12 @@ with tempfile.TemporaryDirectory() as folder:
     with tfr.Reader(path, index="memory") as reader:
         assert list(reader) == records
         assert reader[[2, 0]].tolist() == [records[2], records[0]]
+
+if "--images" in sys.argv:
+    images = Path(__file__).parent / "golden" / "images"
+    for name in ("subsampled.jpg", "color.png"):
+        example = tfr.encode_example({"image": (images / name).read_bytes()})
+        assert tfr.parse_example([example], {"image": tfr.Image()})["image"][0].shape == (36, 52, 3)
 
 frameworks = {"tensorflow", "torch", "jax"} & sys.modules.keys()
 assert not frameworks, frameworks

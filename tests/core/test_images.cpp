@@ -182,3 +182,9 @@ TEST_CASE("a damaged image is grey if that is asked for, and without a size empt
     CHECK(decoder.result_bytes() == (size == 0 ? out.size() : size * size * 3));
   }
 }
+
+TEST_CASE("a build without the codecs names the packages to install") {
+  if (has_image_codecs()) return;
+  CHECK_THROWS_WITH_AS(ImageDecoder(spec_of(2, 2)), doctest::Contains("apt-get install libjpeg62"),
+                       Error);
+}
