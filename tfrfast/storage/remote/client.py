@@ -9,7 +9,7 @@ from ctypes import byref
 from typing import Any
 
 from tfrfast import _native
-from tfrfast.storage.remote import answers, interrupts, library, options, pace, stores
+from tfrfast.storage.remote import answers, interrupts, library, pace, stores
 from tfrfast.storage.remote.request_thread import Client, in_the_table
 from tfrfast.storage.remote.table import STARTER, ClientTable
 
@@ -123,7 +123,6 @@ def _begin_in_child() -> None:
     _given_up.clear()
     _client = None
     library.renew_in_child()
-    options.forget_lock()
     stores.forget_all()
     pace.forget_all()
     for address, starter in _starters.items():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import configparser
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import sys
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,16 +30,13 @@ SECRETS = (
     "token",
     "headers",
 )
-#: Variables of the environment that name a place.
-_PLACES = (
-    "AWS_ENDPOINT_URL_S3",
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT",
-    "AZURE_STORAGE_ENDPOINT",
-    "AZURE_ENDPOINT",
-    "AZURE_STORAGE_ACCOUNT_NAME",
-    "HF_ENDPOINT",
-)
+#: Variables of the environment that name an endpoint, the first one before the others.
+ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+    "hf": ("HF_ENDPOINT",),
+}
+_PLACES = (*itertools.chain(*ENDPOINTS.values()), "AZURE_STORAGE_ACCOUNT_NAME")
 _KNOWN = ("anonymous", *_TEXT, *_NUMBERS, *SECRETS)
 
 
@@ -100,7 +97,8 @@ class Storage:
     def remember_secrets(self, urls: list[str]) -> None:
         """Makes this process use these secrets for URLs with these options."""
         if self.secrets:
-            remember_secrets(self.access, {locate(url).root for url in urls}, self.secrets)
+            for root in {locate(url).root for url in urls}:
+                _secrets[self.access, root] = dict(self.secrets)
 
 
 def storage_of(
@@ -159,28 +157,15 @@ def _check(name: str, value: Any) -> None:
         raise ValueError("storage['endpoint'] holds no secrets: pass them as options of their own.")
 
 
+#: The last secrets of this process, by options and bucket.
 _secrets: dict[tuple[str, str], dict[str, Any]] = {}
-_secrets_lock = threading.Lock()
-
-
-def remember_secrets(access: str, roots: set[str], secrets: Mapping[str, Any]) -> None:
-    with _secrets_lock:
-        for root in roots:
-            _secrets[access, root] = dict(secrets)
 
 
 def secrets_for(access: str, root: str) -> dict[str, Any]:
     """Returns the last secrets of this process; empty if the environment must supply them."""
-    with _secrets_lock:
-        return dict(_secrets.get((access, root), {}))
+    return dict(_secrets.get((access, root), {}))
 
 
 def public_options(access: str) -> dict[str, Any]:
     options: dict[str, Any] = json.loads(access) if access else {}
     return options
-
-
-def forget_lock() -> None:
-    """Called in a forked child, where another thread of the parent may have held the lock."""
-    global _secrets_lock
-    _secrets_lock = threading.Lock()

@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrfast.storage.remote import answers, failures, interrupts
 from tfrfast.storage.remote.collecting import CollectionWatch
-from tfrfast.storage.remote.event_loop import ClientLoop
+from tfrfast.storage.remote.library import ClientLoop
 from tfrfast.storage.remote.table import ClientFacts, ClientRequest, ClientTable
 
 Answer = TypeVar("Answer")

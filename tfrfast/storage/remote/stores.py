@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 from tfrfast.storage.remote import hub
 from tfrfast.storage.remote.failures import NOWHERE
 from tfrfast.storage.remote.library import obstore
-from tfrfast.storage.remote.options import public_options, secrets_for
+from tfrfast.storage.remote.options import ENDPOINTS, public_options, secrets_for
 from tfrfast.storage.remote.profiles import profile_options
 from tfrfast.storage.remote.urls import Location
 
@@ -43,27 +42,24 @@ _OBEYED = re.compile(
 
 _stores: dict[tuple[str, str], Store] = {}
 _environment: dict[str, str] = {}
-_lock = threading.Lock()
 
 
 def store_for(location: Location, access: str) -> Store:
     """Returns the store for an object. A change of secrets makes another store."""
-    key = (access, location.root)
-    with _lock:
-        store = _stores.get(key)
-        if store is None or store.given != secrets_for(access, location.root):
-            store = _stores[key] = _make(location, access)
-        return store
+    stores, key = _stores, (access, location.root)
+    store = stores.get(key)
+    if store is None or store.given != secrets_for(access, location.root):
+        store = stores[key] = _make(location, access)
+    return store
 
 
 def renew_if_environment_changed() -> None:
     """Makes later stores use the environment's current values."""
-    global _environment
+    global _environment, _stores
     now = {name: value for name, value in os.environ.items() if _OBEYED.match(name)}
-    with _lock:
-        if now != _environment:
-            _environment = now
-            _stores.clear()
+    if now != _environment:
+        _stores = {}  # a store that another thread is making goes into the old dict
+        _environment = now
 
 
 def writing_store(location: Location, access: str, bytes_at_once: int = 0) -> Store:
@@ -77,16 +73,11 @@ def writing_store(location: Location, access: str, bytes_at_once: int = 0) -> St
 
 def renew(location: Location, access: str) -> None:
     """Makes the next store read credentials again."""
-    with _lock:
-        _stores.pop((access, location.root), None)
+    _stores.pop((access, location.root), None)
 
 
 def forget_all() -> None:
-    """Called in a forked child. Forgets the parent's stores, and a lock that another thread may
-    have held.
-    """
-    global _lock
-    _lock = threading.Lock()
+    """Called in a forked child, where calls of the parent's stores would wait forever."""
     _stores.clear()
 
 
@@ -167,11 +158,9 @@ def _host_of(url: str) -> str:
 
 
 def _endpoint_of_environment(scheme: str) -> str:
-    names = {
-        "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
-        "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-    }.get(scheme, ())
-    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+    return next(
+        (os.environ[name] for name in ENDPOINTS.get(scheme, ()) if os.environ.get(name)), ""
+    )
 
 
 def _texts(headers: dict[str, Any]) -> Iterator[str]:
