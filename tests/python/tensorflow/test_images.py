@@ -91,6 +91,39 @@ def test_every_format_becomes_the_pixels_of_tensorflow(name: str) -> None:
         assert np.abs(found.astype(int) - expected).max() <= 1
 
 
+def test_what_tensorflow_takes_for_a_jpeg_is_one_here_and_what_it_refuses_is_damaged() -> None:
+    image = (GOLDEN / "restarts.jpg").read_bytes()
+    start = image.index(b"\xff\xda")
+    sizes = image.index(b"\xff\xc0") + 5
+    odd = {
+        "bytes after the end": image + b"garbage",
+        "fill before a marker": image[:2] + b"\xff" * 5 + image[2:],
+        "Adobe's marker": image[:2]
+        + b"\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"
+        + image[2:],
+        "a flipped byte": image[: start + 60]
+        + bytes([image[start + 60] ^ 85])
+        + image[start + 61 :],
+        "no restart marker": image.replace(b"\xff\xd1", b"", 1),
+        "too few rows": image[:sizes] + b"\x00\x40" + image[sizes + 2 :],
+        "no rows": image[:sizes] + b"\x00\x00" + image[sizes + 2 :],
+        "12 bits": image[: sizes - 1] + b"\x0c" + image[sizes:],
+        "a cut end": image[:-20],
+        "no pixels": image[:start],
+        "bytes before the start": b"\x00" + image,
+    }
+    for kind, jpeg in odd.items():
+        record = tfr.encode_example({"x": jpeg})
+        try:
+            expected = tf.io.decode_jpeg(jpeg, 3, dct_method="INTEGER_ACCURATE").numpy()
+        except tf.errors.InvalidArgumentError:
+            with pytest.raises(tfr.FeatureError):
+                tfr.parse_example([record], {"x": tfr.Image()})
+            continue
+        found = tfr.parse_example([record], {"x": tfr.Image()})["x"][0]
+        assert np.abs(found.astype(int) - expected).max() <= 1, kind
+
+
 def test_a_dataset_of_a_loader_has_the_images_of_the_loader(tmp_path: Path) -> None:
     loader = loader_of(write_images(tmp_path), remainder="drop")
     dataset = loader.to_tf_dataset(epochs=2, with_crops=True)
