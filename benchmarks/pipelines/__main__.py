@@ -2,10 +2,11 @@
 
 python benchmarks/pipelines [NAME ...] [--turns 9] [--seconds 2] [--out docs/pipelines.md]
 
-Each NAME is a part of a program's name. A chain is measured in a process of its own, in pairs of
-one run each, which take turns at going first. A run makes the dataset and iterates it until it has
-taken so many seconds of processor time, of all threads. Figures are rows for each such second, with
-medians of the pairs' ratios and their range. Indexes are built before.
+Each NAME is a part of a program's name. A chain is measured in a process of its own. A plain run and
+an accelerated run make a pair, and each goes first in every other pair. A run makes the dataset and
+iterates it until all threads together have used `--seconds` of processor time. Figures are rows for
+each second of processor time, and the median and range of the pairs' ratios. Indexes are built
+before.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def main() -> None:
 
 
 def measure(given: argparse.Namespace, chains: Sequence[Chain], data: str) -> None:
-    """Measures each chain in a process. Those that read the same data share its files."""
+    """Measures each chain in a process. Chains that read the same data share the files."""
     results = []
     for number, chain in enumerate(chains):
         if given.names and not any(name in chain.programs for name in given.names):
@@ -63,7 +64,7 @@ def measure(given: argparse.Namespace, chains: Sequence[Chain], data: str) -> No
         run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
         results.append(Result(*json.loads(run.stdout.splitlines()[-1])))
         print(results[-1].line, flush=True)
-        if given.out:  # a run that is stopped leaves what it has
+        if given.out:  # after an interruption, the page has the results so far
             given.out.write_text(page(results, given.turns, given.seconds))
     print(summary(results))
 

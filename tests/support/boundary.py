@@ -1,4 +1,4 @@
-"""What threads, exits, forks, the garbage collector and signals may do to calls into native code.
+"""Lets threads, exits, forks, the garbage collector and signals disturb calls into native code.
 
     python boundary.py SCENARIO FOLDER [--seed 7] [--rounds 3]
 
@@ -28,7 +28,7 @@ import tfrfast as tfr
 from boundary_calls import CALLS, EXAMPLES, FEATURES, RECORDS, Call, make_calls, shard
 from patience import PATIENCE_S
 
-#: What a forked child may go on with while its parent's threads are in the midst of it.
+#: Calls that a forked child may make while its parent's threads are inside the same calls.
 INHERITED = ["read_one", "read_many", "iterate", "open_reader", "read_damaged", "parse", "encode"]
 
 
@@ -180,7 +180,7 @@ class SharedLoader:
         self._make()
 
     def calls(self, dice: random.Random) -> list[Call]:
-        """Each does what it does for as long as nobody else has closed or moved the loader."""
+        """Returns the calls. Each call works until another thread closes or moves the loader."""
         rarely = [self.move, self.restore, self.close, self.drop, self.copy]
 
         def guarded(call: Call, delay_s: float) -> Call:
@@ -283,7 +283,7 @@ def threads(folder: Path, dice: random.Random, rounds: int) -> Iterator[str]:
                 yield f"{kind.__name__}: {failure}"
 
 
-# -- garbage: objects go in other threads than they came from, in the midst of what they do
+# -- garbage: objects are collected in other threads than their own, while they work
 
 
 def drop_in_cycles(folder: Path) -> Call:
@@ -302,7 +302,7 @@ def drop_in_cycles(folder: Path) -> Call:
         ring: list[Any] = [reader, loader, batches, batch.view(0), batch.data, records, writer]
         ring.append(ring)
         if next(numbers) % 8 == 0:
-            gc.collect()  # whoever's they are; left alone, they would be too many threads
+            gc.collect()  # collects other threads' rings, too: otherwise their threads would pile up
 
     return call
 
@@ -365,7 +365,7 @@ def signals(folder: Path, dice: random.Random, rounds: int) -> Iterator[str]:
     def work() -> None:
         signal.signal(signal.SIGINT, interrupt)
         calls = make_calls(folder)
-        del calls["open_plan"]  # ctypes drops what is raised in what it calls back
+        del calls["open_plan"]  # ctypes drops exceptions of its callbacks
         for call in calls.values():
             for _ in range(rounds):
                 interrupted.clear()

@@ -1,4 +1,4 @@
-"""What processes that share a cache do. Run with a task's name and arguments."""
+"""Tasks of processes that share a cache. Run with a task's name and arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the command line read: shards of Examples, and how they are damaged."""
+"""Shards of Examples for the tests of the command line, and ways to damage the shards."""
 
 from __future__ import annotations
 

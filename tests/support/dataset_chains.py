@@ -186,7 +186,9 @@ def applied(chain: Chain, dataset: Any) -> Any:
 
 
 def _some_source(choice: random.Random) -> tuple[Callable[[list[str]], Any], bool]:
-    """What makes one, and whether it is shuffled, so that a shuffle() after it is tf.data's."""
+    """Returns a function that makes a source, and True if the source is shuffled. tf.data runs a
+    shuffle() after such a source.
+    """
     options = {"seed": choice.randrange(9), "reshuffle_each_iteration": False}
     in_order: list[Callable[[list[str]], Any]] = [
         lambda files: tfr.TFRecordDataset(files),
@@ -235,7 +237,7 @@ def _check(choice: random.Random, first: Any, source: Callable[[], Any], chain: 
 
 
 def _left_after(position: int, dataset: Any) -> list[Any]:
-    """What there is after some elements, by way of a checkpoint."""
+    """Returns the elements after `position`, from an iterator that a checkpoint restored there."""
     iterator = iter(dataset)
     for _ in range(position):
         next(iterator)

@@ -23,7 +23,7 @@ ORDERS: dict[str, Any] = {
     "weighted": tfr.Weighted(np.arange(COUNT) + 1.0, length=60, seed=2),
     "mixture": None,
 }
-#: What is not drawn equally often, or not anywhere in the order, cannot be put together by length.
+#: Orders that go with ByTokens: every record is drawn equally often, and at any place.
 BY_TOKENS = {"exact", "exact, of some", "mixture"}
 
 orders = pytest.mark.parametrize("name", ORDERS)

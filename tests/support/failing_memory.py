@@ -56,7 +56,9 @@ def jobs(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def outcome(job: Callable[[], object], calls: int, fail_after: Callable[[int], None]) -> int:
-    """What becomes of a child where `new` fails after so many calls: 0 fine, 1 MemoryError."""
+    """Runs `job` in a child where `new` fails after `calls` calls. Returns 0 if the job ended well,
+    1 for MemoryError.
+    """
     child = os.fork()
     if child == 0:
         signal.alarm(60)
@@ -80,7 +82,7 @@ def main(most: int, step: int, *wanted: str) -> None:
         for name, job in jobs(folder):
             if wanted and name not in wanted:
                 continue
-            job()  # imports, and what is made once
+            job()  # imports modules, and makes objects that are made only once
             fine = 0
             for calls in range(0, most, step):
                 status = outcome(job, calls, fail_after)

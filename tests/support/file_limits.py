@@ -1,4 +1,4 @@
-"""Files that the system lets grow only so far, and so many of them."""
+"""Limits the size of files, and the number of open files."""
 
 import contextlib
 import resource
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def few_bytes_a_file(limit: int) -> Iterator[None]:
-    """The system refuses, with a short write first, bytes past a limit.
+    """Makes the system refuse bytes past a limit, after a short write.
 
-    Never for longer than the call under test: pytest's own output may go to a longer file.
+    Use it only around the call under test: pytest's own output may go to a longer file.
     """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -24,7 +24,7 @@ def few_bytes_a_file(limit: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def few_open_files(limit: int) -> Iterator[None]:
-    """The system opens no file whose descriptor would not be below a limit."""
+    """Makes the system open no file whose descriptor would reach the limit."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
     try:

@@ -11,7 +11,7 @@ _SEEDS = {"ShuffleAndRepeatDatasetV2": (2, 3, 5), "ShuffleDatasetV3": (2, 3, 4)}
 
 
 def graph_digest(dataset: Any) -> str:
-    """Equal for equal graphs, whatever their nodes and functions are called."""
+    """Returns a digest of the graph, which does not depend on the names of nodes and functions."""
     import tensorflow as tf
     from tensorflow.core.framework import graph_pb2
 

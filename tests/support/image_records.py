@@ -45,7 +45,7 @@ def loader_of(path: str, **options: Any) -> tfr.Loader:
 
 
 def windows(crops: Any) -> list[Row]:
-    """What a batch's crops say of each row."""
+    """Returns the fields of a batch's crops, row by row."""
     return list(zip(*(np.asarray(crops[field]).tolist() for field in FIELDS), strict=True))
 
 

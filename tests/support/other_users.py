@@ -1,4 +1,4 @@
-"""What another user of this machine would do: children that take another user's number."""
+"""Runs work as another user of this machine, in children that take the other user's number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ needs_root = pytest.mark.skipif(
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A folder that every user may enter, unlike pytest's, and where each may make files."""
+    """Yields a folder that every user may enter, unlike pytest's folders. Any user may make files
+    there.
+    """
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
     folder.chmod(0o1777)
     try:
@@ -33,7 +35,9 @@ def open_folder() -> Iterator[Path]:
 
 
 def as_user(user: int, work: Callable[[], Any]) -> Any:
-    """What `work` returns when that user calls it; what it raises becomes an AssertionError."""
+    """Calls `work` as that user, and returns its result. An exception of `work` becomes an
+    AssertionError.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,3 +1,3 @@
-"""How long a test waits for another process or thread: this is a verdict on a hang, never on speed."""
+"""The longest wait of a test for another process or thread. It finds hangs, and judges no speed."""
 
 PATIENCE_S = 600

@@ -55,7 +55,7 @@ def pages_with_code() -> set[str]:
 
 
 def write_shards(prefix: str, columns: Mapping[str, Any] | None = None, count: int = 300) -> None:
-    """What the pages read: three shards whose records have everything that any page asks for."""
+    """Writes three shards for the pages. The records have all features that any page reads."""
     number = np.arange(count)
     keys = [f"{'dog' if i < 10 else 'cat'}_{i}" for i in number]
     rows = {

@@ -101,7 +101,7 @@ def random_steps(most: int = 14) -> Any:
 
 
 def done(steps: Steps, row: list[Any]) -> list[Any]:
-    """Does each step to earlier values, and returns what was made."""
+    """Runs each step on earlier values, and returns the resulting values."""
     pool = list(row)
     for step, *picks in steps:
         takes, do = STEPS[step]

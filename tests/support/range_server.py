@@ -44,7 +44,7 @@ class Seen:
 
 @dataclass
 class Trouble:
-    """What happens to a request. Nothing, by default."""
+    """A failure of a request. By default, none."""
 
     status: int = 0
     body: str = ""
@@ -74,14 +74,14 @@ class RangeServer:
     running: int = 0
     most_running: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
-    free_s: float = 0.0  # when the link has carried what was put on it
+    free_s: float = 0.0  # the time when the link has carried all bytes
 
     def put(self, path: str, data: bytes, modified: int = OLD) -> None:
         etag = '"' + hashlib.md5(data).hexdigest() + '"' if self.strong else None
         self.objects[path] = StoredObject(data, etag, modified)
 
     def carry(self, count: int) -> None:
-        """Waits as long as that many bytes take, behind those of others."""
+        """Waits until the link has carried `count` bytes, after the bytes of earlier calls."""
         if self.bytes_per_s:
             with self.lock:
                 self.free_s = max(self.free_s, time.monotonic()) + count / self.bytes_per_s

@@ -81,7 +81,7 @@ class ReferenceMixture:
         self.known: dict[tuple[int, int, int], Callable[[int], int]] = {}
 
     def epochs(self, count: int) -> list[list[int]]:
-        """The record numbers of so many epochs."""
+        """Returns the record numbers of the first `count` epochs."""
         return [self._epoch(epoch) for epoch in range(count)]
 
     def _epoch(self, epoch: int) -> list[int]:
@@ -100,7 +100,7 @@ class ReferenceMixture:
         return records
 
     def _stretch(self, epoch: int, begin: int, end: int, weights: list[int]) -> list[Draw]:
-        """What is drawn at the units from `begin` on, of which those after `end` do not come."""
+        """Returns the draws of the units from `begin` to `end`, possibly with some more."""
         draws: list[Draw] = []
         key = derive_key(3, self.seed, epoch)
         whole, rest = divmod(self.length - begin, sum(weights))

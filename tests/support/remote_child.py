@@ -1,4 +1,4 @@
-"""What processes that read from a network do. Run with a task's name, a URL and arguments."""
+"""Tasks of processes that read from a network. Run with a task's name, a URL and arguments."""
 
 from __future__ import annotations
 

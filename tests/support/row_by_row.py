@@ -19,7 +19,7 @@ Columns = list[Any]
 
 
 def rest_of(function: Function, columns: Columns) -> Remainder:
-    """What lifting would hand on, if the parse had given these columns."""
+    """Returns the remainder that lifting would hand on if the parse had given these columns."""
     specs = [tf.TensorSpec(column.shape[1:], column.dtype) for column in columns]
     graph = tf.function(function).get_concrete_function(*specs).graph
     captures = tuple((inner, outer) for outer, inner in graph.captures)
@@ -39,18 +39,18 @@ def refusal(function: Function, *columns: Any, **options: bool) -> str:
 
 
 def by_row(function: Function, columns: Columns) -> list[Any]:
-    """Each output of all rows, by the function as it was written: tf.data does not rewrite it."""
+    """Returns each output for all rows, from the function as written: tf.data does not rewrite it."""
     rows = as_written(tf.data.Dataset.from_tensor_slices(tuple(columns)), function)
     return [output.numpy() for output in next(iter(rows.batch(len(columns[0]))))]
 
 
 def as_written(rows: Any, function: Function) -> Any:
-    """map() of a function that is not rewritten."""
+    """Returns a map() whose function is not rewritten."""
     return serial_map(rows, lambda *row: tuple(tf.nest.flatten(function(*row))))
 
 
 def by_batch(run: Vectorised, *batches: Columns) -> list[tuple[list[Any], bool]]:
-    """The same of each batch, vectorised; and whether it counts."""
+    """Returns the outputs of the vectorised function for each batch, and whether they are valid."""
 
     def body(*batch: Any) -> Any:
         outputs, holds = run(list(batch))
@@ -68,7 +68,7 @@ def by_batch(run: Vectorised, *batches: Columns) -> list[tuple[list[Any], bool]]
 
 
 def same_bits(one: Any, other: Any) -> Any:
-    """Which values are the same, where one NaN is as good as another."""
+    """Returns True for each value that is the same in both. Any NaN is the same as any other."""
     if one.dtype == object or one.dtype.kind in "biu":
         return one == other
     bits = f"V{one.dtype.itemsize}"

@@ -1,6 +1,7 @@
-"""How random an order is. Each measure is a z-score: how many standard deviations a statistic lies
-from what all orders being equally likely would give. A fair shuffle stays within 4 nearly always
-(one measure in 16,000 does not)."""
+"""Measures how random an order is. Each measure is a z-score: the distance, in standard deviations,
+between a statistic and its expected value if all orders are equally likely. One measure in 16,000 of
+a fair shuffle lies beyond 4.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def same_place(first: Sequence[Order], second: Sequence[Order], reach: int = 16)
 
 
 def travel(order: Order) -> float:
-    """How far a record moves on average, as a part of the epoch; a fair shuffle has 1/3."""
+    """Returns the mean distance that a record moves, as a part of the epoch. Fair is 1/3."""
     n = len(order)
     return float(np.abs(order - np.arange(n)).mean()) / n
 

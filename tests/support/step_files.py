@@ -38,13 +38,13 @@ def write_episodes(path: Path, lengths: Sequence[int] = LENGTHS, first: int = 0)
 
 
 def open_steps(path: Path, lengths: Sequence[int] = LENGTHS, first: int = 0) -> tfr.Steps:
-    """With the actions of the next three steps."""
+    """Writes episodes, and opens their steps with the actions of the next three steps."""
     name = write_episodes(path, lengths, first)
     return tfr.Steps(name, along="steps/", windows={"steps/a": tfr.Window(after=3)})
 
 
 def numbers_in(batch: Any) -> list[int]:
-    """Of the steps of a batch, whose columns fit one another."""
+    """Returns the numbers of a batch's steps. Checks that the other columns fit the numbers."""
     numbers = [int(each) for each in batch["steps/n"]]
     actions = [np.asarray(each, object).reshape(-1)[0] for each in batch["steps/a"]]
     assert [float(np.ravel(each)[0]) for each in actions] == numbers

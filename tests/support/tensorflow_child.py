@@ -1,6 +1,6 @@
-"""What a fresh process makes of saved graphs and iterators, and what needs one of its own.
+"""Runs saved graphs and iterators in a fresh process, and tasks that need a process of their own.
 
-tensorflow_child.py FOLDER FILES...   prints {task: result} as JSON; FOLDER is what the parent saved
+tensorflow_child.py FOLDER FILES...   prints {task: result} as JSON; the parent has saved FOLDER
 tensorflow_child.py --worker ADDRESS PORT  is a tf.data service worker of that dispatcher, until stdin ends
 """
 

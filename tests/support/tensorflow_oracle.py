@@ -19,11 +19,11 @@ import numpy as np
 import tfrfast as tfr
 from patience import PATIENCE_S
 
-# What damaged records may make TensorFlow allocate, beside what it maps when it is imported.
+# The limit of TensorFlow's address space. Damaged records may make TensorFlow allocate too much.
 ADDRESS_SPACE = 16 << 30
 
-Plain = Any  # what compares with ==, whichever library made it
-Outcome = tuple[Plain, str]  # what was parsed, None if it was refused, and what was said then
+Plain = Any  # values that compare with ==, of either library
+Outcome = tuple[Plain, str]  # the parsed values, or None and the message of the refusal
 
 
 def _plain_values(values: Any) -> Plain:

@@ -56,7 +56,7 @@ def write_shard(path: str | Path, records: Iterable[bytes]) -> str:
 
 
 def rested(path: str | Path) -> str:
-    """As if nobody had written to the file for some seconds: what is younger is scanned again."""
+    """Sets the file's time back by some seconds, because a younger file would be scanned again."""
     times = os.stat(path)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns - 10**10))
     return str(path)
@@ -76,7 +76,7 @@ class Damage(NamedTuple):
 
 
 def _length_at(data: bytes, at: int) -> int | None:
-    """What an intact header at `at` says; None if there is none."""
+    """Returns the length in an intact header at `at`; None if the header is not intact."""
     if len(data) - at < 12 or masked(bytes(data[at : at + 8])) != _u32(data, at + 8):
         return None
     return int.from_bytes(data[at : at + 8], "little")

@@ -60,7 +60,7 @@ WORDS = ["the", "record", "is", "a", "string", "of", "bytes", "and", "more"]
 
 
 def made_of(name: str, number: int) -> Any:
-    """The value of a feature in a record. Its name begins with what it is."""
+    """Returns the value of a feature in a record. The feature's name begins with its kind."""
     random = np.random.default_rng([number, *name.encode()])
     kind = name.partition("_")[0]
     if kind == "raw":

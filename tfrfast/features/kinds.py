@@ -96,8 +96,8 @@ class Image:
 
     The column is an array `(batch, height, width, channels)` of `dtype`, where `size` is
     `(height, width)`. With `layout="CHW"` it is `(batch, channels, height, width)`. Pixels are
-    "uint8", or "float32" from 0 to 255. Without a size, the column is `Pictures`, and each has the
-    size of its window.
+    "uint8", or "float32" from 0 to 255. Without a size, the column is `Pictures`, and each picture
+    has the size of its window.
 
     `crop="center"` takes the largest window in the middle with the shape of `size`.
     `crop="random"` draws a window for each row: `area` bounds its share of the image, and `ratio`
@@ -108,9 +108,9 @@ class Image:
     done.
 
     `resize` is "bilinear", which averages when it makes images smaller, or "area". `upright=True`
-    turns photos as their EXIF data says. A damaged image, one of another format, and one of more
-    than `max_pixels` is a FeatureError. With `damaged="grey"` its row is grey instead, or empty
-    without a size, and `Batch.crops` says so.
+    turns photos as their EXIF data says. An image that is damaged, or has another format or more
+    than `max_pixels`, raises FeatureError. With `damaged="grey"` its row is grey instead, or empty
+    without a size, and `Batch.crops` flags the row.
 
     >>> photo = tfr.Image(size=(224, 224), crop="random", flip=True)
     >>> features = {"image": photo, "label": tfr.FixedLen((), "int64")}

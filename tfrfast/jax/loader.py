@@ -32,7 +32,7 @@ class Loader:
       ahead: the number of batches that are copied ahead.
 
     Batches are pytrees, with `indices`, `valid` and the arrays of `crops` on the devices, too. Byte
-    strings and pictures of any size stay in host memory. Integers that do not fit in 32 bits are an
+    strings and pictures of any size stay in host memory. Integers that do not fit in 32 bits raise
     OverflowError unless `jax_enable_x64` is on.
     """
 

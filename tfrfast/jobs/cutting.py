@@ -13,9 +13,9 @@ _SMALLEST = 8 << 20
 _LARGEST = 256 << 20
 # Enough parts that the last parts end at about the same time.
 _PARTS_PER_WORKER = 8
-# The bytes that an object counts, because asking for each size would be a request.
+# An object counts as so many bytes, because asking for each size would be a request.
 _OBJECT = 64 << 20
-# The bytes that opening a shard counts.
+# Opening a shard counts as so many bytes.
 _OPENING = 1 << 18
 
 

@@ -31,7 +31,7 @@ class ShardTable:
 
 
 def cut(table: ShardTable, count: int) -> list[tuple[int, int]]:
-    """Returns at most `count` non-empty ranges (first, last) of about as many bytes each.
+    """Returns at most `count` non-empty ranges (first, last) of about the same number of bytes.
 
     Ranges follow the order of records, not the ends of shards: a large shard becomes several
     ranges, and small shards share a range.

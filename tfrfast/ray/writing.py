@@ -86,7 +86,7 @@ def write(
     }
     if is_url(name) and set("*?[") & set(name):
         raise ValueError(f"{name!r} reads as a pattern. Write to a URL without *, ? and [.")
-    ShardedWriter(name, **options).abort()  # raises the errors of the end now
+    ShardedWriter(name, **options).abort()  # raises errors of publishing before any work is done
     is_remote = is_url(name)
     executor = None if is_remote else RayExecutor()  # one machine uploads
     if not is_remote:
@@ -103,7 +103,7 @@ def write(
 def _runs_beside(out: str, storage: Storage) -> Iterator[Unpublished]:
     """Yields a folder for the tasks' records, and removes the folder at the end.
 
-    Each run of a task is a file of its own, so that a task may run twice, even at once.
+    Each run of a task writes a file of its own, so a task may run twice, even at the same time.
     """
     if not is_url(out):
         with WorkFolder(f"{out}.runs") as work:

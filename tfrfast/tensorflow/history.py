@@ -20,7 +20,7 @@ class Step:
     """A call on a dataset, for `tfr.explain`."""
 
     call: str
-    #: True if the call is part of the pipeline that is read at once.
+    #: True if the planned pipeline does the work of the call.
     fused: bool
     #: The reason if the call is not fused; otherwise a note on the treatment, if needed.
     why: str = ""

@@ -1,4 +1,4 @@
-"""Calls of finished datasets as text for people."""
+"""Shows the calls of finished datasets as text."""
 
 from __future__ import annotations
 

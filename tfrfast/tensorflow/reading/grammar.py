@@ -1,4 +1,4 @@
-"""The grammar: the effect of each call of tf.data on the pipeline that is read at once.
+"""The grammar: a rule for each call of tf.data, which adds the call to a planned pipeline.
 
 A call is a dataset object of TensorFlow. `tfr.TFRecordDataset` applies the grammar to each call as
 it is made, `tfr.accelerate` to all calls of a finished dataset.
@@ -33,19 +33,19 @@ _EXACT = "an exact order of all records that are left"
 
 
 class Taken(NamedTuple):
-    """The pipeline with one more call in it."""
+    """The pipeline after one more call."""
 
     pipeline: Pipeline
-    #: True if the call is part of the pipeline that is read at once. Otherwise tf.data makes the
-    #: call after the pipeline.
+    #: True if the pipeline does the work of the call. Otherwise tf.data makes the call after the
+    #: pipeline.
     fused: bool = True
     why: str = ""
-    #: The replacement that tf.data makes for the call, after the planned pipeline.
+    #: The call that tf.data makes instead, after the pipeline.
     rest: Any = None
 
 
 def taken(pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    """May build indexes, for a shuffle and for interleaved files."""
+    """Returns the pipeline after the call. A shuffle or interleaved files may build indexes."""
     rule = _RULES.get(nodes.kind(call))
     return Refusal("it is TensorFlow's") if rule is None else rule(pipeline, call)
 
@@ -135,7 +135,7 @@ def rows_of(call: Any) -> tuple[int | None, Any]:
 
 
 def cuts_rows_again(call: Any, following: Any) -> bool:
-    """Whether two calls are unbatch() and batch(), which are rebatch() of rows of one shape."""
+    """True if the calls are unbatch() and batch() of rows of one shape, together a rebatch()."""
     is_cut = nodes.kind(following) in ("_BatchDataset", "_ParallelBatchDataset")
     if nodes.kind(call) != "_UnbatchDataset" or not is_cut or rows_of(following)[0] is None:
         return False
@@ -172,7 +172,7 @@ def _with_options(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 def _map(pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    # One element in, one out, so a call that reorders elements can go first.
+    # A map() makes one element of one element, so calls that reorder elements may come before it.
     if pipeline.batch is None:
         return _taken(pipeline.with_map(call), fused=False, why=OF_EACH)
     features = features_of_map(call)

@@ -1,4 +1,4 @@
-"""Maps inside a function that opens a file, as maps of all files' records."""
+"""Turns each map() in a function that opens a file into a map() of all files' records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NOT_COPIED = Refusal("the map() in its function cannot be made one of all recor
 
 
 def calls_of(maps: Sequence[InnerMap], element_spec: Any, calls: Any) -> tuple[Any, ...] | Refusal:
-    """Returns the same maps as calls on records. `element_spec` is the spec of the last map's
-    elements.
+    """Returns the same maps as calls on records.
 
-    `calls` is the `num_parallel_calls` of each.
+    `element_spec` is the spec of the last map's elements. `calls` is the `num_parallel_calls` of
+    each map.
     """
     dataset, made = internals.TheirTFRecordDataset([]), []
     for number, each in enumerate(maps):

@@ -18,7 +18,7 @@ _SAME_ELEMENTS = {"_PrefetchDataset", "_OptionsDataset"}
 
 
 class Names(NamedTuple):
-    """File names in order. If names come with other values, each entry is a tuple of all."""
+    """File names in order. If a name comes with other values, its entry is a tuple of them all."""
 
     files: tuple[Any, ...]
     #: True if each epoch may have the names in another order.
@@ -92,7 +92,7 @@ def _shuffled(names: Names, dataset: object) -> Names | Refusal:
         return names
     has_others = any(isinstance(each, tuple) for each in names.files[:1])
     if is_kept(dataset) and names.epochs == 1 and not names.shuffled and not has_others:
-        return Names(tuple(nodes.strings_of(dataset)))  # TensorFlow's only order
+        return Names(tuple(nodes.strings_of(dataset)))  # the order is the same in each iteration
     return names._replace(shuffled=True)
 
 

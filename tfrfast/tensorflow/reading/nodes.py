@@ -38,10 +38,10 @@ def inputs(dataset: Any) -> list[Any]:
 
 
 def before(dataset: Any) -> list[Any]:
-    """Returns the inputs of a call. Of an enumerate(), the numbered dataset.
+    """Returns the inputs of a call; for an enumerate(), the dataset that it numbers.
 
-    unbatch() and rebatch() first make tensors of all components. If all are tensors, the input is
-    the dataset before that.
+    Before unbatch() and rebatch(), TensorFlow turns all components into tensors. If all components
+    were tensors already, returns the dataset before that step.
     """
     given = inputs(dataset)
     if is_enumeration(dataset):
@@ -55,7 +55,7 @@ def before(dataset: Any) -> list[Any]:
 
 
 def is_helper(dataset: Any) -> bool:
-    """Says whether it is a call that TensorFlow puts before a call of the user."""
+    """True for a call that TensorFlow itself puts before a call of the user."""
     if kind(dataset) == "_RestructuredDataset":
         return True
     function = internals.attribute(attribute(dataset, "map_func"), "func")
@@ -64,7 +64,7 @@ def is_helper(dataset: Any) -> bool:
 
 
 def is_enumeration(dataset: Any) -> bool:
-    """True for an enumerate(): a zip() of numbers, in a form of TensorFlow's, and a dataset."""
+    """True for an enumerate(), which TensorFlow makes as a zip() of numbers and a dataset."""
     given = inputs(dataset) if kind(dataset) == "_ZipDataset" else []
     if len(given) != 2 or kind(given[0]) not in ("_RangeDataset", "_VariantDataset"):
         return False
@@ -92,7 +92,7 @@ def flattened(dataset: Any, name: str) -> list[Any]:
 
 def function_of(dataset: Any) -> Any:
     """Returns the ConcreteFunction that a dataset calls; None if TensorFlow hides it."""
-    # Inside the dataset that makes tensors ragged.
+    # ragged_batch() keeps its function in an inner dataset.
     dataset = attribute(dataset, "mapped_dataset") or dataset
     function = getattr(attribute(dataset, _function_attribute(dataset)), "function", None)
     graph = getattr(function, "graph", None)
@@ -165,7 +165,7 @@ def _padded_batch(dataset: Any) -> dict[str, Any]:
 
 
 def _scan(dataset: Any) -> dict[str, Any]:
-    """Returns the making of a dataset in a tf.function's loop, which only the op shows."""
+    """Returns the arguments of a scan() in a tf.function's loop. Only its op shows some of them."""
     made = internals.variant_of(dataset)
     state = tf.nest.flatten(internals.attribute(dataset, "initial_state"))
     if not tf.is_symbolic_tensor(made) or not all(map(tf.is_tensor, state)):
@@ -321,14 +321,14 @@ def map_of(dataset: Any) -> Any:
 
 
 def calling(dataset: Any, function: Any) -> Any:
-    """Returns the same call of another, equivalent ConcreteFunction. The result must be moved."""
+    """Returns the same call with an equivalent ConcreteFunction. Pass the result to moved()."""
     made = without_adapter(dataset)
     called = internals.like(attribute(made, "map_func"), function=function)
     return internals.like(made, map_func=called)
 
 
 def calls_on(dataset: Any, made: Any) -> list[Any]:
-    """Returns the calls that made a dataset of another; none if a call is unknown, or takes several
+    """Returns the calls on `dataset` that gave `made`; none if a call is unknown, or takes several
     inputs.
     """
     calls: list[Any] = []

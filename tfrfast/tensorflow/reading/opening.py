@@ -29,7 +29,7 @@ _NOT_ONE_FILE = Refusal("its function does more than open one TFRecord file")
 class InnerMap(NamedTuple):
     """A map() of a file's records, inside the function that opens the file."""
 
-    #: The graph of the map's function, whose arguments are an element's tensors and then these.
+    #: The graph of the map's function. Its arguments are an element's tensors, then `captured`.
     graph: Any
     captured: tuple[Any, ...]
 
@@ -40,8 +40,8 @@ class Opening(NamedTuple):
     compression: str
     skip_damage: bool = False
     zero_copy: bool = False
-    #: The function's arguments for the file's name, and for the numbers of records to skip and to
-    #: take. None: skips none, or takes all.
+    #: The positions of the function's arguments for the file's name, and for the numbers of records
+    #: to skip and to take. None: skips none, or takes all.
     name: int = 0
     skip: int | None = None
     take: int | None = None
@@ -54,8 +54,8 @@ class _Noted(NamedTuple):
     opening: Opening
 
 
-# The files of tfrfast's datasets, by the function in which a dataset is made and its variant's
-# name.
+# The files of tfrfast's datasets that are made in functions: by the function's graph, then by the
+# name of the dataset's variant.
 _noted: weakref.WeakKeyDictionary[Any, dict[str, _Noted]] = weakref.WeakKeyDictionary()
 
 
@@ -93,8 +93,8 @@ def opening_of(function: Any) -> Opening | Refusal:
 
 
 def _before_maps(graph: Any, variant: Any, outside: dict[str, Any], maps: list[InnerMap]) -> Any:
-    """Returns the dataset before maps and before datasets with the same records. Maps are put
-    first.
+    """Goes back over maps, and over datasets with the same records. Returns the dataset before
+    them, and puts the maps at the beginning of `maps`.
     """
     noted = _noted.get(graph, {})
     variant = _before_same(graph, variant)
@@ -141,7 +141,10 @@ def _before_same(graph: Any, variant: Any) -> Any:
 
 
 def _opening(graph: Any, variant: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
-    """`outside` holds the value of each graph input that stands for a known tensor."""
+    """Returns how a dataset in a function reads the file `name`.
+
+    `outside` holds the value of each graph input that stands for a known tensor.
+    """
     noted = _noted.get(graph, {})
     if any(_has_effects(each) for each in graph.control_outputs) and not noted:
         return Refusal("its function does more than open files, whenever it is called")

@@ -1,4 +1,4 @@
-"""Plans a finished dataset: the calls that are read at once, and the calls that TensorFlow runs."""
+"""Plans a finished dataset: divides its calls between tfrfast and TensorFlow."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _ALL_BEFORE_A_SHUFFLE = {"CacheDataset", "_AssertCardinalityDataset", "_RepeatDa
 
 @dataclass(frozen=True)
 class Plan:
-    """The pipeline that is read at once, and the calls that follow in tf.data."""
+    """The pipeline that tfrfast runs, and the calls that follow in tf.data."""
 
     pipeline: Pipeline
     rest: tuple[Any, ...]
@@ -85,7 +85,9 @@ class Plan:
 
 
 def plan(chain: Chain) -> Plan | Refusal:
-    """Opens files if an index is needed. Raises the errors of opening."""
+    """Plans a chain, or says why not. Opens files if an index is needed. Raises the errors of
+    opening.
+    """
     return _Planner(chain).plan()
 
 
@@ -131,7 +133,7 @@ class _Planner:
         return self._planned(pipeline, refusal)
 
     def _of_blocks(self, pipeline: Pipeline) -> Pipeline | Refusal:
-        """Single elements, where no batch() follows that is planned."""
+        """Returns the pipeline with single elements, read in blocks, if it has no batch()."""
         if pipeline.batch is not None or not pipeline.elementwise:
             return Refusal("nothing is made of single elements")
         if self._ignores_batches():
@@ -214,8 +216,8 @@ class _Planner:
         return False
 
     def _ignores_batches(self) -> bool:
-        """True if ignore_errors() leaves out whole batches. tf.data's batches, which its optimiser
-        joins with the map() before them, decide which elements are lost with a bad one.
+        """True if ignore_errors() leaves out whole batches. Then the elements that are lost with a
+        bad element depend on tf.data's own batches: its optimiser joins a map() with the batch().
         """
         kinds = list(map(nodes.kind, self._left))
         if "_IgnoreErrorsDataset" not in kinds:
@@ -355,8 +357,8 @@ def _source(records: Records) -> Source:
 
 
 def _bytes_of(records: Records) -> int:
-    """Returns the bytes of files. Raises tf.errors.OpError if a file is missing; TensorFlow then
-    reports the file in its turn.
+    """Returns the bytes of all files. Raises tf.errors.OpError if a file is missing. TensorFlow
+    then reports the file when it reads the file.
     """
     return sum(tf.io.gfile.stat(os.fsdecode(name)).length for name in records.names.files)
 
@@ -399,7 +401,7 @@ def _is_stateful(operation: Any) -> bool:
 def why_no_gain(calls: Sequence[Any], planned: Pipeline | None = None) -> Refusal | None:
     """Returns the reason why the calls gain nothing for any files. Opens nothing.
 
-    With `planned`, the calls are those that follow it, and the plan itself gains nothing.
+    `planned` is the pipeline before the calls, if any. By itself, it gains nothing.
     """
     if planned is not None and planned.batch is not None:
         return None

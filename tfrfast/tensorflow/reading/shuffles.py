@@ -52,7 +52,7 @@ def is_kept(shuffle: Any) -> bool:
 
 
 def decide(shuffles: list[Any], planned: bool) -> bool:
-    """True if datasets after these shuffles are planned, like the first such dataset.
+    """True if a dataset after these shuffles is planned. It is planned like the first such dataset.
 
     Parts of an order must not come from two readers. Raises ValueError if TensorFlow must read a
     part after another part was planned.

@@ -32,7 +32,7 @@ class FilePart(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Interleaved files."""
+    """The records of files, one file after the other or interleaved."""
 
     names: Names
     opening: Opening
@@ -116,7 +116,7 @@ def _mixed(
 
 
 def _read_by_class(dataset: Any) -> Records | Refusal:
-    """`tf.data.TFRecordDataset` of names."""
+    """Returns the records of a `tf.data.TFRecordDataset`."""
     compression = nodes.attribute(dataset, "compression_type")
     known = "" if compression is None else tf.get_static_value(tf.convert_to_tensor(compression))
     text = os.fsdecode(known) if isinstance(known, (str, bytes)) else str(known)
@@ -140,7 +140,7 @@ def _one_by_one(_: Any, __: bool) -> _Mixing:
 
 
 def _interleaved(dataset: Any, _: bool) -> _Mixing | Refusal:
-    """interleave() on the consumer's thread."""
+    """interleave() without `num_parallel_calls`, on the consumer's thread."""
     return _turns(dataset, processors.usable())
 
 
@@ -175,7 +175,7 @@ def _turns(dataset: Any, usual: int) -> _Mixing | Refusal:
 
 
 def _in_any_order(_: Any, __: bool) -> _Mixing:
-    """parallel_interleave(), whose order differs from run to run, even with sloppy=False."""
+    """parallel_interleave(). Its order differs from run to run, even with sloppy=False."""
     return _Mixing(None)
 
 

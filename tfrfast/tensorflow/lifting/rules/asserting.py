@@ -10,7 +10,7 @@ from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 
 
 def _assert(node: Node) -> Write:
-    """Ignores the quoted values of the message, because TensorFlow itself makes each error."""
+    """Ignores the values that the message quotes, because TensorFlow itself makes each error."""
     node.can_fail()
 
     def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Casts. The integer for a float out of range depends on the float's neighbours."""
+"""Casts. If a float is out of range, the resulting integer depends on the float's neighbours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 
-#: Integers for which vector instructions and scalar instructions give different results.
+#: Integer types for which vector instructions and scalar instructions give different results.
 _NARROW = frozenset([tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32])
 
 

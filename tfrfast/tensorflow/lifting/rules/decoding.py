@@ -41,7 +41,9 @@ def _decode_raw(node: Node) -> Write:
 
 
 def _parse_tensor(node: Node) -> Write:
-    """tf.io.parse_tensor. Tensors of one shape and type begin alike, and end with their values."""
+    """tf.io.parse_tensor. Tensors of one shape and type begin with the same bytes, and end with
+    their values.
+    """
     node.can_fail()
     dtype, shape = node.op.outputs[0].dtype, node.output_shape()
     if dtype not in _TYPES or node.rank(0):

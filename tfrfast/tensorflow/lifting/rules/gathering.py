@@ -28,7 +28,7 @@ def _gather(node: Node) -> Write:
             raise NotVectorisedError("picks by the same numbers from each row")
         numbers = node.constant(1, "numbers")
         if ((numbers < 0) | (numbers >= count)).any():
-            raise NotVectorisedError("picks what is not there")
+            raise NotVectorisedError("picks values that do not exist")
     elif not count:
         raise NotVectorisedError("picks from nothing")
     else:
@@ -48,7 +48,7 @@ def _gather(node: Node) -> Write:
 
 
 def _gather_nd(node: Node) -> Write:
-    """Places in a row are given by their numbers along its first dimensions."""
+    """tf.gather_nd, whose numbers are places along the first dimensions of a row."""
     from_rows, by_rows = node.per_row
     shape = node.shape(1)
     node.output_shape()
@@ -56,7 +56,7 @@ def _gather_nd(node: Node) -> Write:
     if 0 in sizes:
         raise NotVectorisedError("picks from nothing")
     if not shape[-1]:
-        raise NotVectorisedError("picks all there is")
+        raise NotVectorisedError("picks whole rows")
     if node.dtype(1) == tf.int16:  # too small for the numbers of rows
         raise NotVectorisedError("takes numbers of 16 bits")
     known = None if by_rows else tf.get_static_value(node.op.inputs[1])

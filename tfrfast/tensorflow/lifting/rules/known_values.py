@@ -15,7 +15,7 @@ _COMPUTED = frozenset(
         *("Pack", "Reshape", "Slice", "Squeeze", "StridedSlice", "Sub"),
     ]
 )
-_MOST = 1000
+_MAX_VALUES = 1000
 #: Inputs and attributes whose Python names differ.
 _RENAMED = {"ExpandDims": {"axis": "dim"}, "Squeeze": {"axis": "squeeze_dims"}}
 
@@ -37,7 +37,7 @@ def _computed(op: Any, found: dict[str, Any]) -> Any:
     if op.type not in _COMPUTED or not 0 < len(op.inputs) < 10:
         return None
     given = [_value_of(each, found) for each in op.inputs]
-    if any(each is None or each.size > _MOST for each in given):
+    if any(each is None or each.size > _MAX_VALUES for each in given):
         return None
     kind, renamed = getattr(tf.raw_ops, op.type), _RENAMED.get(op.type, {})
     inputs: dict[str, Any] = {}

@@ -20,8 +20,8 @@ def _find(node: Node) -> Write:
 def is_static_lookup(op: Any, table: Any) -> bool:
     """True if a lookup's table, the tensor outside the graph, is known and can never change.
 
-    Inserts no keys. A table that can change accepts this insertion, and a constant table refuses
-    it.
+    Inserts zero keys into the table. A table that can change accepts them, and a constant table
+    refuses the insertion.
     """
     if not tf.is_tensor(table) or not hasattr(table, "numpy"):
         return False

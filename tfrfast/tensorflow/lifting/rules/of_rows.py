@@ -13,12 +13,12 @@ from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 from tfrfast.tensorflow.lifting.variable import ParsedPart, VariableRows
 
 Parts = Mapping[str, ParsedPart]
-#: Returns the writer of the op and the kind of its output: None if all rows have the same shape.
+#: Returns the writer of the op, and the part that its output is: None if all rows have one shape.
 OfRows = Callable[[Node, Parts], tuple[Write, ParsedPart | None]]
 
 
 def values_of(node: Node, parts: Parts) -> ParsedPart:
-    """Returns the kind of the first input, if no other input differs from row to row."""
+    """Returns the part of the first input. Refuses the op if other inputs differ by row."""
     node.is_only_per_row(0)
     part = parts.get(node.op.inputs[0].name)
     if part is None or part.kind != "values":
@@ -27,7 +27,7 @@ def values_of(node: Node, parts: Parts) -> ParsedPart:
 
 
 def fixed(write: Write, output: Any) -> Write:
-    """Makes one tensor of rows that should have the same shape, and requires it."""
+    """Makes one tensor of all rows, and requires that they have the same shape."""
     count, *of_value = output.shape.as_list()
 
     def write_fixed(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
@@ -84,7 +84,7 @@ def _same(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
 
 
 def _slice(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
-    """A value of each row, or consecutive values."""
+    """Takes one value of each row, or consecutive values."""
     part = values_of(node, parts)
     begin, end, step = (node.constant(number, "bounds") for number in (1, 2, 3))
     has_others = any(node.attr(name) for name in ("ellipsis_mask", "new_axis_mask"))
@@ -121,12 +121,12 @@ def _one_hot(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     return write, ParsedPart(part.key, "values", (*part.of_value, depth), part.changed_by)
 
 
-#: A row with more padding runs on its own, because the sum over a batch may be too large.
-_MOST_PADDED = 1 << 24
+#: With more padding in a row, the batch runs row by row: the sum over a batch may be too large.
+_MAX_PADDING = 1 << 24
 
 
 def _pad(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
-    """Values before and after the values of each row. Their number may differ from row to row."""
+    """Adds values before and after each row. Their number may differ from row to row."""
     part = parts.get(node.op.inputs[0].name)
     if part is None or part.kind != "values" or part.of_value or any(node.per_row[2:]):
         raise NotVectorisedError("takes rows of different lengths")
@@ -137,7 +137,7 @@ def _pad(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
         if not node.per_row[1]:
             paddings = batch.repeated(paddings, [1, 2])
         paddings = tf.reshape(tf.cast(paddings, tf.int64), [-1, 2])
-        fits = tf.logical_and(paddings >= 0, paddings <= _MOST_PADDED)
+        fits = tf.logical_and(paddings >= 0, paddings <= _MAX_PADDING)
         batch.require(fits)
         filling = others[0] if others else tf.zeros([], rows.values.dtype)
         return [rows.with_more(tf.where(fits, paddings, tf.zeros_like(paddings)), filling)]
@@ -154,7 +154,7 @@ _SEGMENTS = {
 
 
 def _reduce(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
-    """Along the values of each row. Floats would be added in another order."""
+    """Reduces the values of each row. Refuses floats, which would be added in another order."""
     part = values_of(node, parts)
     axes = node.constant(1, "axes").reshape(-1).tolist()
     kind, dtype = node.op.type, node.dtype()

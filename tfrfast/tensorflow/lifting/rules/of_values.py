@@ -40,7 +40,7 @@ class ShapesOfValues(Shapes):
 
 
 def part_made(op: Any, per_row: tuple[bool, ...], parts: Mapping[str, ParsedPart]) -> ParsedPart:
-    """Returns the result's part for an op that treats each value of such features on its own."""
+    """Returns the part of the op's result. Refuses an op that does not treat each value alone."""
     given = {
         parts.get(each.name)
         for each, is_per_row in zip(op.inputs, per_row, strict=True)
@@ -87,7 +87,7 @@ def sparse_rows(op: Any, parts: Mapping[str, ParsedPart]) -> Write:
 
 
 def ragged_rows(op: Any, parts: Mapping[str, ParsedPart]) -> Write:
-    """Makes a ragged tensor without divisions of each row: its values, in ragged_batch()'s form."""
+    """Makes a ragged tensor of all rows, in the form of ragged_batch()."""
     part = parts.get(op.inputs[-1].name)
     if len(op.inputs) > 1 or part is None or part.kind != "values":
         raise NotVectorisedError("makes ragged tensors of different ranks")

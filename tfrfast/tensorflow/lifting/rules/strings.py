@@ -38,7 +38,7 @@ def _join(node: Node) -> Write:
 def _substring(node: Node) -> Write:
     """A position outside the string is an error of its row."""
     if node.attr("unit") != b"BYTE":
-        raise NotVectorisedError("counts characters, which not every string is made of")
+        raise NotVectorisedError("counts characters, and a string may not be valid UTF-8")
     if node.output_shape() != node.shape(0):
         raise NotVectorisedError("takes several parts of a string")
     node.is_only_per_row(0)

@@ -55,8 +55,8 @@ REASONS = {
     "ReadVariableOp": "reads a variable, which may change between two rows",
     "StatelessIf": _CHOICE,
     "StatelessWhile": _CHOICE,
-    "StringSplitV2": "makes as many parts of each row as it has",
+    "StringSplitV2": "makes a different number of parts of each row",
     "TruncatedNormal": _RANDOM,
-    "Where": "makes as many values of each row as it has",
+    "Where": "makes a different number of values of each row",
     "While": _CHOICE,
 }
