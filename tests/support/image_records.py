@@ -1,4 +1,4 @@
-"""Records with images, and what a Loader makes of them, for the tests of every adapter."""
+"""Records with images, and their pixels and windows from a Loader, for the tests of every adapter."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def windows(crops: Any) -> list[Row]:
 
 
 def rows_of(batch: Any) -> dict[int, Row]:
-    """The pixels of each record, by its number."""
+    """Returns the pixels of each record, by the record's number."""
     return {
         int(batch["number"][row]): (
             np.asarray(batch["sized"][row]).tobytes(),

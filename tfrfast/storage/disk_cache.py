@@ -17,12 +17,12 @@ class DiskCache:
         cache = tfr.DiskCache("/local/cache", limit="200G")
         reader = tfr.Reader("s3://bucket/imagenet/train-*", cache=cache)
 
-    As `inflated=cache`, it keeps what compressed shards inflate to, here or in a bucket.
+    Given as `inflated=cache`, it keeps the inflated bytes of compressed shards, which are files
+    here or objects in a bucket.
 
-    Bytes that fit into the folder are fetched once, and are there in every later epoch, run and
-    process. Other bytes are read from the network, as without a cache. Any number of processes and
-    data sets may share a folder. An open object stays; other objects give way, the least recently
-    used first.
+    Bytes that fit into the folder are fetched once, for all later epochs, runs and processes. Other
+    bytes are read from the network, as without a cache. Any number of processes and data sets may
+    share a folder. An open object stays; other objects give way, the least recently used first.
 
     Args:
       folder: the folder, on a disk of this machine. A missing folder is made.

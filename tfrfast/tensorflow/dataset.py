@@ -55,7 +55,8 @@ class TFRecordDataset(PlannedDataset):
         the options without secrets: in another process, the environment supplies the secrets.
       cache: a `tfrfast.DiskCache` that keeps bytes from URLs on this machine. Graphs hold its
         folder and its limit.
-      inflated: a `tfrfast.DiskCache` that keeps what compressed shards inflate to, as for Reader.
+      inflated: a `tfrfast.DiskCache` that keeps the inflated bytes of compressed shards, as for
+        Reader.
     """
 
     def __init__(

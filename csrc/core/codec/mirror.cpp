@@ -15,7 +15,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::uint64_t kPage = kCachePageBytes;
-// Of one shard. The seams of a shard of 8 GiB that is read at random are about as many at most.
+// The limit for one shard. A shard of 8 GiB, read at random, has hardly more seams at a time.
 constexpr std::size_t kMaxSeams = 4096;
 
 }  // namespace
@@ -37,7 +37,8 @@ CachedObject* Mirror::object(const SeekPoints& points) const noexcept {
   std::shared_ptr<CachedObject>* known = object_.load(std::memory_order_acquire);
   if (known == nullptr) {
     if (!points.is_complete()) return nullptr;
-    // Without a lock, which a forked child could inherit: of two that are made, one is dropped.
+    // Without a lock, which a forked child could inherit: if two threads make an object, one of the
+    // two is dropped.
     auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
         new (std::nothrow) std::shared_ptr<CachedObject>(open(points)));
     if (made == nullptr) return nullptr;

@@ -22,8 +22,8 @@ def joined(graphs: Sequence[Any], filters: Collection[int] = ()) -> Any:
     stay. If inlining is not possible, for example because a call is compiled, returns a single
     graph unchanged, and None for several graphs.
 
-    The graphs numbered in `filters` are predicates, which pass on what they are given. With any,
-    the last result is true for a row that all of them let through.
+    The graphs numbered in `filters` are predicates, which pass their arguments on. If there are
+    predicates, the last result is true for a row that all predicates accept.
     """
     is_one = len(graphs) == 1 and not filters
     if is_one and not any(op.type in _CALLS for op in graphs[0].get_operations()):
