@@ -15,8 +15,8 @@ namespace tfrfast::crc32c_detail {
 inline constexpr std::size_t kMaxLaneWords = 256;
 inline constexpr std::size_t kThreeWayBytes = 96;  // shorter data are as fast in one chain
 
-// step() of product(register, kShift[w]) moves a register w words on. Entry w is x^(64w), less the
-// 33 that product() and step() add.
+// step() of product(register, kShift[w]) moves a register w words ahead. Entry w is x^(64w - 33),
+// because product() and step() multiply by x^33.
 inline constexpr auto kShift = powers_of_x<2 * kMaxLaneWords + 1>(-33, 64);
 
 // Splits `count` >= 24 bytes into three adjacent lanes, as long as possible, plus a rest.

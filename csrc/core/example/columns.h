@@ -112,7 +112,7 @@ class ColumnBuilder {
   Fit put_empty(std::size_t row);                              // a list without values
   Fit put_list(std::size_t row, const FeatureList& list, WireBytes record);
   void put_default(std::size_t row);
-  // Images only: what is drawn for the row that is put next.
+  // Images only: sets the random number of the next row.
   void set_draw(std::uint64_t draw) noexcept { images_->set_draw(draw); }
   bool holds_images() const noexcept { return images_ != nullptr; }
   void roll_back(std::size_t row) noexcept;  // forgets the row's values

@@ -1,5 +1,5 @@
-// Whether PEXT and PDEP pay. Before Zen 3, AMD's processors run both as microcode, slower than the
-// shifts that they replace.
+// Says whether PEXT and PDEP are worth their use. Before Zen 3, AMD's processors run both in
+// microcode, which is slower than shifts.
 #pragma once
 
 #include <cstdint>

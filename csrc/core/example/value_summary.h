@@ -28,7 +28,7 @@ class ValueSummary {
   void add(std::span<const float> floats);
   void add(WireBytes string);
 
-  // Of numbers. Strings are only counted.
+  // The sums of all numbers. Strings are only counted.
   const NumberSums& numbers() const noexcept { return numbers_; }
 
   bool is_exact() const noexcept { return uncounted_ == 0; }

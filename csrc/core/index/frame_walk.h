@@ -48,10 +48,10 @@ class FrameWalk {
   FrameWalk(const FrameWalk&) = delete;
   FrameWalk& operator=(const FrameWalk&) = delete;
 
-  // Walks on by a few thousand frames at most, up to the first frame at or after byte `limit`.
+  // Walks on by a few thousand frames at most. Stops at the first frame at or after byte `limit`.
   void advance(std::uint64_t limit);
 
-  // The bytes in which offsets count: the file or, if compressed, the part inflated so far.
+  // The file that the offsets refer to. For a compressed file, the bytes inflated so far.
   const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
 
   const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }

@@ -66,8 +66,8 @@ IndexedShard unreadable_shard(std::shared_ptr<const StoredFile> file, Compressio
 std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression compression,
                                              const IndexOptions& options);
 
-// The bytes in which the index's offsets count: `file` itself or, if compressed, the inflated file.
-// `options` may name a cache for the inflated file's Mirror.
+// Returns the file that the index's offsets refer to: `file` itself or, if compressed, the inflated
+// file. `options` may name a cache for the inflated file's Mirror.
 std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> file,
                                              const ShardIndex& index,
                                              const StorageOptions& options = {});

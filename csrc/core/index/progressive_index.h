@@ -23,7 +23,7 @@ class ProgressiveIndex {
   // Throws Error io. A shard with an unexpected compression is one piece of damage.
   ProgressiveIndex(const std::string& shard_path, IoMode io, const IndexOptions& options);
 
-  // The bytes in which offsets count.
+  // The file that the offsets refer to.
   const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
 
   // The frames and the damage that begin in bytes [begin, end).
@@ -33,7 +33,7 @@ class ProgressiveIndex {
     std::vector<Damage> damage;
   };
   FoundFrames frames_in(std::uint64_t begin, std::uint64_t end);
-  // Like found(), for bytes of the file as stored. For a compressed shard, whose uncompressed
+  // Like frames_in(), for bytes of the file as stored. For a compressed shard, whose uncompressed
   // size is unknown at first, returns the frames of the spans that begin in these bytes.
   // If another thread is walking, calls `while_waiting` once, then waits.
   FoundFrames frames_in_file(std::uint64_t begin, std::uint64_t end,

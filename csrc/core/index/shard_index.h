@@ -54,7 +54,7 @@ struct Damage {
 struct ShardFacts {
   std::uint64_t file_bytes = 0;  // as stored
   std::int64_t mtime_ns = 0;
-  std::uint64_t stream_bytes = 0;  // uncompressed size, in which all offsets count
+  std::uint64_t stream_bytes = 0;  // uncompressed size; offsets are of the uncompressed bytes
   Compression compression = Compression::none;
   VersionTag version = {};  // of the file; zeros if the storage's versions do not last
   // Any later change would show in the members above; see index_state.h.

@@ -20,8 +20,8 @@ struct ShardSetOptions {
   IndexOptions index;
   bool skip_damage = false;  // record structural damage in the index instead of throwing
   unsigned threads = 1;
-  // Up to this many shards are opened at once, which finds most errors early. In a larger set, a
-  // shard is opened on its first read if an index of its folder describes the shard.
+  // A set of at most this many shards opens all of them, which finds most errors early. In a larger
+  // set, a shard is opened on its first read if an index of its folder describes the shard.
   std::size_t max_opened_at_once = 64;
 };
 

@@ -22,8 +22,8 @@ namespace tfrfast {
 class KeyFile {
  public:
   // Opens the key file at `path`, which maps keys to records of `data`. Throws Error io (ENOENT if
-  // the file does not exist), stale_index if the file may not be believed (own_file.h), and corrupt
-  // if the file is not intact. The caller checks that the key file was built from `data`.
+  // the file does not exist), stale_index if the file is not trusted (own_file.h), and corrupt if
+  // the file is not intact. The caller checks that the key file was built from `data`.
   static std::shared_ptr<const KeyFile> open(const std::string& path, const ShardSet& data);
 
   const std::string& feature() const noexcept { return feature_; }

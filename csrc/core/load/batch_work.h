@@ -31,8 +31,9 @@ class BatchWork {
   BatchWork(std::shared_ptr<const RecordSource> source,
             std::shared_ptr<const FeatureSchema> features, bool tracks_presence = false);
 
-  // The caller keeps the records' announcements alive. Throws Error, or ReadCancelled soon after
-  // another thread sets `cancelled`.
+  // The caller keeps the records' announcements alive. `draws` has a random number for each record
+  // if images are cropped or mirrored at random. Throws Error, or ReadCancelled soon after another
+  // thread sets `cancelled`.
   LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
                    const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws = {});
 

@@ -16,9 +16,9 @@
 namespace tfrfast {
 
 struct MixtureSpec {
-  // The order of each source. Record numbers run through all sources, end to end. Either the
-  // positions of all sources are batches, or of none. With batches, the mixture's positions are
-  // batches, and a unit is one batch.
+  // The order of each source. Record numbers run through all sources, end to end. If the positions
+  // of one source are batches, the positions of all sources must be. Then the mixture's positions
+  // are batches, too, and a unit is one batch.
   std::vector<std::shared_ptr<const Order>> sources;
   Arrangement arrangement = Arrangement::permuted;
   // true: a source begins its next epoch after its last record. false: a source begins its next
@@ -36,7 +36,7 @@ struct MixtureSpec {
 };
 
 inline constexpr std::int64_t kMaxUnitRows = (std::int64_t{1} << 31) - 1;
-// For the sum of all segments' periods. Their tables take up to 10 bytes per slot.
+// Limits the sum of all segments' periods, whose tables take up to 10 bytes per slot.
 inline constexpr std::int64_t kMaxPeriodSum = std::int64_t{1} << 22;
 
 // Immutable. Any number of threads.
@@ -57,8 +57,8 @@ class Mixture final : public Order {
   std::vector<std::int64_t> counts(std::uint64_t seed, std::uint64_t epoch,
                                    std::int64_t position) const;
 
-  // The place of the source's record number `earlier`, counted from the beginning. Throws
-  // Error(invalid) if no place has that record.
+  // The place where the source has given `earlier` records since the beginning, and gives the next.
+  // Throws Error(invalid) if there is no such place.
   struct Place {
     std::uint64_t epoch = 0;
     std::int64_t position = 0;

@@ -19,8 +19,8 @@ enum class Arrangement : std::uint8_t {
 const char* name_of(Arrangement arrangement) noexcept;
 Arrangement arrangement_named(std::string_view name);  // throws Error(invalid)
 
-// Whole periods, then a rest. Of the rest, each source gets a quota by largest remainders. The
-// draws of a source are numbered 0, 1, 2, ... through the stretch, period after period.
+// Whole periods, then a rest. Each source gets a share of the rest, rounded by largest remainders.
+// The draws of a source are numbered 0, 1, 2, ... through the stretch, period after period.
 //
 // Immutable. Any number of threads.
 class Stretch {

@@ -13,8 +13,8 @@
 
 namespace tfrfast {
 
-// In compressed shards, every mode checks both CRCs, because an index determines the payload's
-// bytes, too.
+// In compressed shards, every mode checks both CRCs, because the inflated bytes depend on the
+// index, too.
 enum class Verify : std::uint8_t {
   full,    // both CRCs
   header,  // the length's CRC, and the length against the index

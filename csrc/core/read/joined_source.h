@@ -51,7 +51,7 @@ class JoinedSource final : public RecordSource {
     return static_cast<std::uint64_t>((*starts_)[source]);
   }
   std::vector<SourceRows> divide(std::span<const std::int64_t> records) const;
-  // Turns a source's batch into this source's, with this source's record numbers.
+  // Turns a source's batch into a batch of the joined sources, with their record numbers.
   std::shared_ptr<RecordBatch> renumbered(std::shared_ptr<const RecordBatch> batch,
                                           std::size_t source) const;
 

@@ -34,7 +34,7 @@ class Reader final : public RecordSource {
   }
   RecordOrigin origin(std::uint64_t record) const override;
 
-  // Includes the frame. Over all shards.
+  // The mean over all shards, frames included.
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }
   bool inflates() const noexcept override;
   bool is_remote() const noexcept override;
@@ -52,8 +52,8 @@ class Reader final : public RecordSource {
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
   AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
-  // Announces rows that will be read now, judging by this reader's recent reads. read() calls this
-  // itself.
+  // Announces rows that will be read now, if this reader's recent reads were cold. read() calls
+  // this itself.
   Announcements announce(std::span<const Row> rows) const noexcept;
 
   // Reads one record into `out`, which must have space for the payload that locate() found. Call
@@ -84,9 +84,10 @@ class Reader final : public RecordSource {
   void open_remote(std::size_t count, const RecordAt& record_at) const;
   void leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const;
   void check_range(std::uint64_t record) const;
-  // If the files' state proves nothing, compares frames of one of these records' shards with the
-  // index. Picks a shard that was read before and never compared. So the first batches wait for no
-  // comparison, and later batches wait for at most one. Throws Error stale_index.
+  // Does nothing if the files' state proves that the index fits. Otherwise compares some frames of
+  // one shard of these records with the index. Picks a shard that was read before and never
+  // compared. So the first batches wait for no comparison, and later batches wait for at most one.
+  // Throws Error stale_index.
   template <class RecordAt>
   void compare_samples(std::size_t count, const RecordAt& record_at) const;
 
@@ -100,7 +101,8 @@ class Reader final : public RecordSource {
   mutable std::atomic<std::size_t> near_shards_{0};
   mutable std::atomic<std::size_t> open_shards_{0};  // at least all shards before this are open
   enum class Samples : std::uint8_t { unread, read_before, compared };
-  // By shard, and the number of shards to compare. Null and 0 if the files' state is proof.
+  // One for each shard, and the number of shards to compare. Null and 0 if the files' state is
+  // proof.
   mutable std::unique_ptr<std::atomic<Samples>[]> samples_;
   mutable std::atomic<std::int64_t> samples_left_{0};
   mutable std::optional<ReadAhead> read_ahead_;  // set once

@@ -78,7 +78,7 @@ class RecordSource {
 
   // The average size of a record in its shard.
   virtual std::uint64_t mean_record_bytes() const noexcept = 0;
-  // Whether any shard is compressed, and not all that it inflates to is on the disk.
+  // Whether any shard is compressed, and has no whole mirror on the disk.
   virtual bool inflates() const noexcept = 0;
   // Whether any shard is in a storage where each request is a round trip, and is not yet copied to
   // this machine.

@@ -1,5 +1,5 @@
 // Describes how to read data, for a graph or another process that must read the same data in the
-// same way. One string, made once.
+// same way.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ struct ShardSpec {
   std::uint64_t record_count = 0;
 };
 
-// The next shards of a source, whose records are read alike.
+// Consecutive shards of a source whose records are read in the same way.
 struct PartSpec {
   std::uint64_t shard_count = 0;
-  // How steps are read of episodes (core/steps/step_spec.h). Empty if records are frames.
+  // How to read steps from episodes (core/steps/step_spec.h). Empty if records are frames.
   std::string steps;
 };
 
@@ -47,7 +47,7 @@ struct SourceSpec {
   std::string index_folder;
   StorageOptions storage;  // of shards that are not on this machine
   std::vector<ShardSpec> shards;
-  std::vector<PartSpec> parts;  // of all shards; none if all records are frames
+  std::vector<PartSpec> parts;  // cover all shards, in order; none if all records are frames
 
   // Describes a source's data and options.
   static SourceSpec of(const RecordSource& source);

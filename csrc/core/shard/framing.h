@@ -19,16 +19,17 @@ struct FrameHeader {
   MaskedCrc length_crc;
 };
 
-FrameHeader decode_header(const std::uint8_t* bytes) noexcept;  // kHeaderBytes are read
-void encode_header(std::uint64_t payload_bytes, std::uint8_t* out) noexcept;  // and written
-MaskedCrc decode_footer(const std::uint8_t* bytes) noexcept;                  // kFooterBytes
+// Headers have kHeaderBytes, footers kFooterBytes.
+FrameHeader decode_header(const std::uint8_t* bytes) noexcept;
+void encode_header(std::uint64_t payload_bytes, std::uint8_t* out) noexcept;
+MaskedCrc decode_footer(const std::uint8_t* bytes) noexcept;
 void encode_footer(MaskedCrc payload_crc, std::uint8_t* out) noexcept;
 
 // Whether the length in the header matches its CRC. It may still reach past the shard's end.
 bool header_is_intact(const FrameHeader& header) noexcept;
 
-// Why a walk along the chain of frames stopped: at the shard's end, at damage, or at one of the
-// walk's own limits, the last two.
+// The reason why a walk along the chain of frames stopped: the shard's end, damage, or a limit of
+// the walk itself.
 enum class WalkStop : std::uint8_t {
   clean_end,      // exactly at the end of the shard
   torn_header,    // fewer bytes left than a header

@@ -19,7 +19,7 @@ enum class AtDamage : std::uint8_t {
   stop,      // end the walk
 };
 
-// Announces the next bytes of a file that is read in order, if each request is a round trip.
+// Announces the next bytes of a remote file that is read in order. Does nothing for other files.
 // Destroying the object withdraws unread announcements. One thread at a time.
 class LookAhead {
  public:
@@ -28,8 +28,8 @@ class LookAhead {
 
   // Announces up to `max_bytes` from `offset` on. Call before each read.
   void come_to(const StoredFile& file, std::uint64_t offset);
-  // Like come_to(), once half of the announced bytes are read, for readers of pieces smaller than
-  // requests.
+  // Like come_to(), but announces nothing before half of the announced bytes are read. For readers
+  // whose pieces are smaller than a request.
   void come_far(const StoredFile& file, std::uint64_t offset);
   // Takes over an announcement of [0, end).
   void add(std::uint64_t end, std::unique_ptr<Announcement> announcement);
@@ -50,27 +50,27 @@ class ShardWalker {
   // Returns a window with byte `offset` and at least `wanted` bytes from there, or all bytes that
   // are left. Valid until the next call. Touch the window's bytes only inside run_guarded().
   virtual ShardWindow window(std::uint64_t offset, std::size_t wanted) = 0;
-  // Whether the bytes after a window will be wanted, too. In that case, more bytes of an unmapped
-  // file are read at once.
+  // Says whether the caller will read everything. If so, an unmapped file is read in larger pieces.
   enum class Wanted : bool { here_and_there, everything };
   void expect(Wanted wanted) noexcept { expected_ = wanted; }
 
-  // Whether the shard has at least `bytes` bytes. A compressed shard's size is known only at its
-  // end, so this may walk on. file().bytes() and windows give the size known so far.
+  // Returns whether the shard has at least `bytes` bytes. A compressed shard's size is known only
+  // at its end, so this may walk on. file().bytes() and windows give the size known so far.
   virtual bool reach(std::uint64_t bytes) { return bytes <= file().bytes(); }
-  // An upper bound of the shard's size, however far reach() goes.
+  // An upper bound of the shard's size.
   virtual std::uint64_t max_bytes() const { return file().bytes(); }
-  // The number of bytes of the file itself that lead to byte `offset` of the shard.
+  // The number of the file's bytes that hold the shard's first `offset` bytes.
   virtual std::uint64_t file_bytes_before(std::uint64_t offset) const { return offset; }
   // Why a compressed stream ended, after reach() has found the end.
   enum class Ending : std::uint8_t { clean, truncated, corrupt };
   virtual Ending ending() const { return Ending::clean; }
-  // After compressed data that cannot be inflated, looks for data that can. If true, the new bytes
-  // follow the bytes so far. A record that the damage cut off stays cut off.
+  // Call after corrupt compressed data. Looks for later data that can be inflated. Returns true if
+  // there is some: its bytes follow the shard's bytes so far. A record that the damage cut off
+  // stays cut off.
   virtual bool resume() { return false; }
 
-  // `pulse` is called every few MiB of the file or the shard during a long call. May throw to end
-  // the walk.
+  // A long call calls `pulse` every few MiB of the file or the shard. `pulse` may throw to end the
+  // walk.
   void set_pulse(std::function<void()> pulse) { pulse_ = std::move(pulse); }
 
  protected:

@@ -62,9 +62,9 @@ constexpr std::size_t varint_bytes(std::uint64_t value) noexcept {
   return count;
 }
 
-// How many of the last bytes of a piece are values, if its messages begin with the shortest lengths
-// and hold nothing else. That follows from how many bytes the piece has. No number if no such piece
-// has so many.
+// Returns the size of the values at the end of a piece of `piece_bytes` bytes, if all lengths of
+// its messages are encoded in the shortest way, and the messages hold nothing else. Empty if no
+// such piece has this size.
 std::optional<std::uint64_t> value_bytes_of(StepForm form, std::uint64_t piece_bytes) noexcept;
 
 inline std::uint8_t* put_varint(std::uint8_t* out, std::uint64_t value) noexcept {

@@ -42,9 +42,9 @@ inline constexpr std::uint64_t kStepAlignment = 64;
 struct StepFeature {
   std::string name;
   StepForm form = StepForm::bytes;
-  std::uint32_t values = 0;     // of one step; 0 if numbers differ
+  std::uint32_t values = 0;     // of one step; 0 if steps differ
   std::uint32_t run_steps = 1;  // pieces that share a checksum, a power of two
-  std::uint32_t width = 0;      // of each piece; 0 if sizes differ, in which case they are packed
+  std::uint32_t width = 0;      // bytes of each piece; 0 if pieces differ and sizes are packed
   std::uint64_t crcs_at = 0;
   std::uint64_t crc_count = 0;
   std::uint64_t blocks_at = 0;
@@ -69,11 +69,11 @@ class StepFileBytes {
   };
   StepFileBytes(std::uint64_t body_bytes, std::vector<Table> tables)
       : body_bytes_(body_bytes), tables_(std::move(tables)) {}
-  // What comes before the body. Until then, the body is all.
+  // Puts `head` before the body. Without this call, there is only the body.
   void set_head(std::string head) { head_ = std::move(head); }
 
   std::uint64_t size() const noexcept { return head_.size() + body_bytes_; }
-  // Bytes from `at` on. There are so many.
+  // Reads out.size() bytes from `at` on, which must exist.
   void read(std::uint64_t at, std::span<std::uint8_t> out) const noexcept;
 
  private:

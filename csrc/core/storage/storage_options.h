@@ -1,5 +1,5 @@
-// How to reach files that are not on this machine: options that travel in graphs and to other
-// processes. Never holds a secret.
+// Options for files that are not on this machine. They travel in graphs and to other processes, and
+// never hold a secret.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct StorageOptions {
   std::string access;        // for the client that makes requests, in its own words
   std::string cache_folder;  // empty without a cache
   std::uint64_t cache_limit_bytes = 0;
-  // Where URLs lead if they do not say it themselves: an endpoint, an account. A cache keeps the
-  // objects of different places apart.
+  // The endpoint or the account, for URLs that do not name one. A cache keeps the objects of
+  // different places apart.
   std::string place;
-  // The cache for what compressed shards inflate to. Empty without one.
+  // The cache for the inflated bytes of compressed shards. Empty without one.
   std::string inflated_folder;
   std::uint64_t inflated_limit_bytes = 0;
 

@@ -23,8 +23,8 @@ inline constexpr StorageTraits kLocalTraits = {
 // refuses the mapping (there may be too many), the file is read with pread. Installs the fault
 // guard. A mapped file needs no descriptor. Files read with pread share a small pool of
 // descriptors, so ten thousand may be open at once. At most kMaxMappings files are mapped at the
-// same time, because a process may have only so many mappings. No mapping is evicted: if so many
-// shards are read at random, nearly every record would need a new mapping, which costs more than a
+// same time, because systems limit the mappings of a process. No mapping is evicted: with more
+// shards, read at random, nearly every record would need a new mapping, which costs more than a
 // pread. Without eviction no file needs a count of its readers.
 //
 // If `absolute_path` is not empty, opens `absolute_path`; `path` is then only the file's name in

@@ -5,9 +5,9 @@
 
 namespace tfrfast {
 
-// Gives the open file the mode of the file at `replaced`, if any, and that file's owner and group
-// if this process may. No user gains a right: if the group cannot be kept, the new group gets only
-// the rights of all users. Throws Error io, naming `replaced`.
+// Gives the open file the mode of the file at `replaced`, if that file exists, and its owner and
+// group if this process may set them. No user gains a right: if the group cannot be kept, the new
+// group gets only the rights of all users. Throws Error io, naming `replaced`.
 void take_permissions(int descriptor, const std::string& replaced);
 
 // Until take_permissions(), limits the open file's permissions to those of the file at `replaced`.

@@ -34,15 +34,16 @@ class OutgoingParts : public std::enable_shared_from_this<OutgoingParts> {
                 std::size_t max_waiting_parts);
   ~OutgoingParts();
 
-  // Makes an object that consists of parts and has no other file. The part of an object of one part
-  // gets the object's path. Further parts lie beside that path. An append() waits for space if the
-  // thread can be interrupted. commit() completes the last part.
+  // Makes an object that consists of parts and has no other file. If there is a single part, it
+  // gets the object's path. Otherwise the parts lie beside that path. An append() waits for space
+  // if the thread can be interrupted. commit() completes the last part.
   std::unique_ptr<Publication> publish(const std::string& path);
 
   // Waits at most `max_wait_ms` for the next complete part. An object's parts come in order.
   std::optional<OutgoingPart> take(int max_wait_ms);
 
-  // Nothing more will be sent: from now on, writing throws Error io, in waiting threads too.
+  // Call if nothing more will be sent. From now on, writing throws Error io, in waiting threads
+  // too.
   void fail(const std::string& message, int system_error);
 
  private:

@@ -34,8 +34,7 @@ FileFacts examine_remote_file(const std::string& url, const StorageOptions& opti
 // local file.
 class RemoteFile final : public StoredFile {
  public:
-  // `options` are as in opening. `set` is null without a cache. `may_map` says whether a whole copy
-  // may be mapped.
+  // `set` is null without a cache. `may_map` says whether a whole copy may be mapped.
   RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts, StorageOptions options,
              std::shared_ptr<const CacheSet> set, bool may_map);
   ~RemoteFile() override;
@@ -72,7 +71,7 @@ class RemoteFile final : public StoredFile {
   // Waits while other processes fetch any of the ranges. False if the wait took too long.
   bool await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
   void map_if_whole(const CachedObject& cache) const noexcept;
-  // Requests the range from the network, whatever is present.
+  // Requests the range from the network, even if its bytes are present.
   std::shared_ptr<RemoteRequest> fetch_anew(const FileRange& range) const;
 
   std::vector<FileRange> within(std::span<const FileRange> ranges) const;
