@@ -244,6 +244,17 @@ def test_sections_that_another_writer_adds_meanwhile_are_kept(
     assert list(reader) == [name.encode() for name in names]
 
 
+def test_an_index_that_no_request_can_replace_is_refused(
+    bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "_MAX_PUT_BYTES", 100)
+    with (
+        pytest.raises(OSError, match="at most 100 bytes in one request. Divide the shards"),
+        tfr.Writer(f"{ROOT}/x", storage=storage) as writer,
+    ):
+        writer.write(b"record")
+
+
 def test_an_index_folder_beside_a_data_folder_keeps_the_indexes_of_urls(
     bucket: Any, storage: dict[str, Any], shards: list[str], tmp_path: Path, cache: Path
 ) -> None:

@@ -8,7 +8,7 @@ import json
 import random
 import struct
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple, TypeVar
 
@@ -259,18 +259,6 @@ async def persist(
         await asyncio.sleep(_backoff(attempts))
 
 
-async def all_of(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Runs tasks, and ends all if one fails."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-
-
 def _located(url: str) -> Location:
     """Names in graphs come here unchecked."""
     try:
@@ -311,19 +299,15 @@ def _given_up(
 ) -> GivenUpError:
     number = failures.errno_of(error, verdict)
     if verdict is Verdict.MISSING:
-        return GivenUpError(failures.UNREADABLE, number, failures.no_object(url))
+        return GivenUpError(failures.UNREADABLE, number, f"There is no object '{url}'.")
     times = "once" if attempts == 1 else f"{attempts} times in {took:.1f} s"
     cause = failures.in_words(error, store.secrets)
-    advice = ""
+    advice = failures.advice(error, verdict)
     if verdict is Verdict.RENEW and url.startswith("hf://"):
         advice = (
             " The Hub answers so if there is no such dataset, or if it is not for everyone: check "
             "the name, and log in, set HF_TOKEN or pass storage={'token': ...}."
         )
-    elif verdict is Verdict.RENEW:
-        advice = " Check the credentials and their permissions, or pass storage={...}."
-    elif verdict is Verdict.RETRY:
-        advice = failures.advice_to_retry(error)
     return GivenUpError(
         failures.UNREADABLE,
         number,

@@ -26,6 +26,11 @@ class GivenUpError(Exception):
         self.text = printable(text)
         super().__init__(self.text)
 
+    def for_users(self) -> Exception:
+        if self.code == MEANINGLESS:
+            return ValueError(self.text)
+        return OSError(self.number, self.text)
+
 
 class Verdict(Enum):
     """The act after a failed attempt."""
@@ -35,10 +40,6 @@ class Verdict(Enum):
     MISSING = auto()
     REPLACED = auto()
     HOPELESS = auto()
-
-
-def no_object(url: str) -> str:
-    return f"There is no object '{url}'."
 
 
 class BadAnswerError(Exception):
@@ -117,8 +118,12 @@ def says_no_size(error: BaseException) -> bool:
     return "Content-Length Header missing" in str(error)
 
 
-def advice_to_retry(error: BaseException) -> str:
-    """Returns advice for a failure that retries have not mended."""
+def advice(error: BaseException, verdict: Verdict) -> str:
+    """Returns advice for a failure that retries have not mended, after a space, or nothing."""
+    if verdict is Verdict.RENEW:
+        return " Check the credentials and their permissions, or pass storage={...}."
+    if verdict is not Verdict.RETRY:
+        return ""
     if timed_out(error):
         return " Ask again later, or allow longer pauses with storage={'timeout': ...}."
     return " Ask again later, or allow more with storage={'retries': ...}."

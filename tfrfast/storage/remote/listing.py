@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 from tfrfast import _native
-from tfrfast.storage.remote import amazon, answers, failures, hub
+from tfrfast.storage.remote import amazon, answers, hub
 from tfrfast.storage.remote.answers import Facts
 from tfrfast.storage.remote.client import expect_to_open, use_client
 from tfrfast.storage.remote.failures import EndlessListingError, GivenUpError
@@ -57,7 +57,9 @@ def find_objects(pattern: str, access: str) -> list[str]:
         empty = [url for url, facts in found.items() if facts.size == 0 and may_mark]
         # A mark of a folder is an empty object. Its last slash is missing in the listing.
         looked = await _examine_all(empty, access)
-        return {url: facts for url, facts in found.items() if looked.get(url, facts) is not None}
+        return {
+            url: each for url, each in found.items() if isinstance(looked.get(url, each), Facts)
+        }
 
     found = _run(find(), pattern)
     if unusable:
@@ -108,18 +110,18 @@ def look_at_objects(urls: Iterable[str], access: str) -> dict[str, Facts]:
         else:
             found[url] = Facts.decode(listed)
     if unknown:
-        for url, facts in _run(_examine_all(unknown, access)).items():
-            if facts is None:
-                raise FileNotFoundError(errno.ENOENT, failures.no_object(url))
+        for url, facts in use_client().run(_examine_all(unknown, access)).items():
+            if isinstance(facts, GivenUpError):
+                raise facts.for_users()
             found[url] = facts
     # An object without a lasting version is examined again at its opening.
     expect_to_open({url: facts for url, facts in found.items() if facts.etag}, access)
     return found
 
 
-async def _examine_all(urls: list[str], access: str) -> dict[str, Facts | None]:
-    """Returns the facts of each object; None if it does not exist. Raises GivenUpError."""
-    found: dict[str, Facts | None] = {}
+async def _examine_all(urls: list[str], access: str) -> dict[str, Facts | GivenUpError]:
+    """Returns the facts of each object, or that it does not exist. Raises GivenUpError."""
+    found: dict[str, Facts | GivenUpError] = {}
 
     async def work_off(some: Iterator[str]) -> None:
         for url in some:
@@ -128,20 +130,24 @@ async def _examine_all(urls: list[str], access: str) -> dict[str, Facts | None]:
             except GivenUpError as failure:
                 if failure.number != errno.ENOENT:
                     raise
-                found[url] = None
+                found[url] = failure
 
     rest = iter(urls)
-    await answers.all_of(work_off(rest) for _ in range(min(_LOOKS_AT_ONCE, len(urls))))
+    tasks = [asyncio.ensure_future(work_off(rest)) for _ in range(min(_LOOKS_AT_ONCE, len(urls)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
     return found
 
 
-def _run(work: Coroutine[Any, Any, Answer], name: str | None = None) -> Answer:
+def _run(work: Coroutine[Any, Any, Answer], name: str) -> Answer:
     try:
         return use_client().run(work)
-    except GivenUpError as failure:
-        if failure.code == failures.MEANINGLESS:  # as in opening an object
-            raise ValueError(failure.text) from None
-        raise OSError(failure.number, failure.text, name) from None
+    except OSError as error:
+        error.filename = name
+        raise
 
 
 def _is_index(key: str) -> bool:

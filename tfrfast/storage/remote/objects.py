@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import itertools
 import os
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 from tfrfast.storage.remote import answers, failures
 from tfrfast.storage.remote.answers import Facts
@@ -19,9 +19,10 @@ from tfrfast.storage.remote.library import obstore
 from tfrfast.storage.remote.stores import Store, writing_store
 from tfrfast.storage.remote.urls import locate
 
-Answer = TypeVar("Answer")
 Version = dict[str, Any]  # the storage's version of an object
 
+#: The largest object of one request on every storage.
+_MAX_PUT_BYTES = 5000 << 20
 #: The number of reads of an object that other processes keep replacing.
 _DOWNLOADS = 10
 
@@ -47,7 +48,7 @@ def replace_by_file(url: str, access: str, path: str, version: Version | None) -
     Returns False for another version. A storage without versions replaces any version. Raises
     OSError.
     """
-    return _run(_replace(url, access, path, version))
+    return use_client().run(_replace(url, access, path, version))
 
 
 def download(url: str, access: str, path: str) -> Version | None:
@@ -57,7 +58,7 @@ def download(url: str, access: str, path: str) -> Version | None:
     The version is empty if the storage names no version. Raises OSError.
     """
     with open(path, "wb") as file:
-        version = _run(_download(url, access, file))
+        version = use_client().run(_download(url, access, file))
     if version is None:
         os.unlink(path)
     return version
@@ -66,14 +67,14 @@ def download(url: str, access: str, path: str) -> Version | None:
 def fetch(url: str, access: str, max_bytes: int) -> bytes | None:
     """Returns the first `max_bytes` of an object; None if it does not exist. Raises OSError."""
     copy = io.BytesIO()
-    version = _run(_download(url, access, copy, max_bytes))
+    version = use_client().run(_download(url, access, copy, max_bytes))
     return None if version is None else copy.getvalue()
 
 
 def is_there(url: str, access: str) -> bool:
     """True if an object of that name exists. Raises OSError."""
     try:
-        _run(answers.examine(url, access))
+        use_client().run(answers.examine(url, access))
     except FileNotFoundError:
         return False
     return True
@@ -92,19 +93,20 @@ def remove_objects(urls: list[str], access: str) -> None:
                 if failures.judge(error) is not Verdict.MISSING:
                     raise failed_upload(f"Removing '{url}'", error, store, "") from None
 
-    _run(remove())
-
-
-def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
-    try:
-        return use_client().run(work)
-    except GivenUpError as failure:
-        raise OSError(failure.number, failure.text) from None
+    use_client().run(remove())
 
 
 async def _replace(url: str, access: str, path: str, version: Version | None) -> bool:
+    size = os.path.getsize(path)
+    if size > _MAX_PUT_BYTES:
+        raise GivenUpError(
+            failures.UNREADABLE,
+            errno.EFBIG,
+            f"Writing '{url}' failed: it would have {size:,} bytes, and storages replace at most "
+            f"{_MAX_PUT_BYTES:,} bytes in one request. Divide the shards among several folders.",
+        )
     location = locate(url)
-    store = writing_store(location, access, os.path.getsize(path))
+    store = writing_store(location, access, size)
     # The storage refuses such a request if the object has changed.
     put = functools.partial(obstore().put_async, store.native, location.key, use_multipart=False)
     try:
@@ -163,10 +165,5 @@ def failed_upload(what: str, error: BaseException, store: Store, then: str) -> G
     """Returns the failure in words: the attempt, the cause, and the result."""
     verdict = failures.judge(error)
     cause = failures.in_words(error, store.secrets)
-    advice = ""
-    if verdict is Verdict.RENEW:
-        advice = " Check the credentials and their permissions, or pass storage={...}."
-    elif verdict is Verdict.RETRY:
-        advice = failures.advice_to_retry(error)
-    text = f"{what} failed: {cause}. {then}".rstrip() + advice
+    text = f"{what} failed: {cause}. {then}".rstrip() + failures.advice(error, verdict)
     return GivenUpError(failures.UNREADABLE, failures.errno_of(error, verdict), text)

@@ -132,7 +132,10 @@ class Client:
         self._watch.end()
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Runs `work` in the client's thread and waits for the result. Ctrl-C ends both."""
+        """Runs `work` in the client's thread and waits for the result. Ctrl-C ends both.
+
+        Raises OSError for a failed request, and ValueError for one without a meaning.
+        """
         future = self.start(work)
         try:
             while True:
@@ -142,6 +145,8 @@ class Client:
                     return future.result()
                 if not self._thread.is_alive():
                     raise RuntimeError(f"Requests cannot be made: {_DIED}")
+        except failures.GivenUpError as failure:
+            raise failure.for_users() from None
         except BaseException:
             future.cancel()
             raise

@@ -56,7 +56,7 @@ def upload_files(files: dict[str, str], access: str) -> None:
     try:
         uploading.result()
     except GivenUpError as failure:
-        raise OSError(failure.number, failure.text) from None
+        raise failure.for_users() from None
 
 
 async def _upload_all(files: dict[str, str], access: str, given_up: threading.Event) -> None:
