@@ -126,6 +126,17 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
         .flat_map(lambda row: tf.data.Dataset.from_tensor_slices(row["dense"]))
         .batch(8)
     ),
+    "slices of all": lambda records: (
+        records.map(parsed)
+        .map(lambda row: (row["dense"][:, None] + [1.0, 2.0], {"of": [row["id"]] * 3}))
+        .flat_map(lambda *rows: tf.data.Dataset.from_tensor_slices(rows))
+        .batch(7)
+    ),
+    "slices of lists": lambda records: (
+        records.map(lambda record: parsed(record)["weights"])
+        .flat_map(tf.data.Dataset.from_tensor_slices)
+        .batch(7, drop_remainder=True)
+    ),
     "in Python": lambda records: records.map(fixed).map(in_python).batch(8),
     "seeded": lambda records: records.map(fixed).map(drawn).batch(8),
     "tensors": lambda records: records.map(lambda record: parsed(record)["raw"]).map(
@@ -146,6 +157,17 @@ def test_elements_are_tensorflows(files: list[str], name: str) -> None:
     assert outcomes(ours) == outcomes(theirs)
     assert ours._history.is_planned, tfr.explain(ours)
     assert "decoded where they are read" in str(tfr.explain(ours))
+
+
+def test_slices_are_never_single_elements_before_a_batch(files: list[str]) -> None:
+    steps = tfr.explain(tfr.accelerate(CHAINS["slices of all"](tf.data.TFRecordDataset(files))))
+    assert [step.call.partition("(")[0] for step in steps.steps] == [
+        "map",
+        "map",
+        "unbatch",
+        "batch",
+    ]
+    assert "rebatch()" in steps.steps[-1].why
 
 
 def test_shuffled_records_come_once(files: list[str]) -> None:

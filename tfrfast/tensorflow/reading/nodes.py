@@ -6,6 +6,7 @@ If TensorFlow does not show how a dataset was made, the dataset stays unchanged.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.recognition import origin
 
 # The arguments that every dataset's op has, from `_common_args`.
 _COMMON = {"name", "output_types", "output_shapes", "metadata"}
@@ -342,8 +344,13 @@ def calls_on(dataset: Any, made: Any) -> list[Any]:
 
 
 def in_steps(dataset: Any) -> list[Any]:
-    """Returns the calls that a dataset stands for, in order: two for shuffle_and_repeat()."""
+    """Returns the calls that a dataset stands for, in order: two for shuffle_and_repeat(), and
+    unbatch() for a flat_map() of slices.
+    """
     made = without_adapter(dataset)
+    if _slices(made):
+        cut = inputs(made)[0].unbatch()
+        return [cut if cut.element_spec == made.element_spec else made]
     if kind(made) != "_ShuffleAndRepeatDataset":
         return [made]
     given, attributes = attribute(made, "input_dataset"), ("buffer_size", "seed", "seed2")
@@ -364,6 +371,23 @@ def in_steps(dataset: Any) -> list[Any]:
         name=None,
     )
     return [shuffled, moved(repeated, [shuffled])]
+
+
+def _slices(dataset: Any) -> bool:
+    """Says whether it is `flat_map(tf.data.Dataset.from_tensor_slices)` of tensors."""
+    function = function_of(dataset) if kind(dataset) == "_FlatMapDataset" else None
+    if function is None or len(function.graph.outputs) != 1:
+        return False
+    made = origin(internals.before_return(function.graph.outputs[0])).op
+    sliced = [origin(each) for each in made.inputs]
+    specs = tf.nest.flatten(inputs(dataset)[0].element_spec)
+    return (
+        made.type == "TensorSliceDataset"
+        and all(each is made for each in function.graph.control_outputs)
+        and len(sliced) == len(function.graph.inputs)
+        and all(map(operator.is_, sliced, function.graph.inputs))
+        and all(isinstance(each, tf.TensorSpec) and each.shape.rank for each in specs)
+    )
 
 
 def op_attribute(dataset: Any, op: str, name: str) -> str:
