@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import os
@@ -380,11 +381,6 @@ PLAIN: dict[str, Chain] = {
     ),
     "no files": lambda files: in_batches(tf.data.Dataset.range(9).map(tf.strings.as_string)),
     "text": lambda files: names_of(files[1:2]).interleave(tf.data.TextLineDataset).batch(8),
-    "the name is used": lambda files: (
-        names_of(files)
-        .interleave(lambda name: tf.data.TFRecordDataset(name).map(lambda record: record + name))
-        .batch(8)
-    ),
     "names with a scheme": lambda files: tf.data.TFRecordDataset("gs://none/a").batch(8),
 }
 
@@ -586,6 +582,81 @@ def test_calls_that_others_are_made_of_are_planned(files: list[str], name: str) 
     assert ours.element_spec == theirs.element_spec
     assert numbers(ours) == numbers(theirs)
     assert ours._history.is_planned
+
+
+def inside(call: Chain, **options: Any) -> Chain:
+    """Files whose records a function reads with a call on them."""
+    return lambda files: names_of(files).interleave(
+        lambda name: call(tf.data.TFRecordDataset(name)), 3, **options
+    )
+
+
+def changed(change: Chain) -> Chain:
+    """A map of records whose function needs a value from outside."""
+    return lambda records: records.map(lambda record: change(record_number(record)))
+
+
+@functools.cache
+def _table() -> Any:
+    pairs = tf.lookup.KeyValueTensorInitializer(*2 * [tf.constant([1], tf.int64)])
+    return tf.lookup.StaticHashTable(pairs, -1)
+
+
+@functools.cache
+def _variable() -> Any:
+    return tf.Variable(7, dtype=tf.int64)
+
+
+#: Also of files that are opened in other ways; and whether a plan reads them.
+OPENED: dict[str, tuple[bool, Chain]] = {
+    "the same file twice": (True, lambda files: names_of([files[2], *files]).interleave(read, 2)),
+    "names with other values": (
+        True,
+        lambda files: tf.data.Dataset.from_tensor_slices(
+            {"path": files, "weight": [1.0] * len(files)}
+        ).interleave(lambda row: read(row["path"]), 3),
+    ),
+    "one name": (True, lambda files: tf.data.Dataset.from_tensors(files[2]).flat_map(read)),
+    "a table inside": (True, inside(changed(lambda number: _table().lookup(number)))),
+    "a variable inside": (False, inside(changed(lambda number: number + _variable()))),
+    "names from a map": (False, lambda files: names_of(files).map(tf.identity).flat_map(read)),
+    "names from Python": (
+        False,
+        lambda files: tf.data.Dataset.from_generator(
+            lambda: iter(files), output_signature=tf.TensorSpec([], tf.string)
+        ).flat_map(read),
+    ),
+    "interleaves inside": (
+        False,
+        lambda files: tf.data.Dataset.range(2).interleave(
+            lambda part: names_of(files).shard(2, part).interleave(read, 2), 2
+        ),
+    ),
+    **{
+        f"{name} inside": (False, inside(call))
+        for name, call in {
+            "take": lambda records: records.take(5),
+            "skip": lambda records: records.skip(2),
+            "shard": lambda records: records.shard(2, 1),
+            "repeat": lambda records: records.repeat(2),
+            "cache": lambda records: records.cache(),
+            "filter": lambda records: records.filter(lambda record: record_number(record) % 2 == 0),
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_files_that_functions_open_give_the_same(files: list[str], name: str) -> None:
+    _table(), _variable()  # before a function is traced
+    is_planned, chain = OPENED[name]
+    records = chain(files)
+    is_parsed = records.element_spec.dtype == tf.int64
+    theirs = records.batch(8) if is_parsed else in_batches(records)
+    ours = tfr.accelerate(theirs)
+    assert ours.element_spec == theirs.element_spec
+    assert numbers(ours) == numbers(theirs)
+    assert (ours is not theirs and ours._history.is_planned) == is_planned
 
 
 def test_maps_that_depend_on_the_file_stay_inside(files: list[str]) -> None:
