@@ -159,7 +159,7 @@ TEXT = """# How good the shuffles are
 
 Every figure outside the last row is a z-score: the number of standard deviations between a
 statistic and its value when all orders are equally likely. In a fair shuffle, only one figure in
-16,000 lies beyond 4. The picture shows figures far outside, too.
+16,000 lies beyond 4. Where a figure is far larger, the picture shows a pattern.
 
 There are {records:,} records, and {seeds} seeds for each figure ({first_seeds:,} for the record that
 comes first). The block shuffle draws on {in_use:,} records at a time, as many as the window of

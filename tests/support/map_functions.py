@@ -50,7 +50,7 @@ class Parser:
 
 
 def table() -> Any:
-    """Made on first use: a module that is imported makes no resources."""
+    """A lookup table. A function makes it, so that the import of this module makes no resource."""
     keys = tf.lookup.KeyValueTensorInitializer([0, 1], [b"no", b"yes"], tf.int64, tf.string)
     return tf.lookup.StaticHashTable(keys, b"")
 
@@ -296,7 +296,7 @@ NOT_LIFTED: dict[str, tuple[Function, str]] = {
 
 
 def is_lifted(dataset: Any) -> bool:
-    """Whether all maps up to the batch() are, as tfr.explain() says."""
+    """Whether tfr.explain() says that all maps up to the batch() are lifted."""
     steps = [
         each for each in tfr.explain(dataset).steps if each.call.startswith(("map(", "batch("))
     ]

@@ -1,4 +1,4 @@
-"""TFRecord as simply as it can be said: what every reader and writer is compared with."""
+"""A minimal implementation of TFRecord. The tests compare every reader and writer with it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _resynchronise(data: bytes, at: int) -> int:
 
 
 def scan(data: bytes) -> tuple[list[Frame], list[Damage]]:
-    """Every frame that has a good header, and the damage around them."""
+    """Returns all frames with intact headers, and the damage between them."""
     frames: list[Frame] = []
     damage: list[Damage] = []
     at = 0

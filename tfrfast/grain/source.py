@@ -93,7 +93,7 @@ class Source:
         return items
 
     def _places(self, items: Int64Array) -> tuple[Int64Array, Draws | None]:
-        """Returns the record of each item, and what its images are drawn by."""
+        """Returns the record of each item, and a random number for the item's images."""
         plan, count = self._plan, len(self)
         if plan is None:
             return items, None

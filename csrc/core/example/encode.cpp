@@ -35,7 +35,7 @@ std::uint8_t* put_field(std::uint8_t tag, std::uint64_t length, std::uint8_t* ou
   return put_length(length, out);
 }
 
-// A field with `bytes` bytes of contents: contents, tag and length.
+// Returns the size of a field: its tag, its length, and `bytes` bytes of contents.
 std::uint64_t field_bytes(std::uint64_t bytes) noexcept {
   return 1 + length_bytes(bytes) + bytes;
 }

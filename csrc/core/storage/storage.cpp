@@ -66,8 +66,8 @@ bool is_local(std::string_view path) noexcept {
 
 void add_storage(const Storage& storage) {
   for (auto& entry : added) {
-    const Storage* nobody = nullptr;
-    if (entry.compare_exchange_strong(nobody, &storage)) return;
+    const Storage* free_entry = nullptr;
+    if (entry.compare_exchange_strong(free_entry, &storage)) return;
   }
   throw Error(ErrorKind::invalid, "No more kinds of storage can be added.");
 }

@@ -94,7 +94,7 @@ def _place(shard: str, folder: str | os.PathLike[str] | None) -> tuple[str, byte
 
 
 def _states_in(folders: set[str]) -> dict[tuple[str, bytes], frozenset[tuple[int, int]]]:
-    """The entries of the folders' indexes for each shard name, from all data folders."""
+    """Returns the entries of the folders' indexes, by shard name, for all data folders."""
     found: dict[tuple[str, bytes], set[tuple[int, int]]] = {}
     for folder in folders:
         for (name, data), state in _native.indexed_states(os.fsencode(folder)).items():

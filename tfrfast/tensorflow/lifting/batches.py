@@ -61,7 +61,7 @@ def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[
     features, rows = lifted.features, batches.rows
     columns, good, error = batches.decode(features, *batch)
     for column, shape in zip((*columns, error), (*features.shapes(rows), []), strict=True):
-        column.set_shape(shape)  # no op checks it, since each of them takes time to trace and run
+        column.set_shape(shape)  # an op that checks the shape would take time to trace and run
     components, holds = lifted.run(features.assemble(columns), rows)
     is_good = tf.logical_and(tf.equal(error, ""), good > 0)
     return components, is_good if holds is None else tf.logical_and(is_good, holds)
@@ -105,12 +105,12 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
 
     if not lifted.raises:
         made = batches.mapped(decode, calls=calls)
-    elif symbolic:  # TensorFlow has no symbolic checkpoints of ignore_errors() in an iteration,
+    elif symbolic:  # symbolic checkpoints cannot hold ignore_errors() in mapped_each()
         made = batches.mapped(
             lambda *batch: decode_or_not(*batch).get_single_element(),
             calls=calls,
             on_one_thread=False,
         )
-    else:  # and no others of get_single_element().
+    else:  # other checkpoints cannot hold get_single_element()
         made = batches.mapped_each(decode_or_not, calls=calls)
     return flat_map(made, emit)
