@@ -3,8 +3,8 @@
     pip install ".[tensorflow]" nvidia-dali-cuda120 torch torchvision; python benchmarks/images.py
 
 Every contender reads the same records, draws a window and a mirror for each image, and makes 224 x
-224 pixels on one thread. Each run is a process of its own, in turns. Rates are images for each
-second of processor time. Packages that are absent are left out. Files are in memory.
+224 pixels on one thread, or in one worker process. Each run is a process of its own, in turns. Rates
+are images for each second of processor time, of workers too. Packages that are absent are left out. Files are in memory.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import io
+import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,13 +138,20 @@ def torchvision(path: str) -> Iterator[int]:
     torch.set_num_threads(1)
     steps = v2.Compose([v2.RandomResizedCrop(SIZE), v2.RandomHorizontalFlip(), v2.PILToTensor()])
     records = _jpegs(path)
+
+    class Photos(torch.utils.data.Dataset[Any]):
+        def __len__(self) -> int:
+            return len(records)
+
+        def __getitem__(self, number: int) -> Any:
+            return steps(Image.open(io.BytesIO(records[number])).convert("RGB"))
+
+    batches = torch.utils.data.DataLoader(
+        Photos(), BATCH, shuffle=True, num_workers=1, persistent_workers=True
+    )
     while True:
-        for first in range(0, len(records), BATCH):
-            images = [
-                steps(Image.open(io.BytesIO(each)).convert("RGB"))
-                for each in records[first : first + BATCH]
-            ]
-            yield len(torch.stack(images))
+        for batch in batches:
+            yield len(batch)
 
 
 def _jpegs(path: str) -> list[bytes]:
@@ -155,7 +165,7 @@ CONTENDERS: dict[str, tuple[Callable[[str], Iterator[int]], str]] = {
     "tfr.Image, area": (area, "numpy"),
     "TensorFlow": (tensorflow, "tensorflow"),
     "DALI, CPU": (dali, "nvidia.dali"),
-    "torchvision over PIL": (torchvision, "torchvision"),
+    "torchvision over PIL in a worker": (torchvision, "torchvision"),
     "centers, tfr.Loader": (centers_by_loader, "numpy"),
     "centers, tfr.parse_example alone": (centers_in_a_bare_loop, "numpy"),
 }
@@ -165,10 +175,19 @@ def rate(name: str, path: str, seconds: float) -> float:
     batches = CONTENDERS[name][0](path)
     for _ in range(2 * PHOTOS * COPIES // BATCH):
         next(batches)
-    images, began = 0, time.process_time()
-    while time.process_time() - began < seconds:
+    images, began = 0, processor_time()
+    while processor_time() - began < seconds:
         images += next(batches)
-    return images / (time.process_time() - began)
+    return images / (processor_time() - began)
+
+
+def processor_time() -> float:
+    """Returns the seconds of this process and of its workers."""
+    seconds = time.process_time()
+    for worker in multiprocessing.active_children():
+        user, system = Path(f"/proc/{worker.pid}/stat").read_text().split()[13:15]
+        seconds += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def is_installed(package: str) -> bool:

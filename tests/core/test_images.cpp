@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/example/sequence.h"
 #include "core/image/exif.h"
 #include "core/image/image_decoder.h"
 
@@ -181,6 +183,18 @@ TEST_CASE("a damaged image is grey if that is asked for, and without a size empt
     CHECK(decoder.crop().damaged == 0);
     CHECK(decoder.result_bytes() == (size == 0 ? out.size() : size * size * 3));
   }
+}
+
+TEST_CASE("a record of sequences holds no images") {
+  FeatureSpec spec;
+  spec.name = "x";
+  spec.layout = &kRaggedLayout;
+  spec.type = ValueType::image;
+  spec.image = ImageSpec();
+  const auto images = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{spec});
+  const auto nothing = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{});
+  CHECK_THROWS_AS(SequenceDecoder(images, nothing), Error);
+  CHECK_THROWS_AS(SequenceDecoder(nothing, images), Error);
 }
 
 TEST_CASE("a build without the codecs names the packages to install") {

@@ -6,6 +6,15 @@
 #include "core/base/error.h"
 
 namespace tfrfast {
+namespace {
+
+void refuse_image(const FeatureSpec& spec) {
+  if (!spec.image) return;
+  throw Error(ErrorKind::invalid,
+              "Feature '" + spec.name + "': an Image is a feature of an Example.");
+}
+
+}  // namespace
 
 SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
                                  std::shared_ptr<const FeatureSchema> sequences,
@@ -19,6 +28,7 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
       sequence_entries_(sequences_->size()) {
   for (std::size_t slot = 0; slot < context_->size(); ++slot) {
     const CompiledFeature& feature = (*context_)[slot];
+    refuse_image(feature.spec);
     if (feature.spec.layout == &kPaddedLayout) {
       throw Error(ErrorKind::invalid, "Feature '" + feature.spec.name +
                                           "': a context feature cannot be a sequence of shapes.");
@@ -28,6 +38,7 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
   step_features_.reserve(sequences_->size());  // the builders point into the vector
   for (std::size_t slot = 0; slot < sequences_->size(); ++slot) {
     CompiledFeature steps = (*sequences_)[slot];
+    refuse_image(steps.spec);
     if (steps.spec.layout == &kFixedLayout) {
       throw Error(ErrorKind::invalid, "Feature '" + steps.spec.name +
                                           "': a list of features has no fixed number of them.");

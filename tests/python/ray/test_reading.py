@@ -151,6 +151,14 @@ def test_damage_is_our_error_and_may_be_left_out(
     assert rest.count() == COUNT - 1
 
 
+def test_images_are_read_as_they_are_stored(tmp_path: Path) -> None:
+    write_shard(tmp_path / "a", [tfr.encode_example({"image": b"jpeg"})])
+    with pytest.raises(
+        ValueError, match=r'Scan the encoded image with tfr.FixedLen\(\(\), "bytes"'
+    ):
+        tray.read(str(tmp_path / "a"), features={"image": tfr.Image((8, 8), crop="random")})
+
+
 def test_a_shard_that_was_written_again_is_refused(local_ray: Any, tmp_path: Path) -> None:
     path = write_shard(tmp_path / "data", [some_example(number) for number in range(20)])
     dataset = tray.read(path, features=ID)
