@@ -2,9 +2,9 @@
 
     python benchmarks/report.py [--only TEXT] [--without TEXT] [--rounds 3] [--limit-s 1.5] [--out docs]
 
-The contenders of a case take turns. `--only mnist` measures only the cases with that in their
-names, and `--without Grain` leaves out the contenders with that in theirs. The figures are kept in
-OUT/benchmarks.json, and a run with `--only` adds to them.
+The contenders of a case take turns. `--only mnist` measures only cases whose name has `mnist` in
+it, and `--without Grain` leaves out contenders whose name has `Grain` in it. The figures are kept
+in OUT/benchmarks.json, and a run with `--only` adds to them.
 """
 
 from __future__ import annotations
@@ -129,7 +129,10 @@ def processor_s(rates: Rates) -> str:
 
 
 def losses(measured: Measured) -> str:
-    """Every case where a contender beats one of ours, or the usual pipeline with our name in it."""
+    """A line for each case in which another contender is faster than one of ours.
+
+    The usual pipeline with our dataset is compared only with the same pipeline of TensorFlow.
+    """
     found = []
     for case, rates in measured.items():
         pairs = [(ours, other) for ours in OURS for other in rates if not other.startswith("tfr.")]
@@ -221,8 +224,8 @@ data have three shapes ([shapes.py](../tfrfast/bench/shapes.py)): `ctr` is 2,000
 ## The usual pipeline, one name changed
 
 Most programs have `TFRecordDataset(files, num_parallel_reads=AUTOTUNE)`, then
-`.map(parse_single_example).batch(n)`, and `.shuffle(8192)` where the case is shuffled. The table
-shows how many times as fast that is after changing only the name of the dataset's class.
+`.map(parse_single_example).batch(n)`, and `.shuffle(8192)` where the case is shuffled. Here, only
+the name of the dataset's class is changed, and the table shows how many times as fast it is then.
 [pipelines.md](pipelines.md) has pipelines of public programs.
 
 {usual}
@@ -292,7 +295,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     measured = measured_of(kept)
     cases = measure(options.only, options.without, options.rounds, options.limit_s, measured)
-    for _ in cases:  # a run that is stopped leaves what it has
+    for _ in cases:  # writes after each case, so that a stopped run leaves its figures
         kept |= {
             "machine": describe_machine(_PACKAGES),
             "rounds": options.rounds,

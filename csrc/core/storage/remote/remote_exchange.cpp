@@ -72,7 +72,7 @@ void RemoteExchange::start_client() {
     const std::lock_guard lock(mutex());
     if (is_served_) return;
   }
-  // Python takes the GIL inside `starter`. A program that exits never gives the GIL.
+  // `starter` takes Python's GIL. While Python exits, that may end the thread.
   if (void (*const starter)() = starter_.load()) call_foreign([starter] { starter(); });
 }
 
