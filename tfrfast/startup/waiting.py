@@ -53,7 +53,7 @@ class _Waiting(importlib.abc.MetaPathFinder):
 
 
 def _prepare(module: Any) -> None:
-    """Lets the first dataset install the parts that need the whole of TensorFlow."""
+    """Installs acceleration when the first dataset is made, as that needs all of TensorFlow."""
     dataset_class = module.DatasetV2
     plain = dataset_class.__init__
 

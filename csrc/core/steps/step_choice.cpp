@@ -13,9 +13,10 @@ StepChoice::StepChoice(std::string_view bits, std::uint64_t all_steps) {
   const bool has_rest = all_steps % 8 != 0;
   if (bits.size() != all_steps / 8 + has_rest ||
       (has_rest && static_cast<std::uint8_t>(bits.back()) >> all_steps % 8 != 0)) {
-    throw Error(ErrorKind::invalid, "A choice of " + std::to_string(all_steps) +
-                                        " steps does not have " + std::to_string(bits.size()) +
-                                        " bytes, or chooses steps beyond them.");
+    const std::string steps = std::to_string(all_steps);
+    throw Error(ErrorKind::invalid, "A choice among " + steps + " steps must be " + steps +
+                                        " bits, then zeros up to a whole byte. This one has " +
+                                        std::to_string(bits.size()) + " bytes.");
   }
   words_.resize((bits.size() + 7) / 8);
   if (!bits.empty()) std::memcpy(words_.data(), bits.data(), bits.size());
