@@ -3,8 +3,9 @@
     pip install ".[tensorflow]" nvidia-dali-cuda120 torch torchvision; python benchmarks/images.py
 
 Every contender reads the same records, draws a window and a mirror for each image, and makes 224 x
-224 pixels on one thread, or in one worker process. Each run is a process of its own, in turns. Rates
-are images for each second of processor time, of workers too. Packages that are absent are left out. Files are in memory.
+224 pixels on one thread, or in one worker process. Each run is a process of its own, in turns.
+Rates are images for each second of processor time, that of workers included. Packages that are
+absent are left out. Files are in memory.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SHAPES = {"82 KB": (375, 500, 91), "110 KB": (440, 586, 91)}
 
 
 def write_photos(path: str, height: int, width: int, quality: int) -> float:
-    """Writes noisy smooth photos, and returns their mean size in bytes."""
+    """Writes smooth pictures with noise, as JPEGs, and returns their mean size in bytes."""
     import tensorflow as tf
 
     random = np.random.default_rng(0)

@@ -9,7 +9,7 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-// `is_float` is of images.
+// `is_float` says whether images are decoded to floats.
 py::array own_values(Column& column, std::vector<py::ssize_t> shape, bool is_float) {
   PooledBuffer values = std::move(column.values);
   switch (column.type) {

@@ -54,8 +54,9 @@ class Output:
         return ((at, on_tensors(lambda each: each.to(device), batch)) for at, batch in batches)
 
     def _gpu(self) -> torch.device | None:
-        """Returns the GPU for pinned batches, with its number, because "cuda" means the first GPU
-        in a thread.
+        """Returns the GPU for pinned batches, with its number.
+
+        Without the number, "cuda" would mean the first GPU in a Loader's threads.
 
         Calls CUDA only where needed, because a process that has called CUDA may not use it in
         forks.
