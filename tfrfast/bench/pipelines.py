@@ -157,9 +157,7 @@ def _usual(dataset_class: Any, work: Work, threads: int | None) -> Epoch:
 
 
 def dataset_way(work: Work, threads: int | None = None) -> Epoch:
-    """Returns a pipeline like TensorFlow's of the drop-in dataset, with `parse_example` as a
-    method.
-    """
+    """Returns TensorFlow's pipeline with the drop-in dataset and its method `parse_example`."""
     tf = import_tensorflow()
     from tfrfast.tensorflow import TFRecordDataset
 
@@ -179,9 +177,7 @@ def loader_dataset_way(work: Work, data: Reader | Mixture) -> Epoch:
 
 
 def loader_way(work: Work, data: Reader | Mixture, threads: int | None = None) -> Epoch:
-    """Returns batches for NumPy. Each epoch makes a new loader, so that no batch was read ahead
-    before.
-    """
+    """Returns batches for NumPy. Each epoch makes a new loader, which has read nothing ahead."""
 
     def start() -> Iterable[Any]:
         loader = _loader(work, data, threads)

@@ -119,7 +119,8 @@ std::int64_t Mixture::capacity(std::size_t source) const noexcept {
   return spec_.sources[source]->positions() / spec_.unit_rows;
 }
 
-// Draws that a change of weights interrupted count: whether they came depends on the seed.
+// Where a change of weights interrupts a period, this counts all draws of the period, because the
+// seed decides which of them come before the change.
 void Mixture::check_capacities() const {
   if (spec_.repeats) return;
   std::vector<std::int64_t> before(spec_.sources.size());  // in the epoch where the segment begins
