@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 
 import tfrfast
 
-# Every run has the same examples, and no test fails for being slow. TFRFAST_TEST_EXAMPLES asks the
-# differential tests for more examples, and all tests for new ones.
+# Every run has the same examples, and no test fails for being slow. TFRFAST_TEST_EXAMPLES sets the
+# number of examples in each differential test, and makes new examples in every test.
 settings.register_profile(
     "tfrfast",
     derandomize="TFRFAST_TEST_EXAMPLES" not in os.environ,

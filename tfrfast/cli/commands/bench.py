@@ -138,7 +138,7 @@ def _print_remote(measured: RemoteMeasured, rounds: int) -> None:
     print(
         f"\n{read.records:,} records ({format_bytes(read.num_bytes)}) of "
         f"{counted(len(measured.shards), 'shards')}, batches of {measured.batch_size:,}, "
-        f"median of {counted(rounds, 'rounds')}.\nThe ratios say what part of the bytes a second "
-        "of plain requests in order each reaches.\n"
+        f"median of {counted(rounds, 'rounds')}.\nA ratio is a rate in bytes a second, divided by "
+        "that of plain requests in order.\n"
     )
     print("\n".join(format_table(remote_header(measured), map(remote_row, measured.comparisons))))
