@@ -38,8 +38,8 @@ class Copied(NamedTuple):
     num_records: int
     #: Bytes of all shards.
     num_bytes: int
-    #: The skipped damage: of requested records, and of bytes in the source that hold an unknown
-    #: number of records.
+    #: The skipped damage: requested records, and bytes of the source that hold an unknown number of
+    #: records.
     skipped: list[Skipped]
 
 

@@ -12,7 +12,7 @@ from tfrfast.storage.disk_cache import DiskCache
 
 # Reading one record inflates a span of this size.
 _SPAN_BYTES = 1 << 20
-# A cost below this size, or below so many times the data, is not worth a warning.
+# A warning needs a cost of at least this size, and of at least this multiple of the data.
 _MUCH_BYTES = 4 << 30
 _MANY_TIMES = 4
 

@@ -1,4 +1,4 @@
-"""Counts that each record comes exactly once, from the records' contents and not from the plan."""
+"""Counts how often each record comes, by the records' contents and not by the plan."""
 
 from __future__ import annotations
 
