@@ -114,6 +114,18 @@ def test_small_and_large_shards_make_one_set(bucket: Any, storage: dict[str, Any
     assert len(tfr.Reader(writer.paths, storage=storage, index="require")) == 0
 
 
+def test_objects_that_wait_for_the_rest_of_a_part_do_not_wait_for_each_other(
+    bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "_MOST_PIECES", 8)  # 2 for each of 4 objects
+    monkeypatch.setattr(uploads, "_PARTS_ON_DISK", 16)
+    records = records_of(48)
+    with tfr.ShardedWriter(f"{ROOT}/x", num_shards=4, storage=storage) as writer:
+        writer.write_batch(records)
+    read = tfr.Reader(f"{ROOT}/x-*", storage=storage, index="require")
+    assert sorted(read) == sorted(records)
+
+
 def test_compressed_shards(bucket: Any, storage: dict[str, Any]) -> None:
     records = records_of(12)
     with tfr.Writer(f"{ROOT}/x", compression="GZIP", level=0, storage=storage) as writer:

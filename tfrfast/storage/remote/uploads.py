@@ -179,8 +179,9 @@ class StreamedUploads:
         self._folder_url = folder_url
         self._access = access
         self._part_bytes = pieces * PART_BYTES
-        # One part is filled while another part is sent.
-        self._way = PartsUnderWay(PARTS_AT_ONCE, 2 * pieces if pieces > 1 else 1)
+        # A part is filled while another part is sent, even if all objects have unfinished parts.
+        least = pieces + max(pieces, num_objects * (pieces - 1)) if pieces > 1 else 1
+        self._way = PartsUnderWay(PARTS_AT_ONCE, least)
         self._store: Store | None = None
         self._uploads: dict[str, _Upload] = {}
         self._failure: OSError | None = None
