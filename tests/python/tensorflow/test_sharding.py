@@ -144,9 +144,7 @@ def test_files_read_one_by_one_are_shared_as_tensorflows_are(unknown: list[str],
         assert flat(sharded(read(tfr).map(number_of), 2, worker, "FILE")) == theirs
 
 
-@pytest.mark.parametrize(
-    "chain", ["in order", "batches in order", "unseeded", "shuffled batches", "blocks"]
-)
+@pytest.mark.parametrize("chain", ["in order", "batches in order", "unseeded", "blocks"])
 def test_fewer_files_than_workers_are_shared_by_record(files: list[str], chain: str) -> None:
     shares = [
         flat(sharded(CHAINS[chain](tfr.TFRecordDataset(files)), 5, worker, "FILE"))
@@ -189,14 +187,17 @@ def listed(names: Any) -> Any:
     return tf.data.Dataset.from_tensor_slices(tf.reshape(names, [-1]))
 
 
-@pytest.mark.parametrize("policy", ["AUTO", "FILE", "DATA", "OFF"])
-@pytest.mark.parametrize("chain", IN_FUNCTIONS.values(), ids=IN_FUNCTIONS)
+# AUTO is FILE where files are found, and otherwise DATA.
+@pytest.mark.parametrize(
+    ("chain", "policy"),
+    [*((chain, "AUTO") for chain in IN_FUNCTIONS), ("interleave", "DATA"), ("interleave", "OFF")],
+)
 def test_files_that_functions_read_are_shared_as_tensorflows_are(
-    unknown: list[str], chain: Callable[[Any, list[str]], Any], policy: str
+    unknown: list[str], chain: str, policy: str
 ) -> None:
     for worker in range(2):
         ours, theirs = (
-            list(sharded(chain(each, unknown), 2, worker, policy).as_numpy_iterator())
+            list(sharded(IN_FUNCTIONS[chain](each, unknown), 2, worker, policy).as_numpy_iterator())
             for each in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
         )
         assert ours == theirs
@@ -296,8 +297,17 @@ def test_a_checkpoint_holds_the_order_that_was_drawn(
     assert sorted(flat(seen) + flat(another)) == list(range(COUNT))
 
 
-@pytest.mark.parametrize("policy", ["FILE", "DATA", "FILE_OR_DATA", "DYNAMIC", "HINT", "OFF"])
-@pytest.mark.parametrize("chain", ["in order", "unseeded batches", "shuffled"])
+# A second of each is waiting for the service. test_other_processes.py holds DYNAMIC.
+@pytest.mark.parametrize(
+    ("chain", "policy"),
+    [
+        ("in order", "FILE"),
+        ("unseeded batches", "FILE_OR_DATA"),
+        ("shuffled", "DATA"),
+        ("in order", "HINT"),
+        ("unseeded batches", "OFF"),
+    ],
+)
 def test_service_workers(files: list[str], service: Any, chain: str, policy: str) -> None:
     dataset = CHAINS[chain](tfr.TFRecordDataset(files))
     if policy == "HINT":
@@ -307,8 +317,7 @@ def test_service_workers(files: list[str], service: Any, chain: str, policy: str
         tf.data.experimental.service.distribute(processing_mode=mode, service=service.target())
     )
     copies = 2 if policy == "OFF" else 1
-    for _ in range(2):
-        assert sorted(flat(distributed)) == sorted(list(range(COUNT)) * copies)
+    assert sorted(flat(distributed)) == sorted(list(range(COUNT)) * copies)
 
 
 @pytest.mark.slow

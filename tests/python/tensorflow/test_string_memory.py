@@ -98,10 +98,10 @@ def test_epochs_leak_nothing(file: str, use: str) -> None:
                 pass
         gc.collect()
 
-    epochs(4)
+    epochs(2)
     before = allocated_mb()
-    epochs(16)  # 64 MB of records
-    assert allocated_mb() - before < 24
+    epochs(8)  # 32 MB of records
+    assert allocated_mb() - before < 16
 
 
 @pytest.mark.usefixtures("strings")
