@@ -161,6 +161,7 @@ IN_FILE_ORDER: dict[str, Callable[[Any], Any]] = {
     "batches": lambda source: source.repeat(2).batch(4),
     "full batches": lambda source: source.take(11).batch(4, drop_remainder=True).repeat(3),
     "columns": lambda source: source.batch(4).parse_example(SPECS),
+    "full columns": lambda source: source.batch(4, drop_remainder=True).parse_example(SPECS),
     "symbolic": lambda source: source.batch(4).with_options(symbolic_options()),
 }
 SPECS = {"id": tf.io.FixedLenFeature([], tf.int64)}
