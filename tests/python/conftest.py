@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 
 import tfrfast
 
-# Every run has the same examples, and no test fails for being slow. TFRFAST_TEST_EXAMPLES sets the
-# number of examples in each differential test, and makes new examples in every test.
+# Every run has the same examples, and no test fails for being slow. TFRFAST_TEST_EXAMPLES asks the
+# differential tests for more examples, and all tests for new ones.
 settings.register_profile(
     "tfrfast",
     derandomize="TFRFAST_TEST_EXAMPLES" not in os.environ,
@@ -19,6 +19,16 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.load_profile("tfrfast")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """`pytest` without a path runs all tests, on all processors if pytest-xdist is there."""
+    option = config.option
+    is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS
+    if is_whole and getattr(option, "numprocesses", 0) is None and option.dist == "no":
+        option.numprocesses, option.dist = "logical", "worksteal"  # one process with --pdb
+        option.maxprocesses = option.maxprocesses or 8  # each may import TensorFlow
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -47,14 +57,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(folder))
     return folder
-
-
-@pytest.fixture(autouse=True, scope="session")
-def faults_are_raised() -> Iterator[None]:
-    """A fault of the planner fails a test, where a program would go on with TensorFlow's reading."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TFRFAST_RAISE_FAULTS", "1")
-        yield
 
 
 @pytest.fixture
