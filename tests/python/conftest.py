@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 
 import tfrfast
 
-# Every run has the same examples, and no test fails for being slow. TFRFAST_TEST_EXAMPLES asks the
-# differential tests for more examples, and all tests for new ones.
+# Every run has the same examples, and no test fails for being slow. TFRFAST_TEST_EXAMPLES sets the
+# number of examples in each differential test, and makes new examples in every test.
 settings.register_profile(
     "tfrfast",
     derandomize="TFRFAST_TEST_EXAMPLES" not in os.environ,
@@ -57,6 +57,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def faults_are_raised() -> Iterator[None]:
+    """A fault of the planner fails a test, where a program would go on with TensorFlow's reading."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TFRFAST_RAISE_FAULTS", "1")
+        yield
 
 
 @pytest.fixture
