@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 
 def _read_names() -> dict[str, str]:

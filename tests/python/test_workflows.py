@@ -49,6 +49,7 @@ def test_a_tag_must_be_the_packages_version() -> None:
     )
     assert done.returncode == 1
     assert f"is {tfr.__version__}." in done.stderr
+    subprocess.run([ROOT / "tools" / "check_release", f"v{tfr.__version__}"], check=True)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib came with Python 3.11")
