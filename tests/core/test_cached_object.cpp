@@ -515,9 +515,11 @@ TEST_CASE("cached object: a process has only so many open, and mappings for all 
 TEST_CASE("cached object: a folder that others may write to, or replace, is refused") {
   const Cache cache;
   cache.folder();
-  const auto refused = [&] {
-    return error_of([&] { CacheFolder::open_if_it_works(cache.at / "cache", 1 << 20); });
-  };
+  StorageOptions options;
+  options.cache_folder = cache.at / "cache";
+  options.cache_limit_bytes = 1 << 20;
+  const auto hold = [&options] { return hold_cached("s3://bucket/object", options); };
+  const auto refused = [&hold] { return error_of([&hold] { hold(); }); };
   REQUIRE(::chmod((cache.at / "cache/v2").c_str(), 0777) == 0);
   CHECK(refused().system_error() == EACCES);
   CHECK(refused().message().find("others may write to it") != std::string::npos);
@@ -528,7 +530,7 @@ TEST_CASE("cached object: a folder that others may write to, or replace, is refu
     CHECK(refused().message().find("a folder that it lies in") != std::string::npos);
     // There, nobody renames what belongs to others.
     REQUIRE(::chmod((cache.at / above).c_str(), 01777) == 0);
-    CHECK(CacheFolder::open_if_it_works(cache.at / "cache", 1 << 20) != nullptr);
+    CHECK(hold() != nullptr);
     REQUIRE(::chmod((cache.at / above).c_str(), 0700) == 0);
   }
 }

@@ -6,23 +6,48 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <exception>
-#include <mutex>
-#include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
+
+#include "core/base/encoding.h"
+#include "core/crc32c/crc32c.h"
 
 namespace tfrfast {
 namespace {
 
+constexpr EncodedKind kHeader{"file of a cache", "tfCF"};
 // The limit on a log's growth beyond one line per block.
 constexpr std::uint64_t kMaxLogGrowth = 16;
 constexpr std::uint64_t kMaxSpareLog = std::uint64_t{1} << 20;
 
+// A page that names an object and its version. Empty if the names are too long.
+std::string header_of(const std::string& url, const std::string& identity,
+                      std::uint64_t object_bytes) {
+  const auto encode = [&](std::size_t spare_bytes) {
+    Encoder encoder(kHeader);
+    encoder.string(url);
+    encoder.string(identity);
+    encoder.number(object_bytes);
+    encoder.string(std::string(spare_bytes, '\0'));
+    return encoder.finish();
+  };
+  const std::size_t bytes = encode(0).size();
+  return bytes > kCachePageBytes ? "" : encode(kCachePageBytes - bytes);
+}
+
+std::uint64_t log_begin_of(std::uint64_t object_bytes) noexcept {
+  return CacheFile::kObjectBegin + cache_pages_of(object_bytes) * kCachePageBytes;
+}
+
+std::uint32_t check_of_line(const CacheLine& line) noexcept {
+  return crc32c(reinterpret_cast<const std::uint8_t*>(&line), offsetof(CacheLine, check));
+}
+
 // Reads up to `count` bytes from `offset` on.
-std::vector<std::uint8_t> read_bytes(int descriptor, std::uint64_t offset, std::size_t count) {
-  std::vector<std::uint8_t> bytes(count);
+std::string read_bytes(int descriptor, std::uint64_t offset, std::size_t count) {
+  std::string bytes(count, '\0');
   std::size_t done = 0;
   while (done < count) {
     const ssize_t got =
@@ -35,41 +60,39 @@ std::vector<std::uint8_t> read_bytes(int descriptor, std::uint64_t offset, std::
   return bytes;
 }
 
-std::optional<CacheHeader> read_header(int descriptor) {
-  return CacheHeader::decode(read_bytes(descriptor, 0, CacheHeader::kMaxBytes));
-}
-
 // Calls take(line) for the lines from `at` to `end`. Returns the place of the next line.
 std::uint64_t read_lines(int descriptor, std::uint64_t at, std::uint64_t end,
                          const CacheFile::Take& take) {
   constexpr std::uint64_t kAtOnce = 256 << 10;
-  std::vector<CacheLine> lines;
   while (end - at >= sizeof(CacheLine)) {
-    const std::vector<std::uint8_t> bytes =
+    const std::string bytes =
         read_bytes(descriptor, at, static_cast<std::size_t>(std::min(kAtOnce, end - at)));
-    lines.clear();
-    const std::size_t done = decode_lines(bytes, lines);
+    std::size_t done = 0;
+    while (bytes.size() - done >= sizeof(CacheLine)) {
+      CacheLine line;
+      std::memcpy(&line, bytes.data() + done, sizeof line);
+      const bool is_whole = line.check == check_of_line(line);
+      if (is_whole) take(line);
+      // After a piece of a line, other processes have written whole lines.
+      done += is_whole ? sizeof line : 1;
+    }
     if (done == 0) break;
-    for (const CacheLine& each : lines) take(each);
     at += done;
   }
   return at;
 }
 
-std::uint64_t log_begin_of(std::uint64_t object_bytes) noexcept {
-  return CacheFile::kObjectBegin + cache_pages_of(object_bytes) * kCachePageBytes;
-}
-
 }  // namespace
 
-int write_all(int descriptor, std::uint64_t offset, const std::uint8_t* bytes,
+int write_all(int descriptor, std::uint64_t offset, const void* bytes,
               std::uint64_t count) noexcept {
+  const auto* from = static_cast<const std::uint8_t*>(bytes);
   while (count > 0) {
-    const ssize_t put = ::pwrite(descriptor, bytes, count, static_cast<off_t>(offset));
+    const ssize_t put = ::pwrite(descriptor, from, count, static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return errno;
     if (put == 0) return ENOSPC;
-    bytes += put;
+    from += put;
     offset += static_cast<std::uint64_t>(put);
     count -= static_cast<std::uint64_t>(put);
   }
@@ -82,68 +105,52 @@ std::uint64_t disk_bytes_of(int descriptor) noexcept {
 }
 
 bool describe_cached(int folder, const std::string& name, CacheEntry& entry) noexcept {
+  const FileDescriptor file(open_below(folder, name, O_RDONLY));
+  struct stat status;
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return false;
   try {
-    const int opened = open_below(folder, name, O_RDONLY);
-    if (opened < 0) return false;
-    const FileDescriptor file(opened);
-    struct stat status;
-    auto header = read_header(opened);
-    if (!header || ::fstat(opened, &status) != 0) return false;
-    const std::uint64_t begin = log_begin_of(header->object_bytes);
+    const std::string header = read_bytes(file.get(), 0, kCachePageBytes);
+    Decoder decoder(kHeader, header);
+    entry.url = decoder.string();
+    decoder.string();
+    entry.object_bytes = decoder.number();
+    const std::uint64_t begin = log_begin_of(entry.object_bytes);
     const auto end = static_cast<std::uint64_t>(status.st_size);
     if (begin > end) return false;
-    entry.url = std::move(header->url);
-    entry.object_bytes = header->object_bytes;
-    read_lines(opened, begin, end, [&](const CacheLine& line) {
+    read_lines(file.get(), begin, end, [&](const CacheLine& line) {
       if (line.kind != CacheLineKind::traffic) return;
       entry.served_bytes += line.first;
       entry.fetched_bytes += line.second;
     });
     return true;
   } catch (const std::exception&) {
-    return false;
+    return false;  // damaged, or memory is short
   }
 }
 
-CacheFile::CacheFile(std::shared_ptr<const CacheSet> set, CacheHeader header)
+CacheFile::CacheFile(std::shared_ptr<const CacheSet> set, const std::string& url,
+                     const std::string& identity, std::uint64_t object_bytes)
     : set_(std::move(set)),
-      header_(std::move(header)),
-      name_(set_->name_of(header_.url)),
-      log_begin_(log_begin_of(header_.object_bytes)),
+      header_(header_of(url, identity, object_bytes)),
+      name_(set_->name_of(url)),
+      log_begin_(log_begin_of(object_bytes)),
       log_end_(log_begin_) {}
 
-CacheFile::~CacheFile() {
-  SharedDescriptors::instance().forget(this);
-}
-
 bool CacheFile::open() {
-  return open_existing() || make();
-}
-
-bool CacheFile::is_still(const FileDescriptor& file) const noexcept {
-  struct stat status;
-  return ::fstat(file.get(), &status) == 0 && status.st_nlink > 0 &&
-         static_cast<std::uint64_t>(status.st_dev) == device_ &&
-         static_cast<std::uint64_t>(status.st_ino) == inode_ &&
-         static_cast<std::uint64_t>(status.st_size) >= log_begin_;
+  return !header_.empty() && (find() || make());
 }
 
 // False if the file does not exist, belongs to another object, or is damaged.
-bool CacheFile::open_existing() {
-  const int opened =
-      open_below(folder().descriptor(), name_, folder().may_write() ? O_RDWR | O_APPEND : O_RDONLY);
-  if (opened < 0) return false;
-  const auto file = std::make_shared<const FileDescriptor>(opened);
+bool CacheFile::find() {
+  const FileDescriptor file(open_below(folder().descriptor(), name_, O_RDONLY));
   struct stat status;
-  const auto found = read_header(opened);
-  if (::fstat(opened, &status) != 0 || !S_ISREG(status.st_mode) ||
-      static_cast<std::uint64_t>(status.st_size) < log_begin_ || !found ||
-      found->identity != header_.identity || found->object_bytes != header_.object_bytes) {
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<std::uint64_t>(status.st_size) < log_begin_ ||
+      read_bytes(file.get(), 0, header_.size()) != header_) {
     return false;
   }
   device_ = static_cast<std::uint64_t>(status.st_dev);
   inode_ = static_cast<std::uint64_t>(status.st_ino);
-  SharedDescriptors::instance().acquire(this, [&] { return file; });
   return true;
 }
 
@@ -152,11 +159,10 @@ bool CacheFile::make() {
   // The header, the first page of the log, which is appended to without the lock, and a part of the
   // folder.
   constexpr std::uint64_t kNeeded = 3 * kCachePageBytes;
-  const std::vector<std::uint8_t> first = header_.encode();
-  if (first.empty() || folder().space_for(kNeeded) < kNeeded) return false;
+  if (folder().space_for(kNeeded) < kNeeded) return false;
   CacheFolder::Account account(folder());
   if (!account.is_open()) return false;
-  if (open_existing()) return true;  // another process was faster
+  if (find()) return true;  // another process was faster
   const int root = folder().descriptor();
   struct stat status;
   if (::fstatat(root, name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -164,66 +170,54 @@ bool CacheFile::make() {
     account.settle(static_cast<std::uint64_t>(status.st_blocks) * 512, 0);
   }
   if (account.take(kNeeded) < kNeeded) return false;
-  const int made = open_below(root, name_, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  int failed = made < 0 ? errno : 0;
-  if (made >= 0) {
-    const FileDescriptor closed(made);
-    // The header is written last, and makes the file complete.
-    if (::ftruncate(made, static_cast<off_t>(log_begin_)) != 0) failed = errno;
-    if (failed == 0) failed = write_all(made, 0, first.data(), first.size());
-    if (failed == 0) account.settle(kNeeded, std::max(disk_bytes_of(made), kNeeded));
-    if (failed != 0) ::unlinkat(root, name_.c_str(), 0);
-  }
-  if (failed == 0) return open_existing();
-  account.settle(kNeeded, 0);
+  const FileDescriptor made(open_below(root, name_, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  int failed = made.get() < 0 ? errno : 0;
+  // The header is written last, and makes the file complete.
+  if (failed == 0 && ::ftruncate(made.get(), static_cast<off_t>(log_begin_)) != 0) failed = errno;
+  if (failed == 0) failed = write_all(made.get(), 0, header_.data(), header_.size());
+  account.settle(kNeeded, failed == 0 ? std::max(disk_bytes_of(made.get()), kNeeded) : 0);
+  if (failed == 0) return find();
+  if (made.get() >= 0) ::unlinkat(root, name_.c_str(), 0);
   folder().tell_of_failure(failed);
   return false;
 }
 
-CacheFile::Descriptor CacheFile::descriptor() const noexcept {
-  if (was_removed_) return nullptr;
-  try {
-    Descriptor file = SharedDescriptors::instance().acquire(this, [this] {
-      const int opened = open_below(folder().descriptor(), name_,
-                                    folder().may_write() ? O_RDWR | O_APPEND : O_RDONLY);
-      if (opened < 0) throw std::system_error(errno, std::generic_category());
-      return std::make_shared<const FileDescriptor>(opened);
-    });
-    if (is_still(*file)) return file;
-    was_removed_ = true;
-  } catch (const std::system_error& error) {
-    const int failed = error.code().value();
-    was_removed_ = failed == ENOENT || failed == ENOTDIR || failed == ELOOP;
-  } catch (const std::exception&) {
-    // Memory is short.
+FileDescriptor CacheFile::open_as(int flags) const noexcept {
+  int opened = open_below(folder().descriptor(), name_, flags);
+  struct stat status;
+  const bool is_still = opened >= 0 && ::fstat(opened, &status) == 0 && status.st_nlink > 0 &&
+                        static_cast<std::uint64_t>(status.st_dev) == device_ &&
+                        static_cast<std::uint64_t>(status.st_ino) == inode_ &&
+                        static_cast<std::uint64_t>(status.st_size) >= log_begin_;
+  if (opened >= 0 && !is_still) {
+    ::close(opened);
+    opened = -1;
   }
-  return nullptr;
+  return FileDescriptor(opened);
 }
 
-// descriptor() appends, whatever the offset, so a second descriptor is needed.
-CacheFile::Descriptor CacheFile::descriptor_of_bytes() const noexcept {
-  try {
-    const int opened = open_below(folder().descriptor(), name_, O_WRONLY);
-    if (opened < 0) return nullptr;
-    auto file = std::make_shared<const FileDescriptor>(opened);
-    return is_still(*file) ? file : nullptr;
-  } catch (const std::exception&) {
-    return nullptr;  // memory is short
-  }
+FileDescriptor CacheFile::open_lines() const noexcept {
+  return open_as(folder().may_write() ? O_RDWR | O_APPEND : O_RDONLY);
 }
 
-int CacheFile::append(const FileDescriptor& file, std::span<const CacheLine> lines) const noexcept {
+// A descriptor of open_lines() appends, whatever the offset.
+FileDescriptor CacheFile::open_bytes() const noexcept {
+  return open_as(O_WRONLY);
+}
+
+int CacheFile::append(const FileDescriptor& file, std::span<const CacheLine> lines) noexcept {
   if (lines.empty()) return 0;
   try {
-    const std::vector<std::uint8_t> bytes = encode_lines(lines);
+    std::vector<CacheLine> checked(lines.begin(), lines.end());
+    for (CacheLine& each : checked) each.check = check_of_line(each);
     ssize_t put = 0;
     do {
-      put = ::write(file.get(), bytes.data(), bytes.size());
+      put = ::write(file.get(), checked.data(), lines.size_bytes());
     } while (put < 0 && errno == EINTR);
     if (put < 0) return errno;
     // A piece of a line does no harm. Do not write the rest, because other processes may have
     // written since.
-    return static_cast<std::size_t>(put) == bytes.size() ? 0 : ENOSPC;
+    return static_cast<std::size_t>(put) == lines.size_bytes() ? 0 : ENOSPC;
   } catch (const std::exception&) {
     return ENOMEM;
   }
@@ -242,7 +236,7 @@ void CacheFile::read_new_lines(const FileDescriptor& file, const Take& take) noe
 }
 
 bool CacheFile::has_many_lines() const noexcept {
-  const std::uint64_t blocks = header_.object_bytes / kCacheBlockBytes + 1;
+  const std::uint64_t blocks = (log_begin_ - kObjectBegin) / kCacheBlockBytes + 1;
   return log_end_ - log_begin_ > kMaxSpareLog + kMaxLogGrowth * sizeof(CacheLine) * blocks;
 }
 

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <string_view>
 #include <thread>
 
@@ -51,12 +52,6 @@ std::map<FolderKey, std::weak_ptr<CacheFolder>>& known_folders() {
   return *known;
 }
 
-// The time when a folder that failed may be tried again.
-std::map<std::string, std::int64_t>& failed_until_ms() {
-  static auto* const known = new std::map<std::string, std::int64_t>;
-  return *known;
-}
-
 std::int64_t steady_ms() noexcept {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -82,28 +77,14 @@ bool is_ours(const std::string& name) {
   return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// Takes a lock that other processes hold briefly. False if they hold it longer, or locks do not
-// work.
-bool lock_soon(int descriptor, OpenLock how) noexcept {
-  const std::int64_t until_ms = steady_ms() + kMaxWaitMs;
+// False if other processes hold a conflicting lock for longer, or locks do not work.
+bool lock_within(int descriptor, OpenLock how, std::int64_t max_wait_ms) noexcept {
+  const std::int64_t until_ms = steady_ms() + max_wait_ms;
   while (try_lock_opened(descriptor, how) != 0) {
-    if (errno != EWOULDBLOCK || steady_ms() > until_ms) return false;
+    if (errno != EWOULDBLOCK || steady_ms() >= until_ms) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
   return true;
-}
-
-// Lists and closes an open folder. Empty if `folder` is not a folder.
-std::vector<std::string> names_in(int folder) {
-  std::vector<std::string> names;
-  DIR* const listing = folder < 0 ? nullptr : ::fdopendir(folder);
-  if (listing == nullptr) {
-    if (folder >= 0) ::close(folder);
-    return names;
-  }
-  while (const dirent* entry = ::readdir(listing)) names.emplace_back(entry->d_name);
-  ::closedir(listing);
-  return names;
 }
 
 std::uint64_t check_of(const CacheTotals& totals) noexcept {
@@ -124,18 +105,22 @@ bool read_totals(int descriptor, CacheTotals& totals) noexcept {
 
 // Whether a cache may work in the folder at another time.
 bool may_pass(const Error& error) {
-  switch (error.system_error()) {
-    case ENOSPC:
-    case EDQUOT:
-    case EROFS:
-    case EIO:
-    case EAGAIN:
-    case ENFILE:
-    case EMFILE:
-    case ENOMEM:
-      return true;
-    default:
-      return false;
+  constexpr int kPassing[] = {ENOSPC, EDQUOT, EROFS, EIO, EAGAIN, ENFILE, EMFILE, ENOMEM};
+  return std::find(std::begin(kPassing), std::end(kPassing), error.system_error()) !=
+         std::end(kPassing);
+}
+
+// Throws Error io for an unsuitable folder. Null, with a warning, if the cache does not work now.
+std::shared_ptr<const CacheSet> hold_in(const std::string& folder, std::uint64_t limit_bytes,
+                                        const std::string& url, const std::string& place) {
+  if (folder.empty()) return nullptr;
+  try {
+    return CacheSet::hold(CacheFolder::open(folder, limit_bytes), url, place);
+  } catch (const Error& error) {
+    if (!may_pass(error)) throw;
+    warn_once("cache " + folder + " " + std::to_string(error.system_error()),
+              error.message() + " Everything is fetched or inflated again meanwhile.");
+    return nullptr;
   }
 }
 
@@ -177,27 +162,6 @@ std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& folder,
   if (std::shared_ptr<CacheFolder> found = known.lock()) return found;
   known = made;
   return made;
-}
-
-std::shared_ptr<CacheFolder> CacheFolder::open_if_it_works(const std::string& folder,
-                                                           std::uint64_t limit_bytes) {
-  {
-    const std::lock_guard lock(cache_mutex());
-    const auto failed = failed_until_ms().find(folder);
-    if (failed != failed_until_ms().end() && steady_ms() < failed->second) return nullptr;
-  }
-  try {
-    return open(folder, limit_bytes);
-  } catch (const Error& error) {
-    if (!may_pass(error)) throw;
-    {
-      const std::lock_guard lock(cache_mutex());
-      failed_until_ms()[folder] = steady_ms() + kBrokenMs;
-    }
-    warn_once("cache " + folder + " " + std::to_string(error.system_error()),
-              error.message() + " Everything is fetched or inflated again meanwhile.");
-    return nullptr;
-  }
 }
 
 void CacheFolder::begin() {
@@ -298,26 +262,28 @@ std::uint64_t CacheFolder::space_for(std::uint64_t bytes) noexcept {
   return std::min(space, bytes);
 }
 
-CacheFolder::Account::Account(CacheFolder& folder) noexcept : folder_(folder) {
-  if (!folder.may_write()) return;
-  descriptor_ = open_below(folder.descriptor(), "used", O_RDWR | O_CREAT, 0600);
-  if (descriptor_ < 0) return;
-  is_locked_ = lock_soon(descriptor_, OpenLock::alone);
-  if (!is_locked_ || read_totals(descriptor_, totals_)) return;
+CacheFolder::Alone::Alone(int opened, std::int64_t max_wait_ms) noexcept
+    : file_(opened), is_held_(opened >= 0 && lock_within(opened, OpenLock::alone, max_wait_ms)) {}
+
+CacheFolder::Alone::~Alone() {
+  // A child forked meanwhile has the file open, too.
+  if (is_held_) unlock_opened(file_.get());
+}
+
+CacheFolder::Account::Account(CacheFolder& folder) noexcept
+    : folder_(folder),
+      used_(
+          folder.may_write() ? open_below(folder.descriptor(), "used", O_RDWR | O_CREAT, 0600) : -1,
+          kMaxWaitMs) {
+  if (!is_open() || read_totals(used_.descriptor(), totals_)) return;
   // The file is new or damaged. No process writes meanwhile, so all files can be counted.
   totals_ = {kMagic, kEmptyBytes, folder.limit_bytes_, 0, 0, 0};
   folder.remove_unused(*this, 0);
 }
 
-CacheFolder::Account::~Account() {
-  // A child forked meanwhile has the file open, too.
-  if (is_locked_) unlock_opened(descriptor_);
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 bool CacheFolder::Account::store() noexcept {
   totals_.check = check_of(totals_);
-  if (::pwrite(descriptor_, &totals_, sizeof totals_, 0) == sizeof totals_) return true;
+  if (::pwrite(used_.descriptor(), &totals_, sizeof totals_, 0) == sizeof totals_) return true;
   folder_.tell_of_failure(errno);
   return false;
 }
@@ -358,53 +324,57 @@ bool CacheFolder::is_broken() const noexcept {
   return steady_ms() < broken_until_ms_.load(std::memory_order_relaxed);
 }
 
-std::vector<CacheFolder::FoundSet> CacheFolder::find_sets() const {
-  std::vector<FoundSet> sets;
-  for (std::string& name : names_in(open_below(root_->get(), ".", O_RDONLY | O_DIRECTORY))) {
+int CacheFolder::open_set(const std::string& name) const noexcept {
+  return open_below(root_->get(), name, O_RDONLY | O_DIRECTORY);
+}
+
+std::vector<CacheFolder::Found> CacheFolder::find_in(const std::string& folder) const {
+  std::vector<Found> found;
+  const int opened = open_set(folder);
+  DIR* const listing = opened < 0 ? nullptr : ::fdopendir(opened);
+  if (listing == nullptr) {
+    if (opened >= 0) ::close(opened);
+    return found;
+  }
+  const auto closed = std::unique_ptr<DIR, int (*)(DIR*)>(listing, ::closedir);
+  while (const dirent* const entry = ::readdir(listing)) {
     struct stat status;
-    if (!is_ours(name)) continue;
-    const int folder = open_below(root_->get(), name, O_RDONLY | O_DIRECTORY);
-    if (folder < 0 || ::fstat(folder, &status) != 0) {
-      if (folder >= 0) ::close(folder);
+    if (!is_ours(entry->d_name) ||
+        ::fstatat(opened, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
     }
-    FoundSet set{std::move(name), written_ns(status), disk_bytes_of(status), {}};
-    for (std::string& each : names_in(folder)) {
-      const std::string path = set.name + "/" + each;
-      if (!is_ours(each) ||
-          ::fstatat(root_->get(), path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        continue;
-      }
-      // The first page of the log may come at any time.
-      const std::uint64_t disk_bytes = std::max(disk_bytes_of(status), 2 * kCachePageBytes);
-      set.files.push_back({std::move(each), written_ns(status), disk_bytes});
-      set.disk_bytes += set.files.back().disk_bytes;
-    }
-    std::sort(set.files.begin(), set.files.end(),
-              [](const FoundFile& a, const FoundFile& b) { return a.written_ns < b.written_ns; });
-    sets.push_back(std::move(set));
+    // The first page of a file's log may come at any time.
+    const std::uint64_t least = S_ISREG(status.st_mode) ? 2 * kCachePageBytes : 0;
+    found.push_back(
+        {entry->d_name, written_ns(status), std::max(disk_bytes_of(status), least), {}});
   }
-  std::sort(sets.begin(), sets.end(),
-            [](const FoundSet& a, const FoundSet& b) { return a.last_used_ns < b.last_used_ns; });
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return a.written_ns < b.written_ns; });
+  return found;
+}
+
+std::vector<CacheFolder::Found> CacheFolder::find_sets() const {
+  std::vector<Found> sets = find_in(".");
+  for (Found& each : sets) each.files = find_in(each.name);
   return sets;
 }
 
 std::uint64_t CacheFolder::remove_unused(Account& account, std::uint64_t wanted) noexcept {
   std::uint64_t freed = 0;
   try {
-    const std::vector<FoundSet> sets = find_sets();
-    std::uint64_t used = kEmptyBytes;
-    for (const FoundSet& each : sets) used += each.disk_bytes;
+    const std::vector<Found> sets = find_sets();
+    account.totals_.used_bytes = kEmptyBytes;
+    for (const Found& set : sets) {
+      account.totals_.used_bytes += set.disk_bytes;
+      for (const Found& each : set.files) account.totals_.used_bytes += each.disk_bytes;
+    }
     // Processes with very many sets hold this lock.
-    const int all = open_below(root_->get(), ".", O_RDONLY | O_DIRECTORY);
-    const bool may_remove = all >= 0 && try_lock_opened(all, OpenLock::alone) == 0;
-    for (const FoundSet& each : sets) {
-      if (!may_remove || freed >= wanted) break;
+    const Alone all(open_set("."), 0);
+    for (const Found& each : sets) {
+      if (!all.is_held() || freed >= wanted) break;
       freed += remove_from(each, wanted - freed, account.totals_);
     }
-    if (may_remove) unlock_opened(all);
-    if (all >= 0) ::close(all);
-    account.totals_.used_bytes = used - freed;
+    account.totals_.used_bytes -= freed;
   } catch (const std::exception&) {
     // Memory is short: the rest stays.
   }
@@ -412,28 +382,21 @@ std::uint64_t CacheFolder::remove_unused(Account& account, std::uint64_t wanted)
   return freed;
 }
 
-std::uint64_t CacheFolder::remove_from(const FoundSet& set, std::uint64_t wanted,
+std::uint64_t CacheFolder::remove_from(const Found& set, std::uint64_t wanted,
                                        CacheTotals& totals) const {
-  const int folder = open_below(root_->get(), set.name, O_RDONLY | O_DIRECTORY);
-  if (folder < 0) return 0;
-  const FileDescriptor closed(folder);
-  if (try_lock_opened(folder, OpenLock::alone) != 0) return 0;
+  const Alone folder(open_set(set.name), 0);
+  if (!folder.is_held()) return 0;
   std::uint64_t freed = 0;
-  for (const FoundFile& each : set.files) {
+  for (const Found& each : set.files) {
     if (freed >= wanted) break;
     CacheEntry entry;
-    describe_cached(folder, each.name, entry);
-    if (::unlinkat(folder, each.name.c_str(), 0) != 0) continue;
+    describe_cached(folder.descriptor(), each.name, entry);
+    if (::unlinkat(folder.descriptor(), each.name.c_str(), 0) != 0) continue;
     freed += each.disk_bytes;
     totals.served_bytes += entry.served_bytes;
     totals.fetched_bytes += entry.fetched_bytes;
   }
-  if (::unlinkat(root_->get(), set.name.c_str(), AT_REMOVEDIR) == 0) {
-    std::uint64_t of_files = 0;
-    for (const FoundFile& each : set.files) of_files += each.disk_bytes;
-    freed += set.disk_bytes - of_files;
-  }
-  unlock_opened(folder);
+  if (::unlinkat(root_->get(), set.name.c_str(), AT_REMOVEDIR) == 0) freed += set.disk_bytes;
   return freed;
 }
 
@@ -444,21 +407,15 @@ std::uint64_t CacheFolder::clear() noexcept {
 
 std::vector<CacheEntry> CacheFolder::entries() const {
   std::vector<CacheEntry> found;
-  const int all = open_below(root_->get(), ".", O_RDONLY | O_DIRECTORY);
-  const bool all_are_used = all < 0 || try_lock_opened(all, OpenLock::alone) != 0;
-  if (all >= 0) ::close(all);
-  for (const FoundSet& set : find_sets()) {
-    const int folder = open_below(root_->get(), set.name, O_RDONLY | O_DIRECTORY);
-    if (folder < 0) continue;
-    const FileDescriptor closed(folder);
-    const bool is_used = all_are_used || try_lock_opened(folder, OpenLock::alone) != 0;
-    if (!is_used) unlock_opened(folder);
-    for (const FoundFile& each : set.files) {
+  const bool all_are_used = !Alone(open_set("."), 0).is_held();
+  for (const Found& set : find_sets()) {
+    const Alone folder(open_set(set.name), 0);
+    for (const Found& each : set.files) {
       CacheEntry entry;
-      if (!describe_cached(folder, each.name, entry)) continue;
+      if (!describe_cached(folder.descriptor(), each.name, entry)) continue;
       entry.kept_bytes = each.disk_bytes;
-      entry.last_used_s = std::max(set.last_used_ns, each.written_ns) / 1'000'000'000;
-      entry.is_in_use = is_used;
+      entry.last_used_s = std::max(set.written_ns, each.written_ns) / 1'000'000'000;
+      entry.is_in_use = all_are_used || !folder.is_held();
       found.push_back(std::move(entry));
     }
   }
@@ -471,10 +428,8 @@ std::shared_ptr<const FileDescriptor> CacheFolder::hold_everything() {
     const std::lock_guard lock(cache_mutex());
     if (auto held = everything_.lock()) return held;
   }
-  const int all = open_below(root_->get(), ".", O_RDONLY | O_DIRECTORY);
-  if (all < 0) return nullptr;
-  auto made = std::make_shared<const FileDescriptor>(all);
-  if (!lock_soon(all, OpenLock::with_others)) return nullptr;
+  auto made = std::make_shared<const FileDescriptor>(open_set("."));
+  if (!lock_within(made->get(), OpenLock::with_others, kMaxWaitMs)) return nullptr;
   const std::lock_guard lock(cache_mutex());
   everything_ = made;
   return made;
@@ -490,44 +445,46 @@ std::shared_ptr<const CacheSet> CacheSet::hold(std::shared_ptr<CacheFolder> fold
     std::string name = hex(fnv1a(place + "\n" + std::string(in_folder)));
     {
       const std::lock_guard lock(cache_mutex());
-      if (const auto known = of.sets_.find(name); known != of.sets_.end()) {
-        if (auto found = known->second.lock()) return found;
-      }
+      if (auto found = of.sets_[name].lock()) return found;
     }
     std::shared_ptr<CacheSet> made(new CacheSet(std::move(folder), name));
     if (!made->lock()) return nullptr;
     const std::lock_guard lock(cache_mutex());
-    of.sets_[std::move(name)] = made;
+    of.sets_[name] = made;
     return made;
   } catch (const std::exception&) {
     return nullptr;  // memory is short
   }
 }
 
+CacheSet::CacheSet(std::shared_ptr<CacheFolder> folder, std::string name) noexcept
+    : folder_(std::move(folder)), name_(std::move(name)) {
+  ++folder_->sets_held_;
+}
+
+CacheSet::~CacheSet() {
+  --folder_->sets_held_;
+}
+
 bool CacheSet::lock() {
   const int root = folder_->descriptor();
-  is_counted_ = folder_->sets_held_.fetch_add(1) < kMaxLocks;
-  if (!is_counted_) {
-    --folder_->sets_held_;
-    lock_ = folder_->hold_everything();
-    if (lock_ == nullptr) return false;
-  }
+  const bool has_own = folder_->sets_held_ <= kMaxLocks;
+  if (!has_own && (lock_ = folder_->hold_everything()) == nullptr) return false;
   const std::int64_t until_ms = steady_ms() + kMaxWaitMs;
   while (steady_ms() <= until_ms) {
     if (folder_->may_write() && ::mkdirat(root, name_.c_str(), 0700) != 0 && errno != EEXIST) {
       folder_->tell_of_failure(errno);
     }
-    const int opened = open_below(root, name_, O_RDONLY | O_DIRECTORY);
-    if (opened < 0) return false;
-    auto held = std::make_shared<const FileDescriptor>(opened);
-    if (folder_->may_write()) ::futimens(opened, nullptr);  // the time of the last use
-    if (!is_counted_) return true;
-    if (!lock_soon(opened, OpenLock::with_others)) break;
+    const auto opened = std::make_shared<const FileDescriptor>(folder_->open_set(name_));
+    if (opened->get() < 0) return false;
+    if (folder_->may_write()) ::futimens(opened->get(), nullptr);  // the time of the last use
+    if (!has_own) return true;
+    if (!lock_within(opened->get(), OpenLock::with_others, kMaxWaitMs)) break;
     // Another process may have removed the set before the lock was taken.
     struct stat locked, named;
-    if (::fstat(opened, &locked) == 0 && ::fstatat(root, name_.c_str(), &named, 0) == 0 &&
+    if (::fstat(opened->get(), &locked) == 0 && ::fstatat(root, name_.c_str(), &named, 0) == 0 &&
         locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
-      lock_ = std::move(held);
+      lock_ = opened;
       return true;
     }
   }
@@ -537,27 +494,18 @@ bool CacheSet::lock() {
   return false;
 }
 
-CacheSet::~CacheSet() {
-  if (is_counted_) --folder_->sets_held_;
-}
-
 std::string CacheSet::name_of(const std::string& url) const {
   return name_ + "/" + hex(fnv1a(url));
 }
 
 std::shared_ptr<const CacheSet> hold_cached(const std::string& url, const StorageOptions& options) {
-  if (options.cache_folder.empty()) return nullptr;
-  auto folder = CacheFolder::open_if_it_works(options.cache_folder, options.cache_limit_bytes);
-  return folder == nullptr ? nullptr : CacheSet::hold(std::move(folder), url, options.place);
+  return hold_in(options.cache_folder, options.cache_limit_bytes, url, options.place);
 }
 
 std::shared_ptr<const CacheSet> hold_inflated(const std::string& name,
                                               const StorageOptions& options, bool is_remote) {
-  if (options.inflated_folder.empty()) return nullptr;
-  auto folder =
-      CacheFolder::open_if_it_works(options.inflated_folder, options.inflated_limit_bytes);
-  if (folder == nullptr) return nullptr;
-  return CacheSet::hold(std::move(folder), name, is_remote ? options.place : "");
+  return hold_in(options.inflated_folder, options.inflated_limit_bytes, name,
+                 is_remote ? options.place : "");
 }
 
 }  // namespace tfrfast

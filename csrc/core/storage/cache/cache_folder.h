@@ -1,17 +1,15 @@
 // A cache: a folder on a local disk that keeps bytes from elsewhere, for all processes that name
 // the folder.
 //
-//     <folder>/v2/used                the disk space that the cache uses, and its last limit
-//     <folder>/v2/<set>/<object>      a sparse file: a header, the object's bytes at their places,
-//     and
-//                                     a log that is only appended to
+//     <folder>/v2/used             the disk space that the cache uses, and its last limit
+//     <folder>/v2/<set>/<object>   a sparse file: a header, the object's bytes at their places, and
+//                                  a log that is only appended to
 //
 // - Bytes are written first, then the lines of the log that record them. Only bytes that match the
 //   checksum in a line are believed. So neither kill -9, nor a power cut, nor a program that
 //   damages the files ever produces wrong bytes: damaged bytes are fetched again.
-// - A process that fetches a page announces so in a line. Other processes wait for the page, but
-// not
-//   for long, so no process waits for a process that was stopped or killed.
+// - A process that fetches a page claims the page in a line. Other processes wait for the page, but
+//   not for long, so no process waits for a process that was stopped or killed.
 // - A process that uses a data set locks the set's folder together with others (flock). A process
 //   that removes files of the set locks the folder alone. The lock belongs to the open folder: a
 //   forked child shares the lock, and the system releases the lock however a process ends.
@@ -69,10 +67,6 @@ class CacheFolder {
   // Makes the folder if necessary. A read-only folder is used without changes. Throws Error io, and
   // EACCES if other users could put files there. With a limit of 0, nothing is kept.
   static std::shared_ptr<CacheFolder> open(const std::string& folder, std::uint64_t limit_bytes);
-  // Like open(), for callers that can do without: returns null, with a warning once a minute, if
-  // the disk is full or cannot be used now. Throws Error io only for an unsuitable folder.
-  static std::shared_ptr<CacheFolder> open_if_it_works(const std::string& folder,
-                                                       std::uint64_t limit_bytes);
   CacheFolder(const CacheFolder&) = delete;
   CacheFolder& operator=(const CacheFolder&) = delete;
 
@@ -86,15 +80,29 @@ class CacheFolder {
   // sets, least recently used first, at most every few seconds.
   std::uint64_t space_for(std::uint64_t bytes) noexcept;
 
+  // Locks an open file or folder alone while it lives, if is_held(). A forked child does not keep
+  // the lock.
+  class Alone {
+   public:
+    // Takes over the descriptor. Waits for other processes, at most `max_wait_ms`.
+    Alone(int opened, std::int64_t max_wait_ms) noexcept;
+    ~Alone();
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+    bool is_held() const noexcept { return is_held_; }
+    int descriptor() const noexcept { return file_.get(); }
+
+   private:
+    const FileDescriptor file_;
+    const bool is_held_;
+  };
+
   // Locks the totals in all processes while it lives. Required for every write.
   class Account {
    public:
     // Waits for other processes, but not for long.
     explicit Account(CacheFolder& folder) noexcept;
-    ~Account();
-    Account(const Account&) = delete;
-    Account& operator=(const Account&) = delete;
-    bool is_open() const noexcept { return is_locked_; }
+    bool is_open() const noexcept { return used_.is_held(); }
 
     // Reserves up to `bytes` bytes of the free space, before they are written.
     std::uint64_t take(std::uint64_t bytes) noexcept;
@@ -105,8 +113,7 @@ class CacheFolder {
     friend CacheFolder;
     bool store() noexcept;
     CacheFolder& folder_;
-    int descriptor_ = -1;
-    bool is_locked_ = false;
+    const Alone used_;
     CacheTotals totals_;
   };
 
@@ -121,26 +128,24 @@ class CacheFolder {
 
  private:
   friend class CacheSet;
-  struct FoundFile {
+  // A data set, or a file of a data set.
+  struct Found {
     std::string name;
     std::int64_t written_ns = 0;
-    std::uint64_t disk_bytes = 0;
-  };
-  struct FoundSet {
-    std::string name;
-    std::int64_t last_used_ns = 0;
-    std::uint64_t disk_bytes = 0;  // of all files
-    std::vector<FoundFile> files;  // least recently written first
+    std::uint64_t disk_bytes = 0;  // without the files of the set
+    std::vector<Found> files;
   };
   CacheFolder(std::string path, std::uint64_t limit_bytes)
       : path_(std::move(path)), limit_bytes_(limit_bytes) {}
   void begin();
   void refuse_unless_private() const;
-  // All data sets, least recently used first.
-  std::vector<FoundSet> find_sets() const;
+  int open_set(const std::string& name) const noexcept;
+  // Lists a folder of the cache, least recently written first.
+  std::vector<Found> find_in(const std::string& folder) const;
+  std::vector<Found> find_sets() const;
   // Counts all files, and removes unused data sets until `wanted` bytes are free.
   std::uint64_t remove_unused(Account& account, std::uint64_t wanted) noexcept;
-  std::uint64_t remove_from(const FoundSet& set, std::uint64_t wanted, CacheTotals& totals) const;
+  std::uint64_t remove_from(const Found& set, std::uint64_t wanted, CacheTotals& totals) const;
   std::shared_ptr<const FileDescriptor> hold_everything();
   std::uint64_t usable_bytes() const noexcept;
 
@@ -178,14 +183,12 @@ class CacheSet {
   std::string name_of(const std::string& url) const;
 
  private:
-  CacheSet(std::shared_ptr<CacheFolder> folder, std::string name) noexcept
-      : folder_(std::move(folder)), name_(std::move(name)) {}
+  CacheSet(std::shared_ptr<CacheFolder> folder, std::string name) noexcept;
   bool lock();
 
   const std::shared_ptr<CacheFolder> folder_;
   const std::string name_;
   std::shared_ptr<const FileDescriptor> lock_;
-  bool is_counted_ = false;
 };
 
 // The set of `url` in the cache that `options` name. Null if `options` name no cache, or the cache

@@ -8,16 +8,16 @@
 #include <memory>
 #include <mutex>
 
+#include "core/base/process.h"
 #include "core/storage/cache/cached_object.h"
 
 namespace tfrfast {
 
-// One per process. If the disk cannot keep up, some fetched bytes are dropped, and fetched again
-// when needed. A forked child has a writer of its own.
+// If the disk cannot keep up, some fetched bytes are dropped, and fetched again when needed.
 class CacheWriter {
  public:
+  // One per process. A forked child begins with a writer that has nothing to write.
   static CacheWriter& instance();
-  static std::mutex& mutex() noexcept;
 
   // Keeps bytes of `object`. `bytes` owns the memory. Never fails: drops the bytes if necessary.
   void add(std::shared_ptr<CachedObject> object, std::uint64_t offset,
@@ -32,16 +32,14 @@ class CacheWriter {
     std::uint64_t offset = 0;
     std::uint64_t count = 0;
   };
-  friend void mend_cache_writer_in_child() noexcept;
-  CacheWriter() : changed_(new std::condition_variable) {}
   void work();
 
-  std::condition_variable* changed_;  // never destroyed; a forked child gets a new one
+  const HomeProcess home_;
+  std::mutex mutex_;  // guards the other members
+  std::condition_variable changed_;
   std::deque<Piece> queue_;
-  std::deque<Piece> lost_;  // in a forked child: pieces that the parent writes
-  std::uint64_t queued_bytes_ = 0;
+  std::uint64_t queued_bytes_ = 0;  // with the piece that is being written
   bool is_running_ = false;
-  bool is_writing_ = false;
 };
 
 }  // namespace tfrfast

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/warnings.h"
+#include "core/crc32c/crc32c.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/local/beyond_posix.h"
 
@@ -53,6 +54,14 @@ void for_blocks(std::uint64_t first, std::uint64_t end, const Action& action) {
   }
 }
 
+// The checksum of a page. XOR joins the checksums of a block's pages, in any order. The checksum
+// depends on the page's place in the block, so exchanged pages are noticed.
+std::uint32_t page_checksum(std::uint64_t page, const std::uint8_t* bytes,
+                            std::uint64_t count) noexcept {
+  return std::rotl(crc32c(bytes, static_cast<std::size_t>(count)),
+                   static_cast<int>(2 * (page % kCacheBlockPages)));
+}
+
 // Appends a range, or extends the last range if the new range follows.
 void add_range(std::vector<FileRange>& ranges, std::uint64_t begin, std::uint64_t bytes) {
   if (!ranges.empty() && ranges.back().offset + ranges.back().bytes == begin) {
@@ -74,7 +83,7 @@ std::shared_ptr<CachedObject> CachedObject::open(std::shared_ptr<const CacheSet>
                                                  std::uint64_t bytes) noexcept {
   try {
     if (set == nullptr || bytes == 0) return nullptr;
-    std::shared_ptr<CachedObject> made(new CachedObject(std::move(set), {url, identity, bytes}));
+    std::shared_ptr<CachedObject> made(new CachedObject(std::move(set), url, identity, bytes));
     if (open_objects > kMaxOpen) {
       warn_once("cached objects",
                 "More than " + std::to_string(kMaxOpen) +
@@ -88,9 +97,10 @@ std::shared_ptr<CachedObject> CachedObject::open(std::shared_ptr<const CacheSet>
   }
 }
 
-CachedObject::CachedObject(std::shared_ptr<const CacheSet> set, const CacheHeader& header)
-    : file_(std::move(set), header),
-      bytes_(header.object_bytes),
+CachedObject::CachedObject(std::shared_ptr<const CacheSet> set, const std::string& url,
+                           const std::string& identity, std::uint64_t bytes)
+    : file_(std::move(set), url, identity, bytes),
+      bytes_(bytes),
       page_count_(cache_pages_of(bytes_)),
       blocks_(static_cast<std::size_t>(block_of(page_count_ - 1) + 1)) {
   ++open_objects;
@@ -107,15 +117,15 @@ CachedObject::~CachedObject() {
 bool CachedObject::begin() {
   install_fault_guard();
   if (!file_.open()) return false;
-  const CacheFile::Descriptor file = file_.descriptor();
-  if (file == nullptr) return false;
+  const FileDescriptor file = file_.open_lines();
+  if (file.get() < 0) return false;
   void* const mapping = ::mmap(nullptr, static_cast<std::size_t>(kBegin + bytes_), PROT_READ,
-                               MAP_SHARED, file->get(), 0);
+                               MAP_SHARED, file.get(), 0);
   if (mapping == MAP_FAILED) return false;
   file_mapping_ = mapping;
   mapping_ = static_cast<const std::uint8_t*>(mapping) + kBegin;
   const std::lock_guard lock(cache_mutex());
-  refresh(*file);
+  refresh(file);
   return true;
 }
 
@@ -124,19 +134,20 @@ CachedObject::Block CachedObject::block(std::uint64_t number) const noexcept {
       blocks_[static_cast<std::size_t>(number)].load(std::memory_order_acquire));
 }
 
-// Sets a block to `desired`. If the block is not `expected`, stores the block there and returns
-// false.
-bool CachedObject::exchange(std::uint64_t number, Block& expected, Block desired) const noexcept {
-  auto word = std::bit_cast<std::uint64_t>(expected);
-  if (!blocks_[static_cast<std::size_t>(number)].compare_exchange_strong(
-          word, std::bit_cast<std::uint64_t>(desired), std::memory_order_acq_rel)) {
-    expected = std::bit_cast<Block>(word);
-    return false;
-  }
+// Sets a block to change(block), which may be called more than once.
+template <class Change>
+void CachedObject::change(std::uint64_t number, const Change& change) const noexcept {
+  std::atomic<std::uint64_t>& at = blocks_[static_cast<std::size_t>(number)];
+  auto word = at.load(std::memory_order_acquire);
+  Block before, after;
+  do {
+    before = std::bit_cast<Block>(word);
+    after = change(before);
+  } while (!at.compare_exchange_strong(word, std::bit_cast<std::uint64_t>(after),
+                                       std::memory_order_acq_rel));
   const PageMask all = pages_of_block(number);
-  if (desired.known == all && expected.known != all) ++whole_blocks_;
-  if (desired.known != all && expected.known == all) --whole_blocks_;
-  return true;
+  if (after.known == all && before.known != all) ++whole_blocks_;
+  if (after.known != all && before.known == all) --whole_blocks_;
 }
 
 PageMask CachedObject::pages_of_block(std::uint64_t number) const noexcept {
@@ -147,33 +158,23 @@ std::uint64_t CachedObject::bytes_of_pages(std::uint64_t first, std::uint64_t en
   return std::min(end * kPage, bytes_) - first * kPage;
 }
 
-// The block's pages must be verified again.
-void CachedObject::forget_known(std::uint64_t number) const noexcept {
-  for (Block was = block(number); !exchange(number, was, {was.crc, was.present, 0});) {
-  }
-}
-
 // Compares a block's present pages with the checksum. If the checksum is wrong, the pages no longer
 // count as present.
 void CachedObject::verify(std::uint64_t number) const noexcept {
-  for (Block found = block(number); found.known != found.present;) {
-    const std::uint64_t first = number * kCacheBlockPages;
-    const std::uint8_t* const mapping = mapping_;
-    const std::uint64_t bytes = bytes_;
+  const std::uint8_t* const mapping = mapping_;
+  const std::uint64_t first = number * kCacheBlockPages, bytes = bytes_;
+  change(number, [=](const Block& found) {
     std::uint32_t crc = 0;
     std::uint32_t* const out = &crc;
     const bool is_readable = run_guarded([=] {
       for (unsigned i = 0; i < kCacheBlockPages; ++i) {
         if ((found.present >> i & 1) == 0) continue;
         const std::uint64_t at = (first + i) * kPage;
-        *out ^=
-            page_checksum(i, mapping + at, static_cast<std::size_t>(std::min(kPage, bytes - at)));
+        *out ^= page_checksum(i, mapping + at, std::min(kPage, bytes - at));
       }
     });
-    const bool is_right = is_readable && crc == found.crc;
-    const Block after = is_right ? Block{found.crc, found.present, found.present} : Block{};
-    if (exchange(number, found, after)) return;
-  }
+    return is_readable && crc == found.crc ? Block{crc, found.present, found.present} : Block{};
+  });
 }
 
 bool CachedObject::is_there(std::uint64_t page) const noexcept {
@@ -199,9 +200,8 @@ std::size_t CachedObject::read(std::uint64_t offset, std::uint8_t* out,
   const auto found = static_cast<std::size_t>(page == end ? count : page * kPage - offset);
   const std::uint8_t* const from = mapping_ + offset;
   if (!run_guarded([=] { std::memcpy(out, from, found); })) {
-    // The file was cut short. Verify the rest again.
+    // The file was cut short.
     for (std::uint64_t number = block_of(first); number <= block_of(page - 1); ++number) {
-      forget_known(number);
       verify(number);
     }
     return 0;
@@ -229,29 +229,20 @@ void CachedObject::refresh(const FileDescriptor& file) const noexcept {
 }
 
 void CachedObject::take_line(const CacheLine& line) const {
+  // A line of traffic has no pages.
   if (line.block >= blocks_.size() || line.pages == 0 ||
       (line.pages & ~pages_of_block(line.block)) != 0) {
     return;
   }
-  switch (line.kind) {
-    case CacheLineKind::kept: {
-      Block was = block(line.block);
-      Block now;
-      do {
-        // Pages written again were wrong, or are unchanged.
-        const bool is_more = (was.present & line.pages) == 0;
-        now = is_more ? Block{was.crc ^ line.first, PageMask(was.present | line.pages), was.known}
-                      : Block{line.first, line.pages, 0};
-      } while (!exchange(line.block, was, now));
-      return claims_.take_kept(line);
-    }
-    case CacheLineKind::claimed:
-      return claims_.take_claim(line);
-    case CacheLineKind::released:
-      return claims_.take_release(line);
-    case CacheLineKind::traffic:
-      return;
+  if (line.kind == CacheLineKind::kept) {
+    change(line.block, [&line](const Block& was) {
+      // Pages written again were wrong, or are unchanged.
+      const bool is_more = (was.present & line.pages) == 0;
+      return is_more ? Block{was.crc ^ line.first, PageMask(was.present | line.pages), was.known}
+                     : Block{line.first, line.pages, 0};
+    });
   }
+  claims_.take(line);
 }
 
 // ---- claims ----
@@ -277,6 +268,10 @@ std::vector<FileRange> CachedObject::spans_around(std::span<const FileRange> wan
   return spans;
 }
 
+PageMask CachedObject::there_or_coming(std::uint64_t number) const noexcept {
+  return block(number).present | claims_.of_all(number);
+}
+
 // Makes lines for runs of absent pages that no process fetches. Each run has some wanted bytes.
 std::vector<CacheLine> CachedObject::lines_to_claim(std::span<const FileRange> spans,
                                                     std::span<const FileRange> wanted,
@@ -285,20 +280,19 @@ std::vector<CacheLine> CachedObject::lines_to_claim(std::span<const FileRange> s
   for (const FileRange& each : spans) {
     const std::uint64_t end = each.offset + each.bytes;
     std::uint64_t run = each.offset;
-    PageMask free = 0;
+    PageMask there = 0;
     for (std::uint64_t page = each.offset; page <= end; ++page) {
-      if (page < end && (page == each.offset || page % kCacheBlockPages == 0)) {
-        const std::uint64_t number = block_of(page);
-        free = static_cast<PageMask>(~(block(number).present | claims_.of_all(number)));
+      if (page == each.offset || page % kCacheBlockPages == 0) {
+        there = page < end ? there_or_coming(block_of(page)) : PageMask{0};
       }
-      if (page < end && (free & bit_of(page)) != 0 && page - run < space_pages) continue;
+      if (page < end && (there & bit_of(page)) == 0 && page - run < space_pages) continue;
       // The run ends before this page.
       const auto after = std::partition_point(
           wanted.begin(), wanted.end(),
           [&](const FileRange& range) { return range.offset + range.bytes <= run * kPage; });
       if (page > run && after != wanted.end() && after->offset < page * kPage) {
         for_blocks(run, page, [&](std::uint64_t number, PageMask pages) {
-          lines.push_back(claims_.claim_line(number, pages));
+          lines.push_back(claims_.line(CacheLineKind::claimed, number, pages));
         });
         space_pages -= page - run;
       }
@@ -306,27 +300,6 @@ std::vector<CacheLine> CachedObject::lines_to_claim(std::span<const FileRange> s
     }
   }
   return lines;
-}
-
-// Adds the pages of a claim that are this process's. Another process may have been faster.
-void CachedObject::add_own(const CacheLine& claim, std::vector<FileRange>& claimed) const {
-  const PageMask own = claim.pages & claims_.own(claim.block);
-  for (std::uint64_t i = 0; i < kCacheBlockPages; ++i) {
-    const std::uint64_t page = claim.block * kCacheBlockPages + i;
-    if ((own >> i & 1) != 0) add_range(claimed, page * kPage, bytes_of_pages(page, page + 1));
-  }
-}
-
-// Adds the wanted bytes outside all pages that are present or being fetched.
-void CachedObject::add_passing(const FileRange& wanted, std::vector<FileRange>& passing) const {
-  const std::uint64_t end = wanted.offset + wanted.bytes;
-  for (std::uint64_t at = wanted.offset; at < end;) {
-    const std::uint64_t page = at / kPage;
-    const std::uint64_t stop = std::min(end, (page + 1) * kPage);
-    const PageMask there = block(block_of(page)).present | claims_.of_all(block_of(page));
-    if ((there & bit_of(page)) == 0) add_range(passing, at, stop - at);
-    at = stop;
-  }
 }
 
 MissingPages CachedObject::claim(std::span<const FileRange> wanted,
@@ -340,21 +313,36 @@ MissingPages CachedObject::claim(std::span<const FileRange> wanted,
         absent += !is_there(page);
       }
     }
-    const auto file = absent == 0 ? nullptr : file_.descriptor();
+    if (absent == 0) return missing;
+    const FileDescriptor file = file_.open_lines();
     // Without the lock, because other sets may have to give way.
-    std::uint64_t space = file == nullptr ? 0 : file_.folder().space_for(absent * kPage) / kPage;
+    std::uint64_t space = file.get() < 0 ? 0 : file_.folder().space_for(absent * kPage) / kPage;
     int failed = 0;
     {
       const std::lock_guard lock(cache_mutex());
-      if (file != nullptr) refresh(*file);
+      refresh(file);
       if (file_.has_many_lines()) space = 0;
       const std::vector<CacheLine> lines = lines_to_claim(spans, wanted, space);
-      if (!lines.empty()) failed = file_.append(*file, lines);
-      if (!lines.empty() && failed == 0) {
-        refresh(*file);
-        for (const CacheLine& each : lines) add_own(each, missing.claimed);
+      failed = CacheFile::append(file, lines);
+      refresh(file);
+      // Another process may have been faster.
+      for (const CacheLine& each : lines) {
+        const PageMask own = each.pages & claims_.own(each.block);
+        const std::uint64_t first = each.block * kCacheBlockPages;
+        for (std::uint64_t page = first; page < first + kCacheBlockPages; ++page) {
+          if ((own & bit_of(page)) == 0) continue;
+          add_range(missing.claimed, page * kPage, bytes_of_pages(page, page + 1));
+        }
       }
-      for (const FileRange& each : wanted) add_passing(each, missing.passing);
+      for (const FileRange& each : wanted) {
+        const std::uint64_t end = each.offset + each.bytes;
+        for (std::uint64_t at = each.offset, stop = 0; at < end; at = stop) {
+          const std::uint64_t page = at / kPage;
+          stop = std::min(end, (page + 1) * kPage);
+          const bool passes = (there_or_coming(block_of(page)) & bit_of(page)) == 0;
+          if (passes) add_range(missing.passing, at, stop - at);
+        }
+      }
     }
     file_.folder().tell_of_failure(failed);
   } catch (const std::exception&) {
@@ -366,20 +354,20 @@ MissingPages CachedObject::claim(std::span<const FileRange> wanted,
 void CachedObject::release(std::uint64_t offset, std::uint64_t count) noexcept {
   if (count == 0) return;
   try {
+    std::vector<CacheLine> lines;
     {
       const std::lock_guard lock(cache_mutex());
-      if (claims_.is_empty()) return;
+      for_blocks(offset / kPage, cache_pages_of(offset + count),
+                 [&](std::uint64_t number, PageMask pages) {
+                   pages &= claims_.own(number);
+                   if (pages == 0) return;
+                   lines.push_back(claims_.line(CacheLineKind::released, number, pages));
+                 });
+      for (const CacheLine& each : lines) claims_.take(each);
     }
-    const auto file = file_.descriptor();
-    std::vector<CacheLine> lines;
-    const std::lock_guard lock(cache_mutex());
-    for_blocks(offset / kPage, cache_pages_of(offset + count),
-               [&](std::uint64_t number, PageMask pages) {
-                 const PageMask own = claims_.own(number) & pages;
-                 if (own != 0) lines.push_back(claims_.release_line(number, own));
-               });
-    for (const CacheLine& each : lines) claims_.take_release(each);
-    if (file != nullptr && file_.append(*file, lines) == 0) refresh(*file);
+    if (lines.empty()) return;
+    const FileDescriptor file = file_.open_lines();
+    if (file.get() >= 0) CacheFile::append(file, lines);
   } catch (const std::exception&) {
     // Memory is short: other processes wait until the claim expires.
   }
@@ -387,10 +375,10 @@ void CachedObject::release(std::uint64_t offset, std::uint64_t count) noexcept {
 
 bool CachedObject::is_awaited(std::uint64_t offset, std::uint64_t count) const noexcept {
   if (count == 0) return false;
-  const auto file = file_.descriptor();
+  const FileDescriptor file = file_.open_lines();
   bool is_any = false;
   const std::lock_guard lock(cache_mutex());
-  if (file != nullptr) refresh(*file);
+  refresh(file);
   for_blocks(offset / kPage, cache_pages_of(offset + count),
              [&](std::uint64_t number, PageMask pages) {
                is_any = is_any || (pages & ~block(number).present & claims_.of_all(number)) != 0;
@@ -402,49 +390,36 @@ bool CachedObject::is_awaited(std::uint64_t offset, std::uint64_t count) const n
 
 void CachedObject::keep(std::uint64_t offset, const std::uint8_t* bytes,
                         std::uint64_t count) noexcept {
-  const auto file = file_.folder().is_broken() ? nullptr : file_.descriptor();
-  if (file != nullptr) {
-    file_.folder().tell_of_failure(write_pages(*file, offset, bytes, count, true));
-    const std::lock_guard lock(cache_mutex());
-    refresh(*file);
-  }
+  write_pages(offset, bytes, count, true);
   release(offset, count);
 }
 
 void CachedObject::replace(std::uint64_t offset, const std::uint8_t* bytes,
                            std::uint64_t count) noexcept {
-  CacheFolder& folder = file_.folder();
-  const bool may_write = folder.may_write() && !folder.is_broken();
-  const auto file = may_write ? file_.descriptor() : nullptr;
-  const int failed = file == nullptr ? ESTALE : write_pages(*file, offset, bytes, count, false);
-  if (failed == 0) {
-    const std::lock_guard lock(cache_mutex());
-    return refresh(*file);
-  }
-  folder.tell_of_failure(failed);
+  if (write_pages(offset, bytes, count, false)) return;
   for_blocks(offset / kPage, cache_pages_of(offset + count), [&](std::uint64_t number, PageMask) {
-    for (Block was = block(number); !exchange(number, was, {});) {
-    }
+    change(number, [](const Block&) { return Block{}; });
   });
 }
 
-// Returns 0 or an errno. Leaves out pages without space.
-int CachedObject::write_pages(const FileDescriptor& file, std::uint64_t offset,
-                              const std::uint8_t* bytes, std::uint64_t count,
-                              bool only_missing) noexcept {
+// Writes pages as far as there is space, then their lines. False on failure.
+bool CachedObject::write_pages(std::uint64_t offset, const std::uint8_t* bytes, std::uint64_t count,
+                               bool only_missing) noexcept {
+  CacheFolder& folder = file_.folder();
+  if (!folder.may_write() || folder.is_broken()) return false;
   try {
     const std::uint64_t stop = offset + count;
     const std::uint64_t first = cache_pages_of(offset);
     const std::uint64_t end = stop == bytes_ ? page_count_ : stop / kPage;
-    CacheFolder::Account account(file_.folder());
-    if (!account.is_open()) return EAGAIN;
-    {
+    CacheFolder::Account account(folder);
+    const FileDescriptor log = file_.open_lines(), data = file_.open_bytes();
+    if (!account.is_open() || log.get() < 0 || data.get() < 0) return false;
+    const auto read_log = [&] {
       const std::lock_guard lock(cache_mutex());
-      refresh(file);
-    }
-    const auto data = file_.descriptor_of_bytes();
-    if (data == nullptr) return ESTALE;
-    const std::uint64_t before = disk_bytes_of(data->get());
+      refresh(log);
+    };
+    read_log();
+    const std::uint64_t before = disk_bytes_of(data.get());
     std::uint64_t absent = 0;
     for (std::uint64_t page = first; page < end; ++page) absent += !is_there(page);
     const std::uint64_t taken = account.take(absent * kPage);
@@ -463,19 +438,20 @@ int CachedObject::write_pages(const FileDescriptor& file, std::uint64_t offset,
         }
         lines.back().pages |= bit_of(page);
         lines.back().first ^=
-            page_checksum(page, bytes + (page * kPage - offset),
-                          static_cast<std::size_t>(bytes_of_pages(page, page + 1)));
+            page_checksum(page, bytes + (page * kPage - offset), bytes_of_pages(page, page + 1));
       }
       if (page == run) continue;
-      failed = write_all(data->get(), kBegin + run * kPage, bytes + (run * kPage - offset),
+      failed = write_all(data.get(), kBegin + run * kPage, bytes + (run * kPage - offset),
                          bytes_of_pages(run, page));
     }
-    if (failed == 0) failed = file_.append(file, lines);
-    const std::uint64_t after = disk_bytes_of(data->get());
+    if (failed == 0) failed = CacheFile::append(log, lines);
+    const std::uint64_t after = disk_bytes_of(data.get());
     account.settle(taken, std::max(after - std::min(before, after), taken - left * kPage));
-    return failed;
+    folder.tell_of_failure(failed);
+    read_log();
+    return failed == 0;
   } catch (const std::exception&) {
-    return ENOMEM;
+    return false;  // memory is short
   }
 }
 
@@ -489,8 +465,8 @@ void CachedObject::announce(std::span<const FileRange> ranges) const noexcept {
 }
 
 bool CachedObject::is_in_memory(std::uint64_t offset) const noexcept {
-  const auto file = file_.descriptor();
-  return file == nullptr || cached_in_file(file->get(), kBegin + offset).value_or(true);
+  const FileDescriptor file = file_.open_lines();
+  return file.get() < 0 || cached_in_file(file.get(), kBegin + offset).value_or(true);
 }
 
 void CachedObject::count(std::uint64_t served, std::uint64_t fetched) const noexcept {
@@ -502,13 +478,13 @@ void CachedObject::count(std::uint64_t served, std::uint64_t fetched) const noex
 void CachedObject::write_counts() const noexcept {
   std::uint64_t served = served_.exchange(0), fetched = fetched_.exchange(0);
   if (served + fetched == 0 || !file_.folder().may_write() || file_.folder().is_broken()) return;
-  const auto file = file_.descriptor();
-  while (file != nullptr && served + fetched > 0) {
+  const FileDescriptor file = file_.open_lines();
+  while (file.get() >= 0 && served + fetched > 0) {
     CacheLine line;
     line.kind = CacheLineKind::traffic;
     line.first = static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX));
     line.second = static_cast<std::uint32_t>(std::min<std::uint64_t>(fetched, UINT32_MAX));
-    if (file_.append(*file, {&line, 1}) != 0) return;
+    if (CacheFile::append(file, {&line, 1}) != 0) return;
     served -= line.first;
     fetched -= line.second;
   }

@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "core/storage/cache/cache_file.h"
-#include "core/storage/cache/cache_folder.h"
-#include "core/storage/cache/cache_log.h"
 #include "core/storage/cache/page_claims.h"
 #include "core/storage/stored_file.h"
 
@@ -90,12 +88,13 @@ class CachedObject {
     PageMask present = 0;
     PageMask known = 0;
   };
-  CachedObject(std::shared_ptr<const CacheSet> set, const CacheHeader& header);
+  CachedObject(std::shared_ptr<const CacheSet> set, const std::string& url,
+               const std::string& identity, std::uint64_t bytes);
   bool begin();
 
   Block block(std::uint64_t number) const noexcept;
-  bool exchange(std::uint64_t number, Block& expected, Block desired) const noexcept;
-  void forget_known(std::uint64_t number) const noexcept;
+  template <class Change>
+  void change(std::uint64_t number, const Change& change) const noexcept;
   void verify(std::uint64_t number) const noexcept;
   bool is_there(std::uint64_t page) const noexcept;
   bool is_known(std::uint64_t page) const noexcept;
@@ -107,15 +106,14 @@ class CachedObject {
   void take_line(const CacheLine& line) const;
   std::vector<FileRange> spans_around(std::span<const FileRange> wanted,
                                       std::uint64_t gap_bytes) const;
-  // Call with cache_mutex() held.
+  // Call the next two with cache_mutex() held.
   std::vector<CacheLine> lines_to_claim(std::span<const FileRange> spans,
                                         std::span<const FileRange> wanted,
                                         std::uint64_t space_pages) const;
-  void add_own(const CacheLine& claim, std::vector<FileRange>& claimed) const;
-  void add_passing(const FileRange& wanted, std::vector<FileRange>& passing) const;
+  PageMask there_or_coming(std::uint64_t number) const noexcept;
 
-  int write_pages(const FileDescriptor& file, std::uint64_t offset, const std::uint8_t* bytes,
-                  std::uint64_t count, bool only_missing) noexcept;
+  bool write_pages(std::uint64_t offset, const std::uint8_t* bytes, std::uint64_t count,
+                   bool only_missing) noexcept;
   void count(std::uint64_t served, std::uint64_t fetched) const noexcept;
   void write_counts() const noexcept;
 

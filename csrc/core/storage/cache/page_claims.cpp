@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <iterator>
 #include <string>
 
 #include "core/base/hashing.h"
@@ -22,10 +23,6 @@ std::uint32_t now_ticks() noexcept {
       std::chrono::duration_cast<std::chrono::milliseconds>(now).count() / 250);
 }
 
-std::uint32_t this_process() noexcept {
-  return static_cast<std::uint32_t>(process_number());
-}
-
 // Distinguishes the open objects of a process. The upper half is equal in all processes that see
 // each other's process numbers.
 std::uint32_t make_claimer() {
@@ -37,82 +34,55 @@ std::uint32_t make_claimer() {
          static_cast<std::uint16_t>(mixed ^ mixed >> 32);
 }
 
+bool have_one_claimer(const CacheLine& a, const CacheLine& b) noexcept {
+  return a.first == b.first && a.second == b.second;
+}
+
 }  // namespace
 
 PageClaims::PageClaims() : claimer_(make_claimer()) {}
 
-CacheLine PageClaims::claim_line(std::uint64_t block, PageMask pages) const noexcept {
+CacheLine PageClaims::line(CacheLineKind kind, std::uint64_t block, PageMask pages) const noexcept {
   return {static_cast<std::uint32_t>(block),
           pages,
-          CacheLineKind::claimed,
-          this_process(),
+          kind,
+          static_cast<std::uint32_t>(process_number()),
           claimer_,
           now_ticks(),
           0};
 }
 
-CacheLine PageClaims::release_line(std::uint64_t block, PageMask pages) const noexcept {
-  return {static_cast<std::uint32_t>(block),
-          pages,
-          CacheLineKind::released,
-          this_process(),
-          claimer_,
-          0,
-          0};
-}
-
-void PageClaims::take_claim(const CacheLine& line) {
-  Claim claim{line.first, line.second, line.third, line.pages};
-  end(line, [this](const Claim& each) { return !is_active(each); });
-  claim.pages &= static_cast<PageMask>(~of_all(line.block));
-  if (claim.pages != 0) claims_.emplace(line.block, claim);
-}
-
-void PageClaims::take_release(const CacheLine& line) noexcept {
-  end(line, [&line](const Claim& each) {
-    return each.process == line.first && each.claimer == line.second;
-  });
-}
-
-void PageClaims::take_kept(const CacheLine& line) noexcept {
-  end(line, [](const Claim&) { return true; });
-}
-
-// Removes the line's pages from the claims of its block for which which(claim) is true.
-template <class Which>
-void PageClaims::end(const CacheLine& line, const Which& which) noexcept {
+void PageClaims::take(const CacheLine& line) {
+  const bool is_claim = line.kind == CacheLineKind::claimed;
+  PageMask claimed = is_claim ? line.pages : PageMask{0};
   const auto [begin, stop] = claims_.equal_range(line.block);
   for (auto each = begin; each != stop;) {
-    Claim& claim = each->second;
-    if (which(claim)) claim.pages &= static_cast<PageMask>(~line.pages);
+    CacheLine& claim = each->second;
+    const bool ends = line.kind == CacheLineKind::kept || (is_claim && !is_active(claim)) ||
+                      (line.kind == CacheLineKind::released && have_one_claimer(claim, line));
+    if (ends) {
+      claim.pages &= static_cast<PageMask>(~line.pages);
+    } else {
+      claimed &= static_cast<PageMask>(~claim.pages);
+    }
     each = claim.pages == 0 ? claims_.erase(each) : std::next(each);
   }
+  if (claimed != 0) claims_.emplace(line.block, line)->second.pages = claimed;
 }
 
-bool PageClaims::is_active(const Claim& claim) const noexcept {
-  if (now_ticks() - claim.ticks > kMaxClaimTicks) return false;
-  if ((claim.claimer ^ claimer_) >> 16 != 0) return true;  // the process number has no meaning here
-  return ::kill(static_cast<pid_t>(claim.process), 0) == 0 || errno != ESRCH;
+bool PageClaims::is_active(const CacheLine& claim) const noexcept {
+  if (now_ticks() - claim.third > kMaxClaimTicks) return false;
+  if ((claim.second ^ claimer_) >> 16 != 0) return true;  // the process number has no meaning here
+  return ::kill(static_cast<pid_t>(claim.first), 0) == 0 || errno != ESRCH;
 }
 
-bool PageClaims::is_own(const Claim& claim) const noexcept {
-  return claim.claimer == claimer_ && claim.process == this_process();
-}
-
-PageMask PageClaims::of_all(std::uint64_t block) const noexcept {
+PageMask PageClaims::pages_of(std::uint64_t block, bool only_own) const noexcept {
+  const CacheLine own = line(CacheLineKind::claimed, block, 0);
   PageMask pages = 0;
   const auto [begin, stop] = claims_.equal_range(block);
   for (auto each = begin; each != stop; ++each) {
-    if (is_active(each->second)) pages |= each->second.pages;
-  }
-  return pages;
-}
-
-PageMask PageClaims::own(std::uint64_t block) const noexcept {
-  PageMask pages = 0;
-  const auto [begin, stop] = claims_.equal_range(block);
-  for (auto each = begin; each != stop; ++each) {
-    if (is_own(each->second)) pages |= each->second.pages;
+    const CacheLine& claim = each->second;
+    if (only_own ? have_one_claimer(claim, own) : is_active(claim)) pages |= claim.pages;
   }
   return pages;
 }

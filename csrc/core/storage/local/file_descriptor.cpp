@@ -50,7 +50,7 @@ FileDescriptor::FileDescriptor(const std::string& path) {
 }
 
 FileDescriptor::~FileDescriptor() {
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 SharedDescriptors::SharedDescriptors() {
