@@ -24,6 +24,8 @@ settings.load_profile("tfrfast")
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """`pytest` without a path runs all tests, on all processors if pytest-xdist is there."""
+    if hasattr(config, "workerinput"):  # a worker, which must not start workers
+        return
     option = config.option
     is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS
     if is_whole and getattr(option, "numprocesses", 0) is None and option.dist == "no":
