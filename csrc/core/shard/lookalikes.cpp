@@ -44,6 +44,8 @@ constexpr Mark kMarks[] = {
 };
 
 bool is_text(std::span<const std::uint8_t> head) {
+  // Fewer bytes may be the length of a record, cut short. Longer lengths have zeros.
+  if (head.size() <= sizeof(std::uint32_t)) return false;
   // The last character may be cut.
   for (std::size_t cut = 0; cut < 4 && cut < head.size(); ++cut) {
     if (!is_utf8(head.first(head.size() - cut))) continue;

@@ -309,13 +309,19 @@ def looping(x: Any) -> Any:
         (looping, "chooses what to run"),
         (lambda x: tf.numpy_function(np.abs, [x], tf.float32), "runs Python"),
         (lambda x: tf.reshape(x, [1, 1]) @ tf.ones([1, 2]), "MatMul"),
-        (lambda x: tf.boolean_mask([1, 2], [x > 0, x > 1]), "as many values"),
-        (lambda x: tf.strings.split([tf.strings.as_string(x)] * 2).values, "as many parts"),
-        (lambda x: tf.strings.split([tf.strings.as_string(x)]).row_splits, "as many parts"),
+        (lambda x: tf.boolean_mask([1, 2], [x > 0, x > 1]), "a different number of values"),
+        (
+            lambda x: tf.strings.split([tf.strings.as_string(x)] * 2).values,
+            "a different number of parts",
+        ),
+        (
+            lambda x: tf.strings.split([tf.strings.as_string(x)]).row_splits,
+            "a different number of parts",
+        ),
         (lambda x: tf.zeros([tf.cast(x, tf.int32)]), ""),
         (lambda x: tf.complex(x, x), ""),
         (lambda x: tf.gather_nd([[x, x]], tf.constant([[0, 1]], tf.int16)), "of 16 bits"),
-        (lambda x: tf.gather_nd([x, x], tf.zeros([4, 0], tf.int32)), "picks all"),
+        (lambda x: tf.gather_nd([x, x], tf.zeros([4, 0], tf.int32)), "picks whole rows"),
     ],
 )
 def test_not_vectorised(function: Any, why: str) -> None:
