@@ -136,6 +136,10 @@ CacheFile::CacheFile(std::shared_ptr<const CacheSet> set, const std::string& url
       log_begin_(log_begin_of(object_bytes)),
       log_end_(log_begin_) {}
 
+CacheFile::~CacheFile() {
+  SharedDescriptors::instance().forget(this);
+}
+
 bool CacheFile::open() {
   return !header_.empty() && (find() || make());
 }
@@ -182,27 +186,39 @@ bool CacheFile::make() {
   return false;
 }
 
-FileDescriptor CacheFile::open_as(int flags) const noexcept {
-  int opened = open_below(folder().descriptor(), name_, flags);
+bool CacheFile::is_still(const FileDescriptor& file) const noexcept {
   struct stat status;
-  const bool is_still = opened >= 0 && ::fstat(opened, &status) == 0 && status.st_nlink > 0 &&
-                        static_cast<std::uint64_t>(status.st_dev) == device_ &&
-                        static_cast<std::uint64_t>(status.st_ino) == inode_ &&
-                        static_cast<std::uint64_t>(status.st_size) >= log_begin_;
-  if (opened >= 0 && !is_still) {
-    ::close(opened);
-    opened = -1;
-  }
-  return FileDescriptor(opened);
+  return file.get() >= 0 && ::fstat(file.get(), &status) == 0 && status.st_nlink > 0 &&
+         static_cast<std::uint64_t>(status.st_dev) == device_ &&
+         static_cast<std::uint64_t>(status.st_ino) == inode_ &&
+         static_cast<std::uint64_t>(status.st_size) >= log_begin_;
 }
 
-FileDescriptor CacheFile::open_lines() const noexcept {
-  return open_as(folder().may_write() ? O_RDWR | O_APPEND : O_RDONLY);
+CacheFile::Descriptor CacheFile::open_as(int flags) const {
+  return std::make_shared<const FileDescriptor>(open_below(folder().descriptor(), name_, flags));
+}
+
+CacheFile::Descriptor CacheFile::open_lines() const noexcept {
+  try {
+    const int flags = folder().may_write() ? O_RDWR | O_APPEND : O_RDONLY;
+    SharedDescriptors& shared = SharedDescriptors::instance();
+    Descriptor file = shared.acquire(this, [&] { return open_as(flags); });
+    if (is_still(*file)) return file;
+    shared.forget(this);
+  } catch (const std::exception&) {
+    // Memory is short.
+  }
+  return nullptr;
 }
 
 // A descriptor of open_lines() appends, whatever the offset.
-FileDescriptor CacheFile::open_bytes() const noexcept {
-  return open_as(O_WRONLY);
+CacheFile::Descriptor CacheFile::open_bytes() const noexcept {
+  try {
+    Descriptor file = open_as(O_WRONLY);
+    return is_still(*file) ? file : nullptr;
+  } catch (const std::exception&) {
+    return nullptr;  // memory is short
+  }
 }
 
 int CacheFile::append(const FileDescriptor& file, std::span<const CacheLine> lines) noexcept {

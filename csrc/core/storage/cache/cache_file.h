@@ -54,6 +54,7 @@ class CacheFile {
 
   CacheFile(std::shared_ptr<const CacheSet> set, const std::string& url,
             const std::string& identity, std::uint64_t object_bytes);
+  ~CacheFile();
   CacheFile(const CacheFile&) = delete;
   CacheFile& operator=(const CacheFile&) = delete;
 
@@ -62,10 +63,11 @@ class CacheFile {
   bool open();
   CacheFolder& folder() const noexcept { return set_->folder(); }
 
-  // Opens the file to read and to append lines, or to write the object's bytes. The descriptor is
-  // negative if the file is gone.
-  FileDescriptor open_lines() const noexcept;
-  FileDescriptor open_bytes() const noexcept;
+  // Open to read and to append lines, or to write the object's bytes. Null if the file is gone. All
+  // files share a few descriptors of the first kind, so hold the result briefly.
+  using Descriptor = std::shared_ptr<const FileDescriptor>;
+  Descriptor open_lines() const noexcept;
+  Descriptor open_bytes() const noexcept;
 
   // Appends lines. Returns 0 or an errno.
   static int append(const FileDescriptor& file, std::span<const CacheLine> lines) noexcept;
@@ -78,7 +80,8 @@ class CacheFile {
  private:
   bool find();
   bool make();
-  FileDescriptor open_as(int flags) const noexcept;
+  Descriptor open_as(int flags) const;
+  bool is_still(const FileDescriptor& file) const noexcept;
 
   const std::shared_ptr<const CacheSet> set_;
   const std::string header_;  // a page, or empty if the names are too long

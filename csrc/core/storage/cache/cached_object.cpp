@@ -117,15 +117,15 @@ CachedObject::~CachedObject() {
 bool CachedObject::begin() {
   install_fault_guard();
   if (!file_.open()) return false;
-  const FileDescriptor file = file_.open_lines();
-  if (file.get() < 0) return false;
+  const CacheFile::Descriptor file = file_.open_lines();
+  if (file == nullptr) return false;
   void* const mapping = ::mmap(nullptr, static_cast<std::size_t>(kBegin + bytes_), PROT_READ,
-                               MAP_SHARED, file.get(), 0);
+                               MAP_SHARED, file->get(), 0);
   if (mapping == MAP_FAILED) return false;
   file_mapping_ = mapping;
   mapping_ = static_cast<const std::uint8_t*>(mapping) + kBegin;
   const std::lock_guard lock(cache_mutex());
-  refresh(file);
+  refresh(*file);
   return true;
 }
 
@@ -314,17 +314,19 @@ MissingPages CachedObject::claim(std::span<const FileRange> wanted,
       }
     }
     if (absent == 0) return missing;
-    const FileDescriptor file = file_.open_lines();
+    const CacheFile::Descriptor file = file_.open_lines();
     // Without the lock, because other sets may have to give way.
-    std::uint64_t space = file.get() < 0 ? 0 : file_.folder().space_for(absent * kPage) / kPage;
+    std::uint64_t space = file == nullptr ? 0 : file_.folder().space_for(absent * kPage) / kPage;
     int failed = 0;
     {
       const std::lock_guard lock(cache_mutex());
-      refresh(file);
+      if (file != nullptr) refresh(*file);
       if (file_.has_many_lines()) space = 0;
       const std::vector<CacheLine> lines = lines_to_claim(spans, wanted, space);
-      failed = CacheFile::append(file, lines);
-      refresh(file);
+      if (!lines.empty()) {
+        failed = CacheFile::append(*file, lines);
+        refresh(*file);
+      }
       // Another process may have been faster.
       for (const CacheLine& each : lines) {
         const PageMask own = each.pages & claims_.own(each.block);
@@ -366,8 +368,8 @@ void CachedObject::release(std::uint64_t offset, std::uint64_t count) noexcept {
       for (const CacheLine& each : lines) claims_.take(each);
     }
     if (lines.empty()) return;
-    const FileDescriptor file = file_.open_lines();
-    if (file.get() >= 0) CacheFile::append(file, lines);
+    const CacheFile::Descriptor file = file_.open_lines();
+    if (file != nullptr) CacheFile::append(*file, lines);
   } catch (const std::exception&) {
     // Memory is short: other processes wait until the claim expires.
   }
@@ -375,10 +377,10 @@ void CachedObject::release(std::uint64_t offset, std::uint64_t count) noexcept {
 
 bool CachedObject::is_awaited(std::uint64_t offset, std::uint64_t count) const noexcept {
   if (count == 0) return false;
-  const FileDescriptor file = file_.open_lines();
+  const CacheFile::Descriptor file = file_.open_lines();
   bool is_any = false;
   const std::lock_guard lock(cache_mutex());
-  refresh(file);
+  if (file != nullptr) refresh(*file);
   for_blocks(offset / kPage, cache_pages_of(offset + count),
              [&](std::uint64_t number, PageMask pages) {
                is_any = is_any || (pages & ~block(number).present & claims_.of_all(number)) != 0;
@@ -412,14 +414,14 @@ bool CachedObject::write_pages(std::uint64_t offset, const std::uint8_t* bytes, 
     const std::uint64_t first = cache_pages_of(offset);
     const std::uint64_t end = stop == bytes_ ? page_count_ : stop / kPage;
     CacheFolder::Account account(folder);
-    const FileDescriptor log = file_.open_lines(), data = file_.open_bytes();
-    if (!account.is_open() || log.get() < 0 || data.get() < 0) return false;
+    const CacheFile::Descriptor log = file_.open_lines(), data = file_.open_bytes();
+    if (!account.is_open() || log == nullptr || data == nullptr) return false;
     const auto read_log = [&] {
       const std::lock_guard lock(cache_mutex());
-      refresh(log);
+      refresh(*log);
     };
     read_log();
-    const std::uint64_t before = disk_bytes_of(data.get());
+    const std::uint64_t before = disk_bytes_of(data->get());
     std::uint64_t absent = 0;
     for (std::uint64_t page = first; page < end; ++page) absent += !is_there(page);
     const std::uint64_t taken = account.take(absent * kPage);
@@ -441,11 +443,11 @@ bool CachedObject::write_pages(std::uint64_t offset, const std::uint8_t* bytes, 
             page_checksum(page, bytes + (page * kPage - offset), bytes_of_pages(page, page + 1));
       }
       if (page == run) continue;
-      failed = write_all(data.get(), kBegin + run * kPage, bytes + (run * kPage - offset),
+      failed = write_all(data->get(), kBegin + run * kPage, bytes + (run * kPage - offset),
                          bytes_of_pages(run, page));
     }
-    if (failed == 0) failed = CacheFile::append(log, lines);
-    const std::uint64_t after = disk_bytes_of(data.get());
+    if (failed == 0) failed = CacheFile::append(*log, lines);
+    const std::uint64_t after = disk_bytes_of(data->get());
     account.settle(taken, std::max(after - std::min(before, after), taken - left * kPage));
     folder.tell_of_failure(failed);
     read_log();
@@ -465,8 +467,8 @@ void CachedObject::announce(std::span<const FileRange> ranges) const noexcept {
 }
 
 bool CachedObject::is_in_memory(std::uint64_t offset) const noexcept {
-  const FileDescriptor file = file_.open_lines();
-  return file.get() < 0 || cached_in_file(file.get(), kBegin + offset).value_or(true);
+  const CacheFile::Descriptor file = file_.open_lines();
+  return file == nullptr || cached_in_file(file->get(), kBegin + offset).value_or(true);
 }
 
 void CachedObject::count(std::uint64_t served, std::uint64_t fetched) const noexcept {
@@ -478,13 +480,13 @@ void CachedObject::count(std::uint64_t served, std::uint64_t fetched) const noex
 void CachedObject::write_counts() const noexcept {
   std::uint64_t served = served_.exchange(0), fetched = fetched_.exchange(0);
   if (served + fetched == 0 || !file_.folder().may_write() || file_.folder().is_broken()) return;
-  const FileDescriptor file = file_.open_lines();
-  while (file.get() >= 0 && served + fetched > 0) {
+  const CacheFile::Descriptor file = file_.open_lines();
+  while (file != nullptr && served + fetched > 0) {
     CacheLine line;
     line.kind = CacheLineKind::traffic;
     line.first = static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX));
     line.second = static_cast<std::uint32_t>(std::min<std::uint64_t>(fetched, UINT32_MAX));
-    if (CacheFile::append(file, {&line, 1}) != 0) return;
+    if (CacheFile::append(*file, {&line, 1}) != 0) return;
     served -= line.first;
     fetched -= line.second;
   }
