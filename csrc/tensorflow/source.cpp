@@ -38,7 +38,7 @@ constexpr unsigned kLooksAtOnce = 32;
 // iteration has read so far: many iterations end early.
 constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
 
-// Of a compressed shard that is inflated before its turn. The spans of both shards have to stay in
+// A compressed shard is inflated so far before its turn. The spans of both shards have to stay in
 // memory until they are read.
 constexpr std::uint64_t kWalkedAheadBytes = std::uint64_t{64} << 20;
 

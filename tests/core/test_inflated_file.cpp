@@ -319,7 +319,7 @@ TEST_CASE_FIXTURE(Fixture,
 TEST_CASE_FIXTURE(Fixture, "inflated file: who waits for a walk does something else first") {
   write_file(path, deflated(plain.bytes(), Compression::gzip));
   int waited = 0;
-  while (waited == 0) {  // until the two walks meet
+  for (int turn = 0; turn < 10'000 && waited == 0; ++turn) {  // until the two walks meet
     ProgressiveIndex shard(path, IoMode::pread, {IndexUse::memory, "", {}});
     std::thread other([&] { shard.frames_in_file(0, 1 << 30); });
     shard.frames_in_file(0, 1 << 30, [&] { ++waited; });

@@ -55,6 +55,16 @@ def planned(
     return call, call(tfr.Loader).plan
 
 
+def is_refused(
+    call: Callable[[Callable[..., Any]], Any], plan: tfr.Plan | None, road: Callable[..., Any]
+) -> bool:
+    """True if no plan has this order in such batches. Then the road must refuse it, too."""
+    if plan is None:
+        with pytest.raises((TypeError, ValueError), match="ByTokens"):
+            call(road)
+    return plan is None
+
+
 def numbers(plan: tfr.Plan) -> list[list[int]]:
     """The record numbers of each batch of epoch 0."""
     return [plan.indices(0, step).tolist() for step in range(plan.steps)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from every_order import batchings, numbers, orders, planned
+from every_order import batchings, is_refused, numbers, orders, planned
 
 torch = pytest.importorskip("torch")
 
@@ -36,9 +36,7 @@ def test_batches_are_the_plans_and_resume(
     tmp_path: Path, name: str, tokens: int | None, road: Any
 ) -> None:
     call, plan = planned(tmp_path, name, tokens)
-    if plan is None:
-        with pytest.raises((TypeError, ValueError), match="ByTokens"):
-            call(road)
+    if is_refused(call, plan, road):
         return
     # The states of an IterableDataset are those of its iterators, for a StatefulDataLoader.
     begun, resumed = (
