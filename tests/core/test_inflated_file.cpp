@@ -4,11 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,6 +20,7 @@
 #include "core/codec/deflater.h"
 #include "core/index/frame_walk.h"
 #include "core/index/progressive_index.h"
+#include "core/storage/storage.h"
 #include "saved_index.h"
 #include "shard_fixture.h"
 
@@ -23,6 +28,44 @@ using namespace tfrfast;
 using namespace tfrfast::testing;
 
 namespace {
+
+// A file whose reads wait while the gate is shut, at most ten seconds.
+class GatedFile final : public StoredFile {
+ public:
+  static constexpr StorageTraits kTraits = {};
+  static inline std::atomic<bool> is_shut{false};
+  static inline std::atomic<bool> is_awaited{false};
+
+  GatedFile(const std::string& path, std::shared_ptr<const StoredFile> file)
+      : StoredFile(path, file->facts(), kTraits), file_(std::move(file)) {}
+
+  using StoredFile::read;
+  void read(std::span<const ReadRange> ranges) const override {
+    for (int i = 0; i < 10'000 && is_shut; ++i) {
+      is_awaited = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    file_->read(ranges);
+  }
+
+ private:
+  const std::shared_ptr<const StoredFile> file_;
+};
+
+std::string inner_path(const std::string& path) {
+  return path.substr(std::string_view("gated://").size());
+}
+
+constexpr Storage kGated = {
+    "gated",
+    GatedFile::kTraits,
+    [](const std::string& path, IoMode mode,
+       const StorageOptions&) -> std::shared_ptr<const StoredFile> {
+      return std::make_shared<GatedFile>(path, StoredFile::open(inner_path(path), mode));
+    },
+    [](const std::string& path, const StorageOptions&) { return examine_file(inner_path(path)); },
+    nullptr,
+};
 
 std::string deflated(const std::string& bytes, Compression compression, int level = 6) {
   Deflater deflater(codec_of(compression).window_bits, level);
@@ -318,12 +361,17 @@ TEST_CASE_FIXTURE(Fixture,
 
 TEST_CASE_FIXTURE(Fixture, "inflated file: who waits for a walk does something else first") {
   write_file(path, deflated(plain.bytes(), Compression::gzip));
+  add_storage(kGated);
+  ProgressiveIndex shard("gated://" + path, IoMode::pread, {IndexUse::memory, "", {}});
+  GatedFile::is_shut = true;
+  std::thread other([&] { shard.frames_in_file(0, 1 << 30); });
+  while (!GatedFile::is_awaited) std::this_thread::yield();
   int waited = 0;
-  for (int turn = 0; turn < 10'000 && waited == 0; ++turn) {  // until the two walks meet
-    ProgressiveIndex shard(path, IoMode::pread, {IndexUse::memory, "", {}});
-    std::thread other([&] { shard.frames_in_file(0, 1 << 30); });
-    shard.frames_in_file(0, 1 << 30, [&] { ++waited; });
-    other.join();
-  }
+  const auto found = shard.frames_in_file(0, 1 << 30, [&] {
+    ++waited;
+    GatedFile::is_shut = false;
+  });
+  other.join();
   CHECK(waited == 1);
+  CHECK(found.frames.size() == plain.records());
 }
