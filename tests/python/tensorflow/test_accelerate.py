@@ -530,6 +530,26 @@ def test_users_see_their_own_calls_alone(files: list[str]) -> None:
             np.testing.assert_equal(seen, expected)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rows: rows.interleave(tf.data.Dataset.from_tensor_slices, 3, 2),
+        lambda rows: rows.interleave(tf.data.Dataset.from_tensor_slices, 3, 2, AUTO, False),
+        lambda rows: rows.flat_map(tf.data.Dataset.from_tensors),
+        lambda rows: rows.unbatch().map(lambda number: number // 7).unique(),
+    ],
+    ids=["interleave", "parallel interleave", "flat_map", "unique"],
+)
+def test_calls_behind_a_plan_are_shown_and_stay(files: list[str], call: Chain) -> None:
+    """Also calls of a user that take a method of TensorFlow's own."""
+    plain = call(in_batches(tf.data.TFRecordDataset(files)))
+    ours = tfr.accelerate(plain)
+    assert sorted(numbers(ours)) == sorted(numbers(plain))
+    assert ours._history.is_planned
+    shown = [step.call.split("(")[0] for step in tfr.explain(ours).steps]
+    assert {"interleave", "flat_map", "unique"} & {*shown}
+
+
 def test_a_shuffle_alone_gains_nothing_before_what_loses(files: list[str]) -> None:
     mixed = tf.data.TFRecordDataset(files).map(tf.strings.length).shuffle(9)
     buckets = mixed.bucket_by_sequence_length(lambda n: n, [4], [8, 8], padded_shapes=[])

@@ -60,6 +60,8 @@ def is_helper(dataset: Any) -> bool:
     """True for a call that TensorFlow itself puts before a call of the user."""
     if kind(dataset) == "_RestructuredDataset":
         return True
+    if kind(dataset) not in ("_MapDataset", "_ParallelMapDataset"):
+        return False  # a user may give flat_map() a method of Dataset
     function = internals.attribute(attribute(dataset, "map_func"), "func")
     module = getattr(function, "__module__", None) or ""
     return module.startswith(internals.DATASET_MODULES)
@@ -229,11 +231,16 @@ _MAKINGS = {
     "_FlatMapDataset": _Making(tf.raw_ops.FlatMapDataset, "f"),
     "_GroupByWindowDataset": _Making(tf.raw_ops.GroupByWindowDataset, others=_group_by_window),
     "_IgnoreErrorsDataset": _Making(tf.raw_ops.IgnoreErrorsDataset),
+    "_InterleaveDataset": _Making(tf.raw_ops.InterleaveDataset, "f"),
     "_MapAndBatchDataset": _Making(tf.raw_ops.MapAndBatchDataset, "f", others=_map_and_batch),
     "_MapDataset": _Making(tf.raw_ops.MapDataset, "f"),
     "_OptionsDataset": _Making(tf.raw_ops.OptionsDataset, others=_options),
     "_PaddedBatchDataset": _Making(tf.raw_ops.PaddedBatchDatasetV2, others=_padded_batch),
     "_ParallelBatchDataset": _Making(tf.raw_ops.ParallelBatchDataset),
+    # The dataset does not show whether it is deterministic. A fixed order is right for both.
+    "_ParallelInterleaveDataset": _Making(
+        tf.raw_ops.ParallelInterleaveDatasetV4, "f", others=lambda _: {"deterministic": "true"}
+    ),
     "_ParallelMapDataset": _Making(tf.raw_ops.ParallelMapDatasetV2, "f"),
     "_PrefetchDataset": _Making(tf.raw_ops.PrefetchDataset, others=_prefetch),
     "_RebatchDataset": _Making(tf.raw_ops.RebatchDatasetV2),
@@ -249,6 +256,7 @@ _MAKINGS = {
     "_TakeDataset": _Making(tf.raw_ops.TakeDataset),
     "_TakeWhileDataset": _Making(tf.raw_ops.TakeWhileDataset, "predicate", "predicate"),
     "_UnbatchDataset": _Making(tf.raw_ops.UnbatchDataset),
+    "_UniqueDataset": _Making(tf.raw_ops.UniqueDataset),
     "_WindowDataset": _Making(tf.raw_ops.WindowDataset),
     "_ZipDataset": _Making(tf.raw_ops.ZipDataset),
 }
