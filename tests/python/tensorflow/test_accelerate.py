@@ -97,6 +97,11 @@ ORDERED: dict[str, Chain] = {
     "names joined": lambda files: (
         names_of(files[:3]).concatenate(names_of(files[4:])).flat_map(read)
     ),
+    "records joined": lambda files: (
+        tf.data.TFRecordDataset(files[:2])
+        .concatenate(names_of(files[2:5]).flat_map(read))
+        .concatenate(tf.data.TFRecordDataset(files[5:]))
+    ),
     "a shard of the records": lambda files: names_of(files).interleave(read, 3).shard(3, 1),
     "part of the records": lambda files: names_of(files).interleave(read, 3).skip(5).take(40),
     "repeated": lambda files: names_of(files).interleave(read, 3).repeat(2),
@@ -167,6 +172,14 @@ SHUFFLED: dict[str, tuple[int, Chain]] = {
     "repeated twice": (
         4,
         lambda files: names_of(files).repeat(2).flat_map(read).repeat(2).repeat(1).shuffle(5),
+    ),
+    "joined": (
+        1,
+        lambda files: (
+            tf.data.TFRecordDataset(files[:2])
+            .concatenate(names_of(files[2:]).shuffle(9).interleave(read_ahead, 3, 1, AUTO, False))
+            .shuffle(10)
+        ),
     ),
     "one shard of one": (
         1,
@@ -381,6 +394,11 @@ PLAIN: dict[str, Chain] = {
     ),
     "no files": lambda files: in_batches(tf.data.Dataset.range(9).map(tf.strings.as_string)),
     "text": lambda files: names_of(files[1:2]).interleave(tf.data.TextLineDataset).batch(8),
+    "joined with interleaved files": lambda files: (
+        tf.data.TFRecordDataset(files[:2])
+        .concatenate(names_of(files[2:]).interleave(read, 3))
+        .batch(8)
+    ),
     "names with a scheme": lambda files: tf.data.TFRecordDataset("gs://none/a").batch(8),
 }
 

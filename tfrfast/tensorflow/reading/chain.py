@@ -7,6 +7,7 @@ from typing import Any
 
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.sources import Records, records_of
 
 
@@ -30,6 +31,8 @@ def chain_of(dataset: Any) -> Chain | Refusal:
             return Chain(dataset, found, (*found.calls, *reversed(calls)))
         why_not = found or why_not
         before = nodes.before(dataset)
+        if len(before) > 1:
+            return Refusal(f"{call_of(dataset)} joins datasets that gain nothing by themselves")
         if len(before) != 1 or not nodes.kind(dataset):
             return why_not
         calls += reversed(nodes.in_steps(dataset))

@@ -60,6 +60,8 @@ def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
     kind = nodes.kind(dataset)
     if kind in _READERS:
         return _read_by_class(dataset)
+    if kind == "_ConcatenateDataset":
+        return _concatenated(*(records_of(each, deterministic) for each in nodes.inputs(dataset)))
     mixing = _MIXINGS.get(kind)
     if mixing is None:
         return None
@@ -83,6 +85,22 @@ def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
         _inner_calls[dataset] = calls_of(opening.maps, dataset.element_spec, parallel_calls)
     calls = _inner_calls[dataset]
     return calls if isinstance(calls, Refusal) else records._replace(calls=calls)
+
+
+def _concatenated(
+    first: Records | Refusal | None, second: Records | Refusal | None
+) -> Records | None:
+    """Returns the records of both, if all files are read in one way, one after the other."""
+    if not isinstance(first, Records) or not isinstance(second, Records):
+        return None
+    files = (*first.names.files, *second.names.files)
+    names = Names(files, first.names.shuffled or second.names.shuffled)
+    turns = first.turns and second.turns
+    both = first._replace(names=names, turns=turns)
+    is_one = both == second._replace(names=names, turns=turns)
+    in_turns = max(first.turns or 1, second.turns or 1)
+    epochs = {first.names.epochs, second.names.epochs}
+    return both if is_one and in_turns == 1 and not both.parts and epochs == {1} else None
 
 
 class _Mixing(NamedTuple):
