@@ -15,7 +15,7 @@ NUMPY_TESTS := $(patsubst %,tests/python/test_%.py,block_shuffle dlpack encoding
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 # The cheap stages come first. The wheel is built once for everything after it. Two stages at once
 # are of one process each, or wait for servers, clusters and downloads most of the time.
-CI_STAGES ?= lint+environments cpp-test cpp-test-portable test types+test-programs site test-tensorflow test-torch test-tables test-remote+test-ray test-numpy sanitize fuzz
+CI_STAGES ?= lint+environments cpp-test test types+test-programs site test-tensorflow test-torch test-tables test-remote+test-ray test-numpy sanitize fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -100,11 +100,11 @@ test: .venv/.tools ## The README's test command
 	pip install ".[test]" && pytest
 	@touch .venv/.installed
 
-cpp-test: cpp-test-dev ## C++ tests, debug build
+cpp-test: cpp-test-dev ## C++ tests, debug build, with and without calls that only Linux has
 
 sanitize: cpp-test-asan-ubsan cpp-test-tsan ## C++ tests under each sanitizer
 
-CPP_PRESETS := dev release asan-ubsan tsan portable aarch64
+CPP_PRESETS := dev release asan-ubsan tsan aarch64
 .PHONY: $(CPP_PRESETS:%=cpp-test-%)
 $(CPP_PRESETS:%=cpp-test-%): cpp-test-%: .venv/.tools
 	@tools/need compiler doctest $(filter aarch64,$*)
