@@ -11,7 +11,8 @@ namespace tfrfast::tensorflow {
 
 // Writes the columns to outputs `first`, `first + 1`, ... Returns the number after the last output.
 // A column becomes these tensors, in this order, as far as it has them: indices, values, row
-// splits, dense shape. Throws Error(invalid) if an output has another type in the graph.
+// splits, step splits, dense shape. Throws Error(invalid) if an output has another type in the
+// graph.
 int write_columns(KernelCall& call, int first, const FeatureSchema& schema,
                   std::vector<Column> columns);
 

@@ -52,7 +52,12 @@ class Slot(NamedTuple):
     @property
     def is_ragged(self) -> bool:
         """True if rows of the column differ in length."""
-        return self.layout == "ragged" or self.part == "feature list"
+        return self.layout == "ragged" or self.is_list
+
+    @property
+    def is_list(self) -> bool:
+        """True for a feature list: a row consists of steps, which have the values."""
+        return self.part == "feature list"
 
 
 @dataclass

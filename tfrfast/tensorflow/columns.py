@@ -66,7 +66,7 @@ class TensorFeatures:
         if slot.type == "image":
             return [values, tf.int32]
         if slot.is_ragged:
-            return [values, tf.int64]
+            return [values, tf.int64, tf.int64] if slot.is_list else [values, tf.int64]
         if slot.layout == "sparse":
             return [tf.int64, values, tf.int64]
         return [values]
@@ -79,29 +79,38 @@ class TensorFeatures:
         """Returns an op's outputs with their shapes checked."""
         return tuple(map(tf.ensure_shape, outputs, self.shapes(rows)))
 
+    def by_slot(self, columns: Sequence[Any]) -> dict[str, list[Any]]:
+        """Returns the outputs of each slot, from the outputs of shaped()."""
+        left = iter(columns)
+        return {
+            name: [next(left) for _ in self._outputs_of(name, slot)]
+            for name, slot in self._slots.items()
+        }
+
     def assemble(self, columns: Sequence[Any]) -> dict[str, Any]:
         """Returns the requested features, made from the outputs of shaped()."""
         return self.with_crops(columns)[0]
 
     def with_crops(self, columns: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns the requested features, and how each image was cut."""
-        left = iter(columns)
         parsed: dict[str, Any] = {}
         crops: dict[str, Any] = {}
-        for name, slot in self._slots.items():
+        for name, outputs in self.by_slot(columns).items():
+            slot = self._slots[name]
             if slot.type == "image":
-                values, numbers = next(left), next(left)
+                values, numbers = outputs
                 crops[name] = dict(zip(CROP_FIELDS, tf.unstack(numbers, axis=1), strict=True))
                 is_ragged = slot.layout == "ragged"
                 parsed[name] = _pictures(values, slot, crops[name]) if is_ragged else values
             elif slot.is_ragged:
-                parsed[name] = tf.RaggedTensor.from_row_splits(
-                    next(left), next(left), validate=False
-                )
+                values, splits, *steps = outputs
+                if steps:  # a row has the values of all its steps
+                    splits = tf.gather(*steps, splits)
+                parsed[name] = tf.RaggedTensor.from_row_splits(values, splits, validate=False)
             elif slot.layout == "sparse":
-                parsed[name] = tf.SparseTensor(next(left), next(left), next(left))
+                parsed[name] = tf.SparseTensor(*outputs)
             else:
-                parsed[name] = next(left)
+                (parsed[name],) = outputs
         return {name: self._build(name, spec, parsed) for name, spec in self._specs.items()}, crops
 
     def _build(self, name: str, spec: Any, parsed: dict[str, Any]) -> Any:
@@ -130,7 +139,8 @@ def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
             pixels = [rows, *slot.shape]
         return [pixels, [rows, len(CROP_FIELDS)]]
     if slot.is_ragged:
-        return [[None], [None if rows is None else rows + 1]]
+        splits = [None if rows is None else rows + 1]
+        return [[None], splits, [None]] if slot.is_list else [[None], splits]
     if slot.layout == "sparse":
         return [[None, 2], [None], [2]]
     steps = [None] if slot.layout == "padded" else []

@@ -31,7 +31,8 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
     refuse_image(feature.spec);
     if (feature.spec.layout == &kPaddedLayout) {
       throw Error(ErrorKind::invalid, "Feature '" + feature.spec.name +
-                                          "': a context feature cannot be a sequence of shapes.");
+                                          "': a FixedLenSequence describes a feature list, not a "
+                                          "context feature.");
     }
     context_columns_.emplace_back(feature);
   }
@@ -41,7 +42,8 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
     refuse_image(steps.spec);
     if (steps.spec.layout == &kFixedLayout) {
       throw Error(ErrorKind::invalid, "Feature '" + steps.spec.name +
-                                          "': a list of features has no fixed number of them.");
+                                          "': a FixedLen describes a context feature. Describe a "
+                                          "feature list as FixedLenSequence or as VarLen.");
     }
     steps.spec.layout = &kRaggedLayout;
     step_features_.push_back(std::move(steps));

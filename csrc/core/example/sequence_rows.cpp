@@ -19,14 +19,12 @@ std::vector<RecordPart> parts_of(const FeatureSchema& schema) {
   return parts;
 }
 
-// Makes one row of the values of a record's steps.
-Column joined(StepColumn list) {
-  const auto* starts = list.steps.row_splits.as<const std::int64_t>();
-  auto* splits = list.row_splits.as<std::int64_t>();
-  for (std::size_t row = 0; row <= list.rows; ++row) splits[row] = starts[splits[row]];
-  list.steps.row_splits = std::move(list.row_splits);
-  list.steps.rows = list.rows;
-  return std::move(list.steps);
+// Makes the records the rows, in place of the steps.
+Column rows_of(StepColumn list) {
+  Column column = std::move(list.steps);
+  column.steps = std::exchange(column.rows, list.rows);
+  column.step_splits = std::exchange(column.row_splits, std::move(list.row_splits));
+  return column;
 }
 
 }  // namespace
@@ -44,7 +42,7 @@ std::vector<Column> SequenceRows::finish() {
   auto list = found.sequences.begin();
   for (const RecordPart part : parts_) {
     const bool is_list = part == RecordPart::feature_list;
-    columns.push_back(is_list ? joined(std::move(*list++)) : std::move(*context++));
+    columns.push_back(is_list ? rows_of(std::move(*list++)) : std::move(*context++));
   }
   return columns;
 }

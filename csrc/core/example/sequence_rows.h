@@ -14,8 +14,8 @@
 
 namespace tfrfast {
 
-// The schema of context features and feature lists. A feature list becomes a ragged column: a row
-// has the values of all its steps. One thread at a time.
+// The schema of context features and feature lists. A feature list becomes a ragged column, whose
+// rows consist of steps. One thread at a time.
 class SequenceRows {
  public:
   explicit SequenceRows(const FeatureSchema& schema, FindOrigin find_origin);

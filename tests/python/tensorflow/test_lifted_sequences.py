@@ -4,6 +4,7 @@ class.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,9 @@ def record(number: int, **changed: bytes | None) -> bytes:
     return b"".join(field(place, part) for place, part in enumerate(parts, 1))
 
 
+HALVES = tf.io.RaggedFeature.UniformRowLength(1)
+
+
 def parsed(record: Any) -> Any:
     return tf.io.parse_single_sequence_example(record, CONTEXT, LISTS)
 
@@ -100,6 +104,13 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
 @pytest.fixture
 def make_file(tmp_path: Path) -> Callable[[list[bytes]], str]:
     return lambda records: write_shard(tmp_path / "sequences", records)
+
+
+def batches(record: Any) -> Any:
+    """Everything that a parse of a batch returns."""
+    wanted = {**LISTS, "halves": tf.io.RaggedFeature(tf.int64, "numbers", [HALVES])}
+    context, lists, lengths = tf.io.parse_sequence_example(record, CONTEXT, wanted)
+    return context, lists, lengths, tf.shape(lists["points"]), tf.shape(lists["frames"])
 
 
 def is_lifted(dataset: Any) -> bool:
@@ -156,6 +167,43 @@ def test_single_elements_come_from_blocks(make_file: Callable[[list[bytes]], str
     ours = tfr.accelerate(plain)
     assert "blocks" in str(tfr.explain(ours))
     assert outcomes(ours) == outcomes(plain)
+
+
+def pair_of_batches(file: str, drop_remainder: bool = False) -> tuple[Any, Any]:
+    ours, theirs = (
+        each(file).batch(4, drop_remainder).map(batches)
+        for each in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert ours.element_spec == theirs.element_spec
+    assert "its parse is taken out" in str(tfr.explain(ours))
+    return ours, theirs
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+def test_parsed_batches_are_tensorflows(
+    make_file: Callable[[list[bytes]], str], drop_remainder: bool
+) -> None:
+    choice = random.Random(7)
+    optional = [*(set(CONTEXT) - {"id"}), *(set(LISTS) - {"frames"})]
+    records = [
+        record(choice.randrange(12), **dict.fromkeys(choice.sample(optional, choice.randrange(5))))
+        for _ in range(50)
+    ]
+    records[:4] = [record(0, **dict.fromkeys(optional))] * 4
+    ours, theirs = pair_of_batches(make_file(records), drop_remainder)
+    assert outcomes(ours) == outcomes(theirs)
+
+
+@pytest.mark.parametrize("bad", [each for each in BAD if each != "damage"])
+def test_a_bad_record_fails_its_parsed_batch(
+    make_file: Callable[[list[bytes]], str], bad: str
+) -> None:
+    records = [record(number) for number in range(11)]
+    records[6] = BAD[bad]
+    ours, theirs = pair_of_batches(make_file(records))
+    found, expected = outcomes(ours), outcomes(theirs)
+    assert found == expected
+    assert isinstance(expected[1], type)
 
 
 @pytest.mark.parametrize("name", ["words", "numbers"])

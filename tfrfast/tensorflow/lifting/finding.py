@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.sequences import parsed_sequence
+from tfrfast.tensorflow.lifting.sequences import compiled_sequences, parsed_sequence
 from tfrfast.tensorflow.lifting.variable import Kind, ParsedPart, ParsedRecord
 from tfrfast.tensorflow.recognition import (
     OF_SEQUENCES,
@@ -101,20 +101,14 @@ def find_parse(graph: Any) -> Parse | Refusal:
                 described[part.key].dtype, row_splits_dtype=tf.int64
             )
     try:
-        compiled = compile_features(described)
-        if parsed.lists is not None:
-            compiled.slots = {
-                key: slot._replace(**parsed.lists.get(key, {}), part=_part_of(key, parsed.lists))
-                for key, slot in compiled.slots.items()
-            }
+        if parsed.lists is None:
+            compiled = compile_features(described)
+        else:
+            compiled = compiled_sequences(described, parsed.lists)
         features = TensorFeatures(compiled)
     except (TypeError, ValueError):
         return Refusal("it parses features that only TensorFlow can parse")
     return Parse(features, used, whole)
-
-
-def _part_of(key: str, lists: Collection[str]) -> str:
-    return "feature list" if key in lists else "context"
 
 
 def _parsed_example(parser: Any) -> ParsedRecord | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -13,8 +14,14 @@ from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.cutting import cut
 from tfrfast.tensorflow.lifting.finding import NOT_CONSTANT, find_parser
 from tfrfast.tensorflow.lifting.inlining import joined
+from tfrfast.tensorflow.lifting.sequences import batch_of_sequences
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.recognition import OF_SEQUENCES, ParsedColumns, arranged, columns_of
+from tfrfast.tensorflow.recognition import (
+    OF_SEQUENCES,
+    ArrangedFeatures,
+    ParsedColumns,
+    columns_of,
+)
 
 
 class Divided(NamedTuple):
@@ -44,21 +51,27 @@ def _divided(mapped: Any) -> Divided | Refusal:
     found = find_parser(graph)
     if isinstance(found, Refusal):
         return found
-    if found.parser.type == OF_SEQUENCES:
-        return Refusal("it parses batches of SequenceExamples")
-    columns = columns_of(found.parser)
-    if columns is None:
-        return NOT_CONSTANT
-    names = [tensor.name for tensor in found.used]
-    features = arranged(
-        columns.features,
-        lambda parsed: tuple(map(_tensors(columns, parsed).__getitem__, names)),
-    )
-    if features is None:
+    of_parser = batch_of_sequences if found.parser.type == OF_SEQUENCES else _batch_of_examples
+    try:
+        features = of_parser(found.parser, found.used)
+    except (TypeError, ValueError):
         return Refusal("it parses features that only TensorFlow can parse")
+    if features is None:
+        return NOT_CONSTANT
     results = [internals.before_return(tensor) for tensor in graph.outputs]
     rest = cut(graph, found.used, results, graph.control_outputs)
     return rest if isinstance(rest, Refusal) else Divided(features, nodes.calling(mapped, rest))
+
+
+def _batch_of_examples(parser: Any, used: Sequence[Any]) -> TensorFeatures | None:
+    columns = columns_of(parser)
+    if columns is None:
+        return None
+    names = [tensor.name for tensor in used]
+    return ArrangedFeatures(
+        columns.features,
+        lambda parsed: tuple(map(_tensors(columns, parsed).__getitem__, names)),
+    )
 
 
 def _tensors(columns: ParsedColumns, parsed: dict[str, Any]) -> dict[str, Any]:
