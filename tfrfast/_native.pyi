@@ -573,16 +573,16 @@ class Order:
     @property
     def positions(self) -> int: ...
 
-class GivenOrder(Order):
+class InOrder(Order):
     def __init__(self, num_records: int) -> None: ...
 
-class ExactOrder(Order):
+class Shuffle(Order):
     def __init__(self, num_records: int) -> None: ...
 
 class InterleavedOrder(Order):
     def __init__(self, file_records: Sequence[int], slots: int, block_records: int = 1) -> None: ...
 
-class BlockOrder(Order):
+class BlockShuffle(Order):
     def __init__(
         self, num_records: int, block_records: int, window_blocks: int, streams: int
     ) -> None: ...
@@ -590,7 +590,7 @@ class BlockOrder(Order):
 class ChosenOrder(Order):
     def __init__(self, order: Order, indices: _Int64Array, num_records: int) -> None: ...
 
-class WeightedOrder(Order):
+class Weighted(Order):
     def __init__(self, order: Order, weights: _Int64Array) -> None: ...
 
 class LengthBatches(Order):
@@ -598,7 +598,7 @@ class LengthBatches(Order):
         self, buckets: Sequence[tuple[int, int]], members: _Int64Array, num_records: int
     ) -> None: ...
 
-class MixtureOrder(Order):
+class Mixture(Order):
     def __init__(
         self,
         *,

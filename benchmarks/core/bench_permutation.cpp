@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/order/block_shuffle.h"
-#include "core/order/exact_order.h"
 #include "core/order/feistel.h"
-#include "core/order/given_order.h"
+#include "core/order/in_order.h"
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
+#include "core/order/shuffle.h"
 
 namespace tfrfast {
 namespace {
@@ -43,8 +43,8 @@ void plan_rows(benchmark::State& state) {
   PlanOptions options;
   constexpr std::int64_t kRecords = 100'000'000;
   const std::shared_ptr<const Order> orders[] = {
-      std::make_shared<const GivenOrder>(kRecords),
-      std::make_shared<const ExactOrder>(kRecords),
+      std::make_shared<const InOrder>(kRecords),
+      std::make_shared<const Shuffle>(kRecords),
       std::make_shared<const BlockShuffle>(kRecords, BlockShape{}),
   };
   options.order = orders[state.range(0)];

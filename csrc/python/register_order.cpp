@@ -13,15 +13,15 @@
 #include "core/load/image_draws.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/chosen_order.h"
-#include "core/order/exact_order.h"
-#include "core/order/given_order.h"
+#include "core/order/in_order.h"
 #include "core/order/interleaved_order.h"
 #include "core/order/length_batches.h"
 #include "core/order/mixture.h"
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
 #include "core/order/sequence.h"
-#include "core/order/weighted_order.h"
+#include "core/order/shuffle.h"
+#include "core/order/weighted.h"
 #include "python/arrays.h"
 #include "python/classes.h"
 #include "python/register.h"
@@ -71,8 +71,9 @@ Int64Array map_range(const Permutation& permutation, std::int64_t first, std::in
   return result;
 }
 
-std::shared_ptr<BlockShuffle> make_block_order(std::int64_t num_records, std::int64_t block_records,
-                                               std::int64_t window_blocks, std::int64_t streams) {
+std::shared_ptr<BlockShuffle> make_block_shuffle(std::int64_t num_records,
+                                                 std::int64_t block_records,
+                                                 std::int64_t window_blocks, std::int64_t streams) {
   return std::make_shared<BlockShuffle>(num_records,
                                         BlockShape{block_records, window_blocks, streams});
 }
@@ -85,9 +86,8 @@ std::shared_ptr<ChosenOrder> make_chosen_order(std::shared_ptr<Order> order,
       num_records);
 }
 
-std::shared_ptr<WeightedOrder> make_weighted_order(std::shared_ptr<Order> order,
-                                                   const Int64Array& weights) {
-  return std::make_shared<WeightedOrder>(
+std::shared_ptr<Weighted> make_weighted(std::shared_ptr<Order> order, const Int64Array& weights) {
+  return std::make_shared<Weighted>(
       std::move(order), std::vector<std::int64_t>(weights.data(), weights.data() + weights.size()));
 }
 
@@ -206,27 +206,27 @@ void register_order(py::module_& module) {
 
   py::class_<Order, std::shared_ptr<Order>>(module, "Order")
       .def_property_readonly("positions", &Order::positions);
-  py::class_<GivenOrder, Order, std::shared_ptr<GivenOrder>>(module, "GivenOrder")
-      .def(constructor<GivenOrder, std::int64_t>(), py::arg("num_records"));
-  py::class_<ExactOrder, Order, std::shared_ptr<ExactOrder>>(module, "ExactOrder")
-      .def(constructor<ExactOrder, std::int64_t>(), py::arg("num_records"));
+  py::class_<InOrder, Order, std::shared_ptr<InOrder>>(module, "InOrder")
+      .def(constructor<InOrder, std::int64_t>(), py::arg("num_records"));
+  py::class_<Shuffle, Order, std::shared_ptr<Shuffle>>(module, "Shuffle")
+      .def(constructor<Shuffle, std::int64_t>(), py::arg("num_records"));
   py::class_<InterleavedOrder, Order, std::shared_ptr<InterleavedOrder>>(module, "InterleavedOrder")
       .def(constructor<InterleavedOrder, std::vector<std::int64_t>, std::int64_t, std::int64_t>(),
            py::arg("file_records"), py::arg("slots"), py::arg("block_records") = 1);
-  py::class_<BlockShuffle, Order, std::shared_ptr<BlockShuffle>>(module, "BlockOrder")
-      .def(py::init(&make_block_order), py::arg("num_records"), py::arg("block_records"),
+  py::class_<BlockShuffle, Order, std::shared_ptr<BlockShuffle>>(module, "BlockShuffle")
+      .def(py::init(&make_block_shuffle), py::arg("num_records"), py::arg("block_records"),
            py::arg("window_blocks"), py::arg("streams"));
   py::class_<ChosenOrder, Order, std::shared_ptr<ChosenOrder>>(module, "ChosenOrder")
       .def(py::init(&make_chosen_order), py::arg("order"), py::arg("indices"),
            py::arg("num_records"));
-  py::class_<WeightedOrder, Order, std::shared_ptr<WeightedOrder>>(module, "WeightedOrder")
-      .def(py::init(&make_weighted_order), py::arg("order"), py::arg("weights"));
+  py::class_<Weighted, Order, std::shared_ptr<Weighted>>(module, "Weighted")
+      .def(py::init(&make_weighted), py::arg("order"), py::arg("weights"));
 
   py::class_<LengthBatches, Order, std::shared_ptr<LengthBatches>>(module, "LengthBatches")
       .def(py::init(&make_length_batches), py::arg("buckets"), py::arg("members"),
            py::arg("num_records"));
 
-  py::class_<Mixture, Order, std::shared_ptr<Mixture>>(module, "MixtureOrder")
+  py::class_<Mixture, Order, std::shared_ptr<Mixture>>(module, "Mixture")
       .def(py::init(&make_mixture), py::kw_only(), py::arg("sources"), py::arg("arrangement"),
            py::arg("repeats"), py::arg("length"), py::arg("unit_rows"), py::arg("segments"))
       .def("counts", &mixture_counts, py::arg("seed"), py::arg("epoch"), py::arg("position"))

@@ -9,7 +9,7 @@
 #include "core/arrow/scan_stream.h"
 #include "core/base/error.h"
 #include "core/example/encode.h"
-#include "core/order/given_order.h"
+#include "core/order/in_order.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -65,7 +65,7 @@ ArrowScan scan_of(const TemporaryFolder& folder, std::int64_t records, unsigned 
   for (std::int64_t i = 0; i < records; ++i) shard.write_record(example_of(i));
   ArrowScan scan;
   scan.source = open_reader({folder / "shard"});
-  scan.plan.order = std::make_shared<const GivenOrder>(records);
+  scan.plan.order = std::make_shared<const InOrder>(records);
   scan.plan.batch_size = 10;
   scan.features = std::make_shared<const FeatureSchema>(
       std::vector<FeatureSpec>{spec_of("id", false), spec_of("odd", true)});

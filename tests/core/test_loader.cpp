@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/load/loader.h"
-#include "core/order/exact_order.h"
-#include "core/order/given_order.h"
+#include "core/order/in_order.h"
+#include "core/order/shuffle.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -34,7 +34,7 @@ struct Data {
 PlanOptions plan_of(std::int64_t batch_size, std::uint64_t seed = 0, std::int64_t rank = 0,
                     std::int64_t world = 1) {
   PlanOptions options;
-  options.order = std::make_shared<const ExactOrder>(kRecords);
+  options.order = std::make_shared<const Shuffle>(kRecords);
   options.batch_size = batch_size;
   options.seed = seed;
   options.rank = rank;
@@ -167,7 +167,7 @@ TEST_CASE("damage is an error at its place, again and again, and counts as nothi
   Loader loader(open_reader({shard.path()}),
                 [] {
                   PlanOptions options = plan_of(10);
-                  options.order = std::make_shared<const GivenOrder>(100);
+                  options.order = std::make_shared<const InOrder>(100);
                   return options;
                 }(),
                 {3, 8});

@@ -107,15 +107,15 @@ TEST_CASE("every order comes back from its encoding as it was") {
   MixtureSpec batches = mixed({5, 5, 5}, {3, 2, 1}, 12);
   for (auto& source : batches.sources) source = by_length();
   const std::shared_ptr<const Order> orders[] = {
-      make_order(100, Shuffle::none),
-      make_order(100, Shuffle::exact),
-      make_order(103, Shuffle::blocks, {4, 2, 3}),
-      choose({5, 5, 2, 9}, 10, Shuffle::none),
-      choose({5, 5, 2, 9}, 10, Shuffle::exact),
+      make_order(100, OrderKind::in_order),
+      make_order(100, OrderKind::shuffle),
+      make_order(103, OrderKind::block_shuffle, {4, 2, 3}),
+      choose({5, 5, 2, 9}, 10, OrderKind::in_order),
+      choose({5, 5, 2, 9}, 10, OrderKind::shuffle),
       choose({}, 10),
       make_order(0),
       std::make_shared<const InterleavedOrder>(Numbers{5, 0, 3}, 2, 3),
-      std::make_shared<const WeightedOrder>(make_order(7), std::vector<std::int64_t>{3, 0, 1}),
+      std::make_shared<const Weighted>(make_order(7), std::vector<std::int64_t>{3, 0, 1}),
       by_length(),
       std::make_shared<const Mixture>(batches),
       std::make_shared<const Mixture>(changing),
@@ -163,7 +163,7 @@ TEST_CASE("orders inside orders end somewhere") {
 TEST_CASE("a plan comes back from its encoding as it was") {
   for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
     PlanOptions options;
-    options.order = choose({4, 4, 1, 0, 2, 3, 3}, 5, Shuffle::blocks);
+    options.order = choose({4, 4, 1, 0, 2, 3, 3}, 5, OrderKind::block_shuffle);
     options.seed = ~std::uint64_t{0};
     options.batch_size = 2;
     options.rank = 1;

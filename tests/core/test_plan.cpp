@@ -131,7 +131,7 @@ TEST_CASE("all ranks and steps together give each record as often as the mode pr
     for (const std::int64_t world : {1, 2, 3, 8}) {
       for (const std::int64_t batch_size : {1, 7, 32, 1024}) {
         for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
-          for (const Shuffle shuffle : kShuffles) {
+          for (const OrderKind kind : kOrderKinds) {
             // Thinned where an epoch is long: the remainder and small batches in all combinations
             // only with the world that divides nothing, and large batches alone without optimiser.
             if (records > 65537 && !kOptimised && batch_size < 1024) continue;
@@ -143,10 +143,10 @@ TEST_CASE("all ranks and steps together give each record as often as the mode pr
             CAPTURE(world);
             CAPTURE(batch_size);
             CAPTURE(remainder);
-            CAPTURE(shuffle);
+            CAPTURE(kind);
             PlanOptions options;
             options.order =
-                make_order(records, shuffle, {records < 1000 ? 8 : 200, 4, world == 8 ? 64 : 12});
+                make_order(records, kind, {records < 1000 ? 8 : 200, 4, world == 8 ? 64 : 12});
             options.world = world;
             options.batch_size = batch_size;
             options.remainder = remainder;
@@ -163,10 +163,10 @@ TEST_CASE("a run stopped at any step carries on in another world with each recor
   struct Run {
     std::int64_t world, batch_size;
   };
-  for (const Shuffle shuffle : kShuffles) {
+  for (const OrderKind kind : kOrderKinds) {
     for (const Run before : {Run{8, 7}, Run{5, 1}, Run{1, 32}, Run{3, 64}}) {
       PlanOptions options;
-      options.order = make_order(761, shuffle, {9, 3, 8});
+      options.order = make_order(761, kind, {9, 3, 8});
       options.seed = 6;
       options.world = before.world;
       options.batch_size = before.batch_size;
@@ -227,7 +227,7 @@ TEST_CASE("761 records in batches of 50 are 15 full batches and one of 11") {
 
 TEST_CASE("ranks take consecutive slices of a global batch, in rank order") {
   PlanOptions options;
-  options.order = make_order(103, Shuffle::none);
+  options.order = make_order(103, OrderKind::in_order);
   options.batch_size = 10;
   options.world = 4;
   std::vector<std::int64_t> seen;
@@ -248,7 +248,7 @@ TEST_CASE("ranks take consecutive slices of a global batch, in rank order") {
 
 TEST_CASE("padding of a set smaller than the world repeats its records") {
   PlanOptions options;
-  options.order = make_order(2, Shuffle::none);
+  options.order = make_order(2, OrderKind::in_order);
   options.world = 3;
   options.batch_size = 4;
   options.remainder = Remainder::pad;
@@ -297,7 +297,7 @@ TEST_CASE("epochs differ when shuffled and agree when not") {
   options.order = make_order(1000);
   options.batch_size = 1000;
   CHECK(batch_of(Plan(options), 0, 0).indices != batch_of(Plan(options), 1, 0).indices);
-  options.order = make_order(1000, Shuffle::none);
+  options.order = make_order(1000, OrderKind::in_order);
   CHECK(batch_of(Plan(options), 0, 0).indices == batch_of(Plan(options), 1, 0).indices);
 }
 
@@ -316,9 +316,10 @@ TEST_CASE("an order is described by what fixes it and by nothing else") {
   CHECK(Plan(other).order_description() == text);
   other.seed = 6;
   CHECK(Plan(other).order_description() != text);
-  CHECK(make_order(9, Shuffle::none)->describe(5) == "order version=1 shuffle=none records=9");
+  CHECK(make_order(9, OrderKind::in_order)->describe(5) ==
+        "order version=1 shuffle=none records=9");
   CHECK(
-      make_order(9, Shuffle::blocks, {2, 3, 4})->describe(5) ==
+      make_order(9, OrderKind::block_shuffle, {2, 3, 4})->describe(5) ==
       "order version=1 shuffle=blocks block_records=2 window_blocks=3 streams=4 seed=5 records=9");
   CHECK(choose({1, 2}, 9)->describe(5) ==
         "order version=1 shuffle=exact seed=5 records=9 indices=2:16283186116202352693");
@@ -389,7 +390,7 @@ TEST_CASE("options without a meaning are refused with what was given and what is
         "rank is 1, but must be 0 or more and less than world, which is 1.");
   CHECK(refused([](auto& o) { o.start = 11; }) ==
         "start is 11, but must be 0 or more and at most the positions of an epoch, which are 10.");
-  CHECK(refused([](auto& o) { o.order = make_order(10, Shuffle::blocks, {0, 1, 1}); }) ==
+  CHECK(refused([](auto& o) { o.order = make_order(10, OrderKind::block_shuffle, {0, 1, 1}); }) ==
         "block_records is 0, but must be from 1 to 2147483647.");
   CHECK(refused([](auto& o) { o.order = choose({3, 10}, 10); }) ==
         "indices[1] is 10, but must be a record number: 0 or more and less than "

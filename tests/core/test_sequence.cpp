@@ -17,10 +17,10 @@ using Numbers = std::vector<std::int64_t>;
 
 // A sequence of a source of `records` records.
 Sequence everything(std::int64_t records, std::int64_t batch_rows,
-                    Shuffle shuffle = Shuffle::none) {
+                    OrderKind kind = OrderKind::in_order) {
   Sequence sequence;
   sequence.records = {0, 1, records};
-  sequence.order = make_order(records, shuffle, {2, 2, 2});
+  sequence.order = make_order(records, kind, {2, 2, 2});
   sequence.positions = {0, 1, records};
   sequence.batch_rows = batch_rows;
   return sequence;
@@ -85,7 +85,7 @@ TEST_CASE("what has more rows than can be counted has the batches that it says")
 }
 
 TEST_CASE("what is taken before a shuffle is shuffled, and what is taken after it is not") {
-  Sequence sequence = everything(10, 4, Shuffle::exact);
+  Sequence sequence = everything(10, 4, OrderKind::shuffle);
   sequence.records = {1, 2, 5};
   sequence.order = make_order(5);
   sequence.positions = {0, 1, 5};
@@ -98,7 +98,7 @@ TEST_CASE("what is taken before a shuffle is shuffled, and what is taken after i
 }
 
 TEST_CASE("each epoch has an order of its own, unless it is told to keep one") {
-  Sequence sequence = everything(100, 100, Shuffle::exact);
+  Sequence sequence = everything(100, 100, OrderKind::shuffle);
   sequence.epochs = 2;
   CHECK(sequence.batch(1, 0) != sequence.batch(1, 1));
   sequence.reshuffles = false;
@@ -107,9 +107,9 @@ TEST_CASE("each epoch has an order of its own, unless it is told to keep one") {
 }
 
 TEST_CASE("the same calls on another source") {
-  Sequence sequence = everything(100, 7, Shuffle::blocks);
+  Sequence sequence = everything(100, 7, OrderKind::block_shuffle);
   sequence.records = {10, 3, 20};
-  sequence.order = make_order(20, Shuffle::blocks, {2, 2, 2});
+  sequence.order = make_order(20, OrderKind::block_shuffle, {2, 2, 2});
   sequence.positions = {0, 1, 15};
   const Sequence smaller = sequence.over({0, 17});
   CHECK(smaller.records.count == 3);
@@ -122,8 +122,8 @@ TEST_CASE("the same calls on another source") {
 }
 
 TEST_CASE("a sequence comes back from its encoding as it was") {
-  for (const Shuffle shuffle : kShuffles) {
-    Sequence sequence = everything(40, 7, shuffle);
+  for (const OrderKind kind : kOrderKinds) {
+    Sequence sequence = everything(40, 7, kind);
     sequence.epochs = 3;
     const Sequence copy = Sequence::decode(sequence.encode());
     CHECK(copy.encode() == sequence.encode());

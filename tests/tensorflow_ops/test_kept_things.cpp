@@ -28,7 +28,7 @@ std::shared_ptr<const int> get(LastMade<int>& last, int wanted, std::atomic<int>
 std::string sequence_of(std::int64_t records) {
   Sequence sequence;
   sequence.records = {0, 1, records};
-  sequence.order = make_order(records, Shuffle::none);
+  sequence.order = make_order(records, OrderKind::in_order);
   sequence.positions = {0, 1, records};
   return sequence.encode();
 }

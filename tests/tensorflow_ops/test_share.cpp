@@ -33,11 +33,11 @@ constexpr std::size_t kLongRecord = 600 << 10;
 
 constexpr Progression kAll{0, 1, kMaxPermutationSize};
 
-Sequence batches(const Source& source, std::int64_t rows, Shuffle shuffle = Shuffle::none) {
+Sequence batches(const Source& source, std::int64_t rows, OrderKind kind = OrderKind::in_order) {
   Sequence sequence;
   const auto records = static_cast<std::int64_t>(source.shard_set().record_count());
   sequence.records = sequence.positions = {0, 1, records};
-  sequence.order = make_order(sequence.records.count, shuffle, {2, 2, 2});
+  sequence.order = make_order(sequence.records.count, kind, {2, 2, 2});
   sequence.batch_rows = rows;
   return sequence;
 }
@@ -130,8 +130,8 @@ TEST_CASE("share: all shares together have every record exactly once, in any ord
         CAPTURE(first);
         const Numbers model = model_of(counts, first, stride);
         const Share share(source, {first, stride});
-        for (const Shuffle shuffle : kShuffles) {
-          const Numbers numbers = numbers_of(share, batches(*source, 3, shuffle));
+        for (const OrderKind kind : kOrderKinds) {
+          const Numbers numbers = numbers_of(share, batches(*source, 3, kind));
           CHECK(sorted(numbers) == model);
         }
         CHECK(read_blocks(Share(streamed, {first, stride})) == payloads_of(shards, model));
@@ -146,7 +146,9 @@ namespace {
 class CountingOrder final : public Order {
  public:
   CountingOrder(std::int64_t records, int& made)
-      : Order(records, records), made_(made), in_file_order_(make_order(records, Shuffle::none)) {}
+      : Order(records, records),
+        made_(made),
+        in_file_order_(make_order(records, OrderKind::in_order)) {}
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override {
     return in_file_order_->of_epoch(seed, epoch);
@@ -171,7 +173,7 @@ TEST_CASE("share: the order of its records is made once, not for each batch") {
   const auto source = planned_source(write_shards(folder, {3, 3, 3}));
   const Share share(source, {0, 2});
   int made = 0;
-  Sequence sequence = batches(*source, 2, Shuffle::none);
+  Sequence sequence = batches(*source, 2, OrderKind::in_order);
   sequence.order = std::make_shared<const CountingOrder>(9, made);
   CHECK(numbers_of(share, sequence) == Numbers{0, 1, 2, 6, 7, 8});
   CHECK(made == 1);

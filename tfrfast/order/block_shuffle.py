@@ -67,7 +67,7 @@ class BlockShuffle(PlainOrder):
     streams: int
 
     def _positions(self, count: int) -> _native.Order:
-        return _native.BlockOrder(count, self.block_records, self.window_blocks, self.streams)
+        return _native.BlockShuffle(count, self.block_records, self.window_blocks, self.streams)
 
 
 def shuffled(shuffle: object) -> PlainOrder:

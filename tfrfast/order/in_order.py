@@ -26,4 +26,4 @@ class InOrder(PlainOrder):
         vars(self).update(indices=record_numbers(indices))
 
     def _positions(self, count: int) -> _native.Order:
-        return _native.GivenOrder(count)
+        return _native.InOrder(count)

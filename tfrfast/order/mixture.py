@@ -121,7 +121,7 @@ class Mixture(Order):
         self._length = None if length is None else integer("length", length, 0, _native.MAX_RECORDS)
         self._joined: Reader | None = None
         self._sources: tuple[ByTokens | None, list[_native.Order]] | None = None
-        self._made: tuple[int | ByTokens, _native.MixtureOrder] | None = None
+        self._made: tuple[int | ByTokens, _native.Mixture] | None = None
         self._order_of(1)  # raises here if an argument is wrong
 
     def _checked_indices(self, indices: Mapping[str, IntegerArrayLike]) -> dict[str, Any]:
@@ -301,14 +301,14 @@ class Mixture(Order):
         drawn = sum(size for size, weight in zip(sizes, first, strict=True) if weight)
         length = drawn if self._length is None else self._length
         if self.exhausted == "stop":
-            return _native.MixtureOrder.longest_without_repeats(sizes, first, rows, length)
+            return _native.Mixture.longest_without_repeats(sizes, first, rows, length)
         return length - length % rows
 
-    def _order_of(self, unit: int | ByTokens) -> _native.MixtureOrder:
+    def _order_of(self, unit: int | ByTokens) -> _native.Mixture:
         if self._made is None or self._made[0] != unit:
             sources = self._sources_of(unit)
             length = self._length_for(unit, sources)
-            order = _native.MixtureOrder(
+            order = _native.Mixture(
                 sources=sources,
                 arrangement=self.arrangement,
                 repeats=self.exhausted == "repeat",

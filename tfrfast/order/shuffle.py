@@ -29,7 +29,7 @@ class Shuffle(PlainOrder):
         vars(self).update(seed=seed_number(seed), indices=record_numbers(indices))
 
     def _positions(self, count: int) -> _native.Order:
-        return _native.ExactOrder(count)
+        return _native.Shuffle(count)
 
     def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
         if isinstance(batching, ByTokens):

@@ -71,7 +71,7 @@ class Weighted(Order):
                 "Weighted do not. Put them into sets of their own, and make a Mixture of these."
             )
         draws = shuffled(self.shuffle)._positions(self.length)
-        return _native.WeightedOrder(draws, self.weights)
+        return _native.Weighted(draws, self.weights)
 
     def _sample(self, num_records: int, count: int) -> list[int]:
         drawn = np.flatnonzero(self.weights)

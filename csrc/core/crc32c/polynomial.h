@@ -22,7 +22,8 @@ namespace tfrfast::crc32c_detail {
 inline constexpr std::uint32_t kPolynomial = 0x82f63b78;  // P without x^32, reflected
 inline constexpr std::uint32_t kOne = 0x80000000;         // x^0
 
-// P is x + 1 times a primitive polynomial of degree 31, so the powers of x repeat after this many.
+// The powers of x repeat after this many steps: P is x + 1 times a primitive polynomial of
+// degree 31.
 inline constexpr std::int64_t kOrderOfX = (std::int64_t{1} << 31) - 1;
 
 constexpr std::uint32_t times_x(std::uint32_t a) noexcept {

@@ -161,7 +161,7 @@ class ColumnBuilder {
   Fit check_count(std::size_t values) noexcept;
   void start_rows_to(std::size_t row);
 
-  // Each row is one string, which does not stay one.
+  // Whether each row is one string, which is stored as raw bytes or as pixels.
   bool holds_whole_strings() const noexcept {
     return feature_->spec.type == ValueType::raw || feature_->spec.type == ValueType::image;
   }
@@ -190,7 +190,7 @@ class ColumnBuilder {
   GrowingBuffer offsets_;
   GrowingBuffer row_splits_;
   std::vector<std::int64_t> scratch_;
-  std::unique_ptr<ImageRows> images_;  // null unless they are images
+  std::unique_ptr<ImageRows> images_;  // null unless the values are images
 };
 
 }  // namespace tfrfast

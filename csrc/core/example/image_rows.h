@@ -12,7 +12,7 @@
 
 namespace tfrfast {
 
-// Numbers of an image's shape.
+// Height, width and channels.
 inline constexpr std::size_t kShapeSize = 3;
 
 // One thread.

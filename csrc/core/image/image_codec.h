@@ -33,7 +33,7 @@ struct Pixels {
   const std::uint8_t* data = nullptr;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
-  std::uint32_t channels = 0;  // 1, or 4 with an unused fourth
+  std::uint32_t channels = 0;  // 1 or 4; the fourth is unused
   // The requested window, in these pixels.
   double window_top = 0;
   double window_left = 0;

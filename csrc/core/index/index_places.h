@@ -43,7 +43,7 @@ IndexPlace place_for(const std::string& folder, const std::string& shard_path);
 //
 // The place of a shard's index in the cache. Empty without a cache.
 std::optional<IndexPlace> cached_place(const std::string& shard_path);
-// The path of that index, which need not exist. Empty without a cache.
+// The path of a shard's index in the cache. The file need not exist. Empty without a cache.
 std::string cached_index_path(const std::string& shard_path);
 // The path, in the same folder, of a proof that the index at `index_path` fits the shard.
 std::string proof_path(const std::string& shard_path, const std::string& index_path);

@@ -106,7 +106,7 @@ class Workers {
   AnnouncedAhead ahead_;   // of a remote storage, by ticket; guarded by announcing_
   ReadAhead read_ahead_;
   std::uint64_t announced_ = 0;           // the first ticket not announced yet
-  std::uint64_t announced_ahead_ = 0;     // announce batches this remote ahead
+  std::uint64_t announced_ahead_ = 0;     // announce batches this far ahead
   std::uint64_t announced_together_ = 1;  // announce this many batches at once
   std::vector<std::thread> threads_;
 };

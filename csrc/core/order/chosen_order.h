@@ -1,4 +1,5 @@
 // Gives only chosen records, each as often as it was chosen, in the order of another Order.
+// Python's orders with `indices=` are ChosenOrders.
 #pragma once
 
 #include <memory>

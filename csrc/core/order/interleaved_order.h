@@ -19,8 +19,8 @@ class InterleavedOrder final : public Order {
  public:
   static constexpr const char* kName = "interleaved";
 
-  // Throws Error(invalid) for less than one slot, for blocks of less than one record, and for
-  // counts of records that no files can have.
+  // Throws Error(invalid) for less than one slot, for blocks of less than one record, for a
+  // negative number of records, and for more than kMaxPermutationSize records together.
   InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
                    std::int64_t block_records = 1);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
@@ -59,8 +59,9 @@ class InterleavedOrder final : public Order {
     // End of the changes that lead from the previous SameLaps to this one.
     std::size_t changes_end = 0;
   };
-  // The slots that give records in a SameLaps. Milestones are few, so they take no more memory than
-  // the changes. Later ones are computed from the last milestone before them.
+  // The slots that give records in some of the SameLaps. The slots of any other SameLaps are
+  // computed from the last milestone before it. Milestones are so few that they take no more memory
+  // than the changes.
   struct Milestone {
     std::size_t laps = 0;
     std::vector<Active> active;

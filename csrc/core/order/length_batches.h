@@ -1,4 +1,4 @@
-// Batches of records of similar length, in random order.
+// Batches of records of similar length, in random order. Python's ByTokens chooses the buckets.
 #pragma once
 
 #include <cstdint>

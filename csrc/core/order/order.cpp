@@ -2,13 +2,13 @@
 
 #include "core/order/block_shuffle.h"
 #include "core/order/chosen_order.h"
-#include "core/order/exact_order.h"
-#include "core/order/given_order.h"
+#include "core/order/in_order.h"
 #include "core/order/interleaved_order.h"
 #include "core/order/length_batches.h"
 #include "core/order/mixture.h"
 #include "core/order/ranges.h"
-#include "core/order/weighted_order.h"
+#include "core/order/shuffle.h"
+#include "core/order/weighted.h"
 
 namespace tfrfast {
 namespace {
@@ -19,13 +19,13 @@ struct NamedOrder {
 };
 
 constexpr NamedOrder kOrders[] = {
-    {GivenOrder::kName, &GivenOrder::decode},
-    {ExactOrder::kName, &ExactOrder::decode},
+    {InOrder::kName, &InOrder::decode},
+    {Shuffle::kName, &Shuffle::decode},
     {BlockShuffle::kName, &BlockShuffle::decode},
     {ChosenOrder::kName, &ChosenOrder::decode},
     {LengthBatches::kName, &LengthBatches::decode},
     {Mixture::kName, &Mixture::decode},
-    {WeightedOrder::kName, &WeightedOrder::decode},
+    {Weighted::kName, &Weighted::decode},
     {InterleavedOrder::kName, &InterleavedOrder::decode},
 };
 

@@ -55,8 +55,8 @@ class Order {
   // If positions are batches: the rows of the largest batch. Otherwise 0.
   virtual std::int64_t max_rows() const noexcept { return 0; }
 
-  // Make the order of an epoch once for many positions: each takes about a microsecond. Does not
-  // own the Order.
+  // Making the order of an epoch takes about a microsecond, so make one for many positions. The
+  // result does not own the Order.
   virtual std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                                      std::uint64_t epoch) const = 0;
 

@@ -65,7 +65,7 @@ class Plan {
   // The exact rows of the batch in an epoch.
   std::size_t row_count(const EpochOrder& epoch, std::int64_t step) const;
 
-  // Make the order of an epoch once for many steps. Does not own the plan's order.
+  // Make the order of an epoch once for many steps. The result does not own the plan's order.
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t epoch) const {
     return order().of_epoch(options_.seed, epoch);
   }
@@ -92,8 +92,8 @@ class Plan {
   };
   std::vector<RowPosition> row_positions(const EpochOrder& epoch, std::int64_t step) const;
 
-  // A plan may continue any plan with the same text, whatever the world, rank, batch size and
-  // remainder of the two.
+  // A plan may continue any plan with the same text. World, rank, batch size and remainder may
+  // differ.
   std::string order_description() const { return order().describe(options_.seed); }
 
  private:

@@ -95,8 +95,8 @@ struct StepContents {
 
   std::vector<Feature> features;
   std::vector<Absent> absent;
-  // Whether the episode's features are included, and names that they must not have.
-  bool has_rest = true;
+  bool has_rest = true;  // whether the episode's features are included
+  // Names that no feature of the episode may have.
   std::set<std::string, std::less<>> added_names;
   // The steps left out at the beginning and at the end of each episode.
   std::uint32_t left_before = 0;

@@ -17,8 +17,8 @@ enum class StepForm : std::uint8_t {
   floats = 2,  // a tag before each value
   packed_ints = 3,
   ints = 4,  // a tag before each value
-  // In a SequenceExample: a tag, a length and a Feature for each step, whose values have the form
-  // above that is five less.
+  // In a SequenceExample: a tag, a length and a Feature for each step. The Feature's values have
+  // the form with this number minus 5.
   listed_bytes = 5,
   listed_packed_floats = 6,
   listed_floats = 7,

@@ -18,7 +18,7 @@ namespace tfrfast {
 // and a reader inflates little more than it needs.
 inline constexpr std::size_t kMemberBytes = 1 << 20;
 
-// One thread at a time. Every member throws Error io. After an Error, only destroy the writer.
+// One thread at a time. Every function throws Error io. After an Error, only destroy the writer.
 class MemberWriter {
  public:
   // `level` is 0 to 9, or kDefaultLevel. Throws Error io if the machine has no zlib.

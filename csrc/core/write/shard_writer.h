@@ -35,7 +35,7 @@ struct WriteOptions {
   int level = kDefaultLevel;                               // of compression
   bool index_folder_is_tried = false;  // another shard's writer has checked the folder
   bool hold_descriptor = true;         // false: every write of a buffer opens the file again
-  // If not null, shards become parts of this, and only their indexes are published.
+  // If not null, shards become outgoing parts, and only their indexes are published.
   std::shared_ptr<OutgoingParts> outgoing = nullptr;
 };
 

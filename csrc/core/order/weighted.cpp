@@ -1,4 +1,4 @@
-#include "core/order/weighted_order.h"
+#include "core/order/weighted.h"
 
 #include <algorithm>
 #include <utility>
@@ -44,8 +44,7 @@ class WeightedEpoch final : public EpochOrder {
 
 }  // namespace
 
-WeightedOrder::WeightedOrder(std::shared_ptr<const Order> order,
-                             const std::vector<std::int64_t>& weights)
+Weighted::Weighted(std::shared_ptr<const Order> order, const std::vector<std::int64_t>& weights)
     : Order(order->positions(), static_cast<std::int64_t>(weights.size()), order->streams()),
       order_(std::move(order)) {
   if (order_->records() != order_->positions() || order_->unit() != 1) {
@@ -68,44 +67,44 @@ WeightedOrder::WeightedOrder(std::shared_ptr<const Order> order,
   }
 }
 
-std::vector<std::int64_t> WeightedOrder::weights() const {
+std::vector<std::int64_t> Weighted::weights() const {
   std::vector<std::int64_t> weights(sums_);
   for (std::size_t i = weights.size(); i-- > 1;) weights[i] -= weights[i - 1];
   return weights;
 }
 
-std::shared_ptr<const Order> WeightedOrder::decode(Decoder& decoder) {
+std::shared_ptr<const Order> Weighted::decode(Decoder& decoder) {
   std::shared_ptr<const Order> order = decode_order(decoder);
-  return std::make_shared<const WeightedOrder>(std::move(order), decoder.integers());
+  return std::make_shared<const Weighted>(std::move(order), decoder.integers());
 }
 
-void WeightedOrder::encode(Encoder& encoder) const {
+void Weighted::encode(Encoder& encoder) const {
   encode_order(encoder, *order_);
   encoder.integers(weights());
 }
 
-std::unique_ptr<const EpochOrder> WeightedOrder::of_epoch(std::uint64_t seed,
-                                                          std::uint64_t epoch) const {
+std::unique_ptr<const EpochOrder> Weighted::of_epoch(std::uint64_t seed,
+                                                     std::uint64_t epoch) const {
   const std::uint64_t random = siphash(derive_key(KeyPurpose::draws, seed, epoch), {0});
   return std::make_unique<const WeightedEpoch>(order_->of_epoch(seed, epoch), sums_, positions(),
                                                random);
 }
 
-std::shared_ptr<const Order> WeightedOrder::over(std::int64_t records) const {
+std::shared_ptr<const Order> Weighted::over(std::int64_t records) const {
   if (records != this->records()) {
     refuse("the number of records", records,
            "that of the weights, which is " + std::to_string(this->records()));
   }
-  return std::make_shared<const WeightedOrder>(order_, weights());
+  return std::make_shared<const Weighted>(order_, weights());
 }
 
 // Even with a fixed order, the seed decides which records are rounded up.
-std::string WeightedOrder::describe_shuffle(std::uint64_t seed) const {
+std::string Weighted::describe_shuffle(std::uint64_t seed) const {
   return order_->describe_shuffle(seed) + " draws=" + std::to_string(positions()) +
          " drawn_by=" + std::to_string(seed);
 }
 
-std::string WeightedOrder::describe_records() const {
+std::string Weighted::describe_records() const {
   SipHash hash(SipKey{});
   for (const std::int64_t sum : sums_) hash.add(static_cast<std::uint64_t>(sum));
   return Order::describe_records() + " weights=" + std::to_string(hash.finish());

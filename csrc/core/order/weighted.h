@@ -14,13 +14,13 @@ inline constexpr std::int64_t kMaxWeightSum = std::int64_t{1} << 62;
 // An epoch draws as many records as `order` has positions. Each record comes as often as its weight
 // says, rounded down or up. Each epoch rounds other records up. docs/permutation.md specifies the
 // draws. Holds 8 bytes per record.
-class WeightedOrder final : public Order {
+class Weighted final : public Order {
  public:
   static constexpr const char* kName = "weighted";
 
-  // Each weight belongs to a record. Throws Error(invalid) for a weight below 0, and unless the sum
-  // is from 1 to kMaxWeightSum or nothing is drawn.
-  WeightedOrder(std::shared_ptr<const Order> order, const std::vector<std::int64_t>& weights);
+  // weights[i] belongs to record i. Throws Error(invalid) for a weight below 0, a sum above
+  // kMaxWeightSum, and a sum of 0 if an epoch has draws.
+  Weighted(std::shared_ptr<const Order> order, const std::vector<std::int64_t>& weights);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::vector<std::int64_t> weights() const;

@@ -8,17 +8,17 @@
 
 namespace tfrfast {
 
-class ExactOrder final : public Order {
+class Shuffle final : public Order {
  public:
   static constexpr const char* kName = "exact";
 
-  explicit ExactOrder(std::int64_t records) : Order(records, records) {}
+  explicit Shuffle(std::int64_t records) : Order(records, records) {}
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
   std::shared_ptr<const Order> over(std::int64_t records) const override {
-    return std::make_shared<const ExactOrder>(records);
+    return std::make_shared<const Shuffle>(records);
   }
   std::string describe_shuffle(std::uint64_t seed) const override {
     return "shuffle=exact seed=" + std::to_string(seed);

@@ -8,16 +8,16 @@
 
 namespace tfrfast {
 
-class GivenOrder final : public Order {
+class InOrder final : public Order {
  public:
   static constexpr const char* kName = "none";  // no shuffle
 
-  explicit GivenOrder(std::int64_t records) : Order(records, records) {}
+  explicit InOrder(std::int64_t records) : Order(records, records) {}
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t, std::uint64_t) const override;
   std::shared_ptr<const Order> over(std::int64_t records) const override {
-    return std::make_shared<const GivenOrder>(records);
+    return std::make_shared<const InOrder>(records);
   }
   std::string describe_shuffle(std::uint64_t) const override { return "shuffle=none"; }
   const char* name() const noexcept override { return kName; }
