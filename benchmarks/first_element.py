@@ -2,8 +2,8 @@
 
 python benchmarks/first_element.py [TURNS]        # each turn takes about a minute
 
-Each measurement is a process of its own, so that the first dataset is the first of its process. Its
-second dataset is measured, too. Processor time, in turns; medians and the range of ratios.
+Each measurement is a new process, which builds a first and a second dataset. Prints medians of
+processor time, and the range of ratios. The two classes take turns.
 """
 
 from __future__ import annotations

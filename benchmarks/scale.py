@@ -1,9 +1,9 @@
-"""Measures what does not grow with the data, up to ten billion records, and draws docs/scale.svg.
+"""Measures calls whose time does not grow with the data, and draws docs/scale.svg.
 
 python benchmarks/scale.py        # takes about a minute
 
-The index is generated, for frames of one length, and its shard is a sparse file that stands for
-all shards. No record is read. Everything else is as with real data.
+Up to ten billion records. The index is generated: all frames have one length. One sparse file
+stands for all shards. No record is read. The rest is as with real data.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_a_reader_that_raises_does_not_look_for_what_follows(
 ) -> None:
     for path, text in [
         (sparse, "No good record follows."),
-        (slow, "No good record begins in the next 1048577 bytes; what follows them was not"),
+        (slow, "No good record begins in the next 1048577 bytes; later bytes were not"),
     ]:
         with pytest.raises(tfr.CorruptRecordError, match=text) as info:
             tfr.Reader(path, io=io)

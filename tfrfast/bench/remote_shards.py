@@ -83,8 +83,8 @@ def measure_remote(
 ) -> RemoteMeasured:
     """Times reading of records, and decoding of Examples, in order and shuffled.
 
-    Reads only the first shards that together have `max_bytes`, and at most `max_bytes`. Times
-    TFRecordDataset if TensorFlow is installed.
+    Reads only the first shards, and at most `max_bytes` of their records. Times TFRecordDataset if
+    TensorFlow is installed.
     """
     shards, requests = _first(expand_paths(paths), max_bytes)
     with Reader(shards) as reader:
@@ -108,8 +108,8 @@ def measure_remote_mixture(
 ) -> RemoteMeasured:
     """Times a mixture of data sets in buckets with a Loader: records, and Examples decoded.
 
-    Reads only the first shards of each set that together have `max_bytes`, and at most `max_bytes`
-    of the mixture. The plain requests are for these shards.
+    Reads only the first shards of each set, `max_bytes` of each, and at most `max_bytes` of the
+    mixture's records. The plain requests are for these shards.
     """
     mixed, requests = [], []
     for paths, weight in sources:

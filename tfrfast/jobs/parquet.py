@@ -42,7 +42,8 @@ class Imported(NamedTuple):
     paths: list[str]
     num_records: int
     num_bytes: int
-    #: Columns that an export would give another type: the type before the import, and after.
+    #: Columns whose type an export would not restore: the type before the import, and the type
+    #: after an export.
     changed_types: dict[str, tuple[str, str]]
 
 
@@ -216,7 +217,7 @@ def _stem(out: str) -> str:
 
 
 def _taken(out: str, num_shards: int | None) -> list[str]:
-    """Returns the file of an earlier export, or its shards, whatever their number."""
+    """Returns the files of an earlier export to `out`: one file, or any number of shards."""
     if num_shards is None:
         return [out] if os.path.lexists(out) else []
     stem = _stem(out)

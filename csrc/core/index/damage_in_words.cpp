@@ -56,7 +56,7 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
       std::string lost = "No good record follows.";
       if (damage.kind == DamageKind::unexplored) {
         lost = "No good record begins in the next " + std::to_string(left) +
-               " bytes; what follows them was not looked at.";
+               " bytes; later bytes were not examined.";
       } else if (damage.kind == DamageKind::lost_track) {
         lost = "So many false headers follow that good records after them were not looked for.";
       } else if (damage.end < shard.file->bytes()) {
