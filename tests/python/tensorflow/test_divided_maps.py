@@ -109,3 +109,42 @@ def test_a_bad_record_is_an_error_at_its_batch(tmp_path: Path) -> None:
     found = outcomes(tfr.accelerate(theirs))
     assert found[:2] == outcomes(theirs)[:2]
     assert found[1] is tf.errors.InvalidArgumentError
+
+
+INNER: dict[str, Any] = {
+    "place": tf.io.FixedLenFeature([], tf.int64, -1),
+    "score": tf.io.FixedLenFeature([2], tf.float32),
+    "words": tf.io.VarLenFeature(tf.string),
+    "marks": tf.io.RaggedFeature(tf.int64),
+}
+
+
+def lists_of_examples(records: Any) -> Any:
+    """Like a reader of ranked documents: a feature has Examples of its own."""
+    row = tf.io.parse_example(records, {"documents": tf.io.RaggedFeature(tf.string)})
+    documents = row["documents"]
+    inner = tf.io.parse_example(documents.flat_values, INNER)
+    return documents.with_flat_values(inner["score"]).to_tensor(), inner
+
+
+@pytest.mark.parametrize("bad", [None, b"no example", tfr.encode_example({"place": 1})])
+def test_examples_in_examples_are_parsed_the_same(tmp_path: Path, bad: bytes | None) -> None:
+    path = str(tmp_path / "shard")
+    with tf.io.TFRecordWriter(path) as writer:
+        for number in range(40):
+            inner: list[Any] = [
+                {"score": [place, 0.5], "words": [b"w"] * place, "marks": [place] * (number % 3)}
+                for place in range(number % 4 if number >= 8 else 0)
+            ]
+            documents = [tfr.encode_example(each) for each in inner]
+            if bad is not None and number == 21:
+                documents[:1] = [bad]
+            writer.write(tfr.encode_example({"documents": documents}))
+    theirs = tf.data.TFRecordDataset(path).batch(8).map(lists_of_examples)
+    ours = tfr.accelerate(theirs)
+    assert ours.element_spec == theirs.element_spec
+    assert outcomes(ours) == outcomes(theirs)
+    assert "its parse is taken out" in str(tfr.explain(ours))
+    if bad is not None:  # ours names the record, so that it was tfrfast that parsed
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"Record \d"):
+            list(ours)

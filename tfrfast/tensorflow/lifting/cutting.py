@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,11 +71,14 @@ def cut(
     results: Sequence[Any],
     must_run: Sequence[Any],
     given_as: GivenAs | None = None,
+    replaced: Mapping[str, Any] | None = None,
 ) -> Any | Refusal:
     """Returns a ConcreteFunction of `known` that returns `results`, and runs the necessary
     operations.
 
-    With `given_as`, it takes other arguments, and makes the known tensors from them.
+    With `given_as`, it takes other arguments, and makes the known tensors from them. `replaced` has
+    ConcreteFunctions by the names of operations. A function returns all outputs of its operation,
+    and takes the first inputs.
     """
     given = {tensor.name: place for place, tensor in enumerate(known)}
     captures = {inner.name: outer for outer, inner in internals.captures_of(graph)}
@@ -89,12 +92,16 @@ def cut(
     kept = [node for node in definition.node if node.name in part.operations]
     for node in kept:
         node.attr.pop("_class", None)  # `_class` may name a node that is not kept
+        if replaced and node.name in replaced:
+            _call_instead(node, replaced[node.name])
     del definition.node[:]
     definition.node.extend(kept)
 
     def run(*arguments: Any) -> list[Any]:
         columns = arguments if given_as is None else given_as.make(*arguments)
         here = tf.compat.v1.get_default_graph()
+        for each in (replaced or {}).values():
+            each.add_to_graph(here)  # which keeps the function
         tensors = {name: columns[place] for name, place in given.items()}
         tensors |= {name: internals.captured(outer, here) for name, outer in outside.items()}
         made = [tensor.name for tensor in results if tensor.name not in tensors]
@@ -115,6 +122,18 @@ def cut(
     if len(function.graph.control_outputs) < len(must_run):
         return Refusal("it has operations that must run, and cannot be kept")
     return function
+
+
+def _call_instead(node: Any, function: Any) -> None:
+    """Turns a node into a call of a function with the same outputs."""
+    takes, makes = function.inputs, function.outputs
+    controls = [each for each in node.input if each.startswith("^")]
+    node.input[:] = [*node.input[: len(takes)], *controls]
+    node.op = "PartitionedCall"
+    node.attr.clear()
+    node.attr["f"].func.name = function.name
+    node.attr["Tin"].list.type[:] = [each.dtype.as_datatype_enum for each in takes]
+    node.attr["Tout"].list.type[:] = [each.dtype.as_datatype_enum for each in makes]
 
 
 def _copy_shapes(traced: Any, imported: Any) -> None:

@@ -18,10 +18,12 @@ from tfrfast.tensorflow.lifting.sequences import batch_of_sequences
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.recognition import (
     OF_SEQUENCES,
+    SERIALIZED,
     ArrangedFeatures,
     ParsedColumns,
     columns_of,
 )
+from tfrfast.tensorflow.tracing import traced
 
 
 class Divided(NamedTuple):
@@ -59,7 +61,9 @@ def _divided(mapped: Any) -> Divided | Refusal:
     if features is None:
         return NOT_CONSTANT
     results = [internals.before_return(tensor) for tensor in graph.outputs]
-    rest = cut(graph, found.used, results, graph.control_outputs)
+    others = {op.name: _parse_of(op) for op in graph.get_operations() if op is not found.parser}
+    others = {name: parse for name, parse in others.items() if parse is not None}
+    rest = cut(graph, found.used, results, graph.control_outputs, replaced=others)
     return rest if isinstance(rest, Refusal) else Divided(features, nodes.calling(mapped, rest))
 
 
@@ -72,6 +76,20 @@ def _batch_of_examples(parser: Any, used: Sequence[Any]) -> TensorFeatures | Non
         columns.features,
         lambda parsed: tuple(map(_tensors(columns, parsed).__getitem__, names)),
     )
+
+
+def _parse_of(op: Any) -> Any:
+    """Returns a function in place of an op that parses a vector of Examples, which are themselves
+    in features. Returns None for other ops.
+    """
+    if op.type != "ParseExampleV2" or op.inputs[SERIALIZED].shape.rank != 1:
+        return None
+    try:
+        features = _batch_of_examples(op, op.outputs)
+    except (TypeError, ValueError):
+        return None
+    spec = tf.TensorSpec(op.inputs[SERIALIZED].shape, tf.string)
+    return None if features is None else traced(features.parse, (spec,), {})
 
 
 def _tensors(columns: ParsedColumns, parsed: dict[str, Any]) -> dict[str, Any]:
