@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,7 @@ TEST_CASE("every order comes back from its encoding as it was") {
       choose({}, 10),
       make_order(0),
       std::make_shared<const InterleavedOrder>(Numbers{5, 0, 3}, 2, 3),
+      std::make_shared<const InterleavedOrder>(Numbers{5, 0, 3}, 2, 3, true),
       std::make_shared<const Weighted>(make_order(7), std::vector<std::int64_t>{3, 0, 1}),
       by_length(),
       std::make_shared<const Mixture>(batches),
@@ -272,6 +274,31 @@ TEST_CASE("files take turns as they do one record after the other") {
         }
       }
   }
+}
+
+TEST_CASE("shuffled files take turns in an order of each seed and epoch") {
+  const Numbers file_records{4, 0, 3, 1, 9};
+  const InterleavedOrder order(file_records, 2, 2, true);
+  std::set<Numbers> seen;
+  for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
+    const Permutation files(5, derive_key(KeyPurpose::files, 7, epoch));
+    Numbers shuffled, numbers;  // of the records, file after file
+    for (std::int64_t i = 0; i < 5; ++i) {
+      const auto file = static_cast<std::size_t>(files.at(i));
+      shuffled.push_back(file_records[file]);
+      const auto first = std::accumulate(file_records.begin(), file_records.begin() + files.at(i),
+                                         std::int64_t{0});
+      for (std::int64_t n = 0; n < file_records[file]; ++n) numbers.push_back(first + n);
+    }
+    Numbers expected;
+    for (const std::int64_t at : in_turns(shuffled, 2, 2)) {
+      expected.push_back(numbers[static_cast<std::size_t>(at)]);
+    }
+    CHECK(records_of(order, 7, epoch) == expected);
+    CHECK(records_of(*order.over_files({0, 4, 4, 7, 8, 17, 17}, 17), 7, epoch).size() == 17);
+    seen.insert(expected);
+  }
+  CHECK(seen.size() > 10);
 }
 
 TEST_CASE("files that take turns can be others, but not parts of them") {

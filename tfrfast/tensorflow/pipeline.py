@@ -221,7 +221,7 @@ class Pipeline:
         turns = self.source.in_turns()
         if turns is None:
             return Refusal("interleaved files are missing or damaged", _LEAVE_IT_OUT)
-        batched = self._in_batches(sequence.in_turns(turns[1]), rows)
+        batched = self._in_batches(sequence.in_turns(turns[1], self.source.file_shuffle), rows)
         return replace(batched, source=turns[0], lifted=lifted)
 
     def _lifted(self, padding: Padding | None) -> Lifted | Refusal:
@@ -272,6 +272,8 @@ class Pipeline:
     def in_memory(self, filename: Any) -> Pipeline | Refusal:
         if not isinstance(filename, str) or filename:
             return Refusal("it writes a file")
+        if self.source.file_shuffle is not None:
+            return Refusal("it keeps the order of shuffled files")
         if self.source.compression:
             return Refusal("it keeps records that would be inflated again in each epoch")
         if self.elementwise:

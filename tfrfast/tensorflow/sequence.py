@@ -57,6 +57,7 @@ class Turns:
     files: int
     file_records: tuple[int, ...]
     block_records: int = 1
+    shuffles_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Shuffle:
     blocks: BlockShuffle | None = None
     #: A seed that the user chose: other processes can choose the same.
     seeded: bool = True
-    #: Files are interleaved, without a shuffle.
+    #: Files are interleaved, and records are not shuffled. The seed shuffles the files.
     turns: Turns | None = None
 
 
@@ -117,14 +118,15 @@ class Sequence:
         positions = Progression(0, 1, self.records.count)
         return dataclasses.replace(self, shuffle=shuffle, positions=positions)
 
-    def in_turns(self, turns: Turns) -> Sequence:
-        """Returns the same calls on the records of interleaved files."""
+    def in_turns(self, turns: Turns, of_files: Shuffle | None) -> Sequence:
+        """Returns the same calls on the records of interleaved files, which may be shuffled."""
         assert self.shuffle is None
         count = sum(turns.file_records)
+        shuffle = of_files or Shuffle(0, reshuffles=False)
         return dataclasses.replace(
             self,
             records=Progression(0, 1, count),
-            shuffle=Shuffle(0, reshuffles=False, turns=turns),
+            shuffle=dataclasses.replace(shuffle, turns=turns),
             positions=self.records.below(count),
         )
 
@@ -175,7 +177,9 @@ class Sequence:
         shuffle = self.shuffle
         if shuffle is not None and shuffle.turns is not None:
             turns = shuffle.turns
-            return _native.InterleavedOrder(turns.file_records, turns.files, turns.block_records)
+            return _native.InterleavedOrder(
+                turns.file_records, turns.files, turns.block_records, turns.shuffles_files
+            )
         order = InOrder() if shuffle is None else shuffle.blocks or ExactShuffle()
         return order._positions(self.records.count)
 

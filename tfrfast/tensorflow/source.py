@@ -21,7 +21,7 @@ from tfrfast.tensorflow.open_files import OpenFiles
 from tfrfast.tensorflow.planning import OpenPlan, open_plan
 from tfrfast.tensorflow.sampling import mean_record_bytes
 from tfrfast.tensorflow.schemes import any_has_scheme
-from tfrfast.tensorflow.sequence import EVERYTHING, Turns
+from tfrfast.tensorflow.sequence import EVERYTHING, Shuffle, Turns
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Source:
     num_parallel_reads: Any = None
     turns: int | None = 1  # the number of interleaved files; None: unknown here
     block_records: int = 1  # records of a file in each turn; more than 1 only in batches
+    file_shuffle: Shuffle | None = None  # the order of the files
     plan: OpenPlan | None = None
     open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
@@ -75,7 +76,8 @@ class Source:
             return None
         assert self.names.known is not None
         file_records = source.plan.file_records(len(self.names.known))
-        return source, Turns(self.turns, tuple(file_records), self.block_records)
+        shuffles = self.file_shuffle is not None
+        return source, Turns(self.turns, tuple(file_records), self.block_records, shuffles)
 
     @property
     def remote_records(self) -> RemoteRecords | None:
@@ -116,8 +118,8 @@ class Source:
 
     @property
     def takes_turns(self) -> bool:
-        """True if several files are interleaved in a known order."""
-        return self.has_known_order and self.turns != 1
+        """True if records come in a known order other than file after file."""
+        return self.has_known_order and (self.turns != 1 or self.file_shuffle is not None)
 
     @property
     def description(self) -> str:
@@ -163,7 +165,7 @@ class Source:
         or none.
         """
         names = self.names.known or self.names.in_any_order
-        if names is None or self.skip_damage or self.block_records != 1:
+        if names is None or self.skip_damage or self.block_records != 1 or self.file_shuffle:
             return None
         if any(is_url(os.fsdecode(name)) for name in names):
             return None

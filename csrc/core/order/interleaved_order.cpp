@@ -26,99 +26,95 @@ std::int64_t sum_of(const std::vector<std::int64_t>& file_records) {
 
 }  // namespace
 
-// Moves from one SameLaps to the next. Rising positions make the moves cheap.
-class InterleavedOrder::Epoch final : public EpochOrder {
+// The laps of files in one order. Immutable.
+class InterleavedOrder::Laps {
  public:
-  explicit Epoch(const InterleavedOrder& order) noexcept : order_(order) {}
-
-  void evaluate(const std::int64_t* positions, std::size_t count,
-                std::int64_t* out) const override {
-    std::size_t at = order_.same_laps_.size();  // none
+  // A slot that gives blocks of `records` records: its first block in lap `lap`, from record
+  // `first` on.
+  struct Active {
+    std::int64_t slot = 0;
+    std::int64_t lap = 0;
+    std::int64_t first = 0;
+    std::int64_t records = 0;
+  };
+  // A slot begins to give records, or has given the last record of its file.
+  struct Change {
+    std::int64_t lap = 0;
+    Active active;
+    bool begins = false;
+  };
+  // The laps in which the same slots give records. Ends where the next SameLaps begins.
+  struct SameLaps {
+    std::int64_t lap = 0;
+    std::int64_t position = 0;
+    std::int64_t lap_records = 0;
+    // End of the changes that lead from the previous SameLaps to this one.
+    std::size_t changes_end = 0;
+  };
+  // The slots that give records in some of the SameLaps. The slots of any other SameLaps are
+  // computed from the last milestone before it. Milestones are so few that they take no more memory
+  // than the changes.
+  struct Milestone {
+    std::size_t laps = 0;
     std::vector<Active> active;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t position = positions[i];
-      const std::size_t wanted = same_laps_at(position, at);
-      if (wanted != at) move(active, at, wanted);
-      at = wanted;
-      const SameLaps& laps = order_.same_laps_[at];
-      const std::int64_t passed = position - laps.position;
-      const std::int64_t lap = laps.lap + passed / laps.lap_records;
-      std::int64_t within = passed % laps.lap_records;
-      const Active& slot = slot_with(active, laps, within);
-      out[i] = slot.first + (lap - slot.lap) * order_.block_records_ + within;
-    }
-  }
+  };
+  struct File {
+    std::int64_t first = 0;
+    std::int64_t records = 0;
+  };
+
+  static std::vector<File> files_of(const std::vector<std::int64_t>& file_records);
+
+  Laps(const std::vector<File>& files, std::int64_t slots, std::int64_t block_records);
+
+  std::int64_t block_records() const noexcept { return block_records_; }
+  const std::vector<SameLaps>& same_laps() const noexcept { return same_laps_; }
+  const std::vector<Milestone>& milestones() const noexcept { return milestones_; }
+  // Makes the changes from `begin` to `end`.
+  void change(std::vector<Active>& active, std::size_t begin, std::size_t end) const;
 
  private:
-  // Returns the slot that gives record `within` of a lap, and sets `within` to the record's place
-  // in the block.
-  const Active& slot_with(const std::vector<Active>& active, const SameLaps& laps,
-                          std::int64_t& within) const {
-    const std::int64_t block = order_.block_records_;
-    if (laps.lap_records == static_cast<std::int64_t>(active.size()) * block) {
-      const Active& slot = active[static_cast<std::size_t>(within / block)];
-      within %= block;
-      return slot;
-    }
-    auto slot = active.begin();  // a lap with short blocks
-    for (; within >= slot->records; ++slot) within -= slot->records;
-    return *slot;
-  }
+  void add_changes(const std::vector<File>& files, std::int64_t slots);
+  void add_laps(const Active& active, std::int64_t laps);
+  void add_same_laps();
 
-  std::size_t same_laps_at(std::int64_t position, std::size_t at) const {
-    const std::vector<SameLaps>& all = order_.same_laps_;
-    if (at < all.size() && all[at].position <= position &&
-        (at + 1 == all.size() || position < all[at + 1].position)) {
-      return at;
-    }
-    const auto after = std::upper_bound(
-        all.begin(), all.end(), position,
-        [](std::int64_t wanted, const SameLaps& each) { return wanted < each.position; });
-    return static_cast<std::size_t>(after - all.begin()) - 1;
-  }
-
-  void move(std::vector<Active>& active, std::size_t from, std::size_t to) const {
-    const auto after = std::upper_bound(
-        order_.milestones_.begin(), order_.milestones_.end(), to,
-        [](std::size_t wanted, const Milestone& each) { return wanted < each.laps; });
-    const Milestone& milestone = *(after - 1);
-    if (from > to || from < milestone.laps) {
-      active = milestone.active;
-      from = milestone.laps;
-    }
-    order_.change(active, order_.same_laps_[from].changes_end, order_.same_laps_[to].changes_end);
-  }
-
-  const InterleavedOrder& order_;
+  std::int64_t block_records_;
+  std::vector<Change> changes_;
+  std::vector<SameLaps> same_laps_;
+  std::vector<Milestone> milestones_;
 };
 
-InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
-                                   std::int64_t block_records)
-    : Order(sum_of(file_records), sum_of(file_records)),
-      file_records_(std::move(file_records)),
-      slots_(slots),
-      // Larger blocks make no difference: no file has more records than all files together.
-      block_records_(std::min(block_records, std::max<std::int64_t>(1, records()))) {
-  if (slots < 1) refuse("the number of interleaved files", slots, "1 or more");
-  if (block_records < 1) refuse("the number of records of a block", block_records, "1 or more");
-  add_changes();
+InterleavedOrder::Laps::Laps(const std::vector<File>& files, std::int64_t slots,
+                             std::int64_t block_records)
+    : block_records_(block_records) {
+  add_changes(files, slots);
   add_same_laps();
 }
 
-void InterleavedOrder::add_changes() {
+std::vector<InterleavedOrder::Laps::File> InterleavedOrder::Laps::files_of(
+    const std::vector<std::int64_t>& file_records) {
+  std::vector<File> files;
+  files.reserve(file_records.size());
+  std::int64_t first = 0;
+  for (const std::int64_t records : file_records) {
+    files.push_back({first, records});
+    first += records;
+  }
+  return files;
+}
+
+void InterleavedOrder::Laps::add_changes(const std::vector<File>& files, std::int64_t slots) {
   using Place = std::pair<std::int64_t, std::int64_t>;  // lap and slot
   std::priority_queue<Place, std::vector<Place>, std::greater<>> empty;
-  const auto files = static_cast<std::int64_t>(file_records_.size());
-  for (std::int64_t slot = 0; slot < std::min(slots_, files); ++slot) empty.push({0, slot});
-  std::int64_t first = 0;  // record of the file
-  for (const std::int64_t records : file_records_) {
+  const std::int64_t used = std::min(slots, static_cast<std::int64_t>(files.size()));
+  for (std::int64_t slot = 0; slot < used; ++slot) empty.push({0, slot});
+  for (const auto& [first, records] : files) {
     const auto [lap, slot] = empty.top();
     empty.pop();
     const std::int64_t whole = records / block_records_, rest = records % block_records_;
     if (whole > 0) add_laps({slot, lap, first, block_records_}, whole);
     if (rest > 0) add_laps({slot, lap + whole, first + whole * block_records_, rest}, 1);
     empty.push({lap + whole + 1, slot});
-    first += records;
   }
   // At one lap, a slot's end comes before the slot's next beginning.
   std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
@@ -126,12 +122,12 @@ void InterleavedOrder::add_changes() {
   });
 }
 
-void InterleavedOrder::add_laps(const Active& active, std::int64_t laps) {
+void InterleavedOrder::Laps::add_laps(const Active& active, std::int64_t laps) {
   changes_.push_back({active.lap, active, true});
   changes_.push_back({active.lap + laps, active, false});
 }
 
-void InterleavedOrder::add_same_laps() {
+void InterleavedOrder::Laps::add_same_laps() {
   std::vector<Active> active;
   std::int64_t position = 0;
   std::size_t milestone_end = 0;  // of the changes
@@ -155,8 +151,8 @@ void InterleavedOrder::add_same_laps() {
   }
 }
 
-void InterleavedOrder::change(std::vector<Active>& active, std::size_t begin,
-                              std::size_t end) const {
+void InterleavedOrder::Laps::change(std::vector<Active>& active, std::size_t begin,
+                                    std::size_t end) const {
   for (std::size_t i = begin; i < end; ++i) {
     const Change& change = changes_[i];
     const auto at =
@@ -170,20 +166,125 @@ void InterleavedOrder::change(std::vector<Active>& active, std::size_t begin,
   }
 }
 
+// Moves from one SameLaps to the next. Rising positions make the moves cheap.
+class InterleavedOrder::Epoch final : public EpochOrder {
+ public:
+  using Active = Laps::Active;
+  using SameLaps = Laps::SameLaps;
+
+  explicit Epoch(std::shared_ptr<const Laps> laps) noexcept : laps_(std::move(laps)) {}
+
+  void evaluate(const std::int64_t* positions, std::size_t count,
+                std::int64_t* out) const override {
+    std::size_t at = laps_->same_laps().size();  // none
+    std::vector<Active> active;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t position = positions[i];
+      const std::size_t wanted = same_laps_at(position, at);
+      if (wanted != at) move(active, at, wanted);
+      at = wanted;
+      const SameLaps& laps = laps_->same_laps()[at];
+      const std::int64_t passed = position - laps.position;
+      const std::int64_t lap = laps.lap + passed / laps.lap_records;
+      std::int64_t within = passed % laps.lap_records;
+      const Active& slot = slot_with(active, laps, within);
+      out[i] = slot.first + (lap - slot.lap) * laps_->block_records() + within;
+    }
+  }
+
+ private:
+  // Returns the slot that gives record `within` of a lap, and sets `within` to the record's place
+  // in the block.
+  const Active& slot_with(const std::vector<Active>& active, const SameLaps& laps,
+                          std::int64_t& within) const {
+    const std::int64_t block = laps_->block_records();
+    if (laps.lap_records == static_cast<std::int64_t>(active.size()) * block) {
+      const Active& slot = active[static_cast<std::size_t>(within / block)];
+      within %= block;
+      return slot;
+    }
+    auto slot = active.begin();  // a lap with short blocks
+    for (; within >= slot->records; ++slot) within -= slot->records;
+    return *slot;
+  }
+
+  std::size_t same_laps_at(std::int64_t position, std::size_t at) const {
+    const std::vector<SameLaps>& all = laps_->same_laps();
+    if (at < all.size() && all[at].position <= position &&
+        (at + 1 == all.size() || position < all[at + 1].position)) {
+      return at;
+    }
+    const auto after = std::upper_bound(
+        all.begin(), all.end(), position,
+        [](std::int64_t wanted, const SameLaps& each) { return wanted < each.position; });
+    return static_cast<std::size_t>(after - all.begin()) - 1;
+  }
+
+  void move(std::vector<Active>& active, std::size_t from, std::size_t to) const {
+    const auto after = std::upper_bound(
+        laps_->milestones().begin(), laps_->milestones().end(), to,
+        [](std::size_t wanted, const Laps::Milestone& each) { return wanted < each.laps; });
+    const Laps::Milestone& milestone = *(after - 1);
+    if (from > to || from < milestone.laps) {
+      active = milestone.active;
+      from = milestone.laps;
+    }
+    laps_->change(active, laps_->same_laps()[from].changes_end, laps_->same_laps()[to].changes_end);
+  }
+
+  std::shared_ptr<const Laps> laps_;
+};
+
+InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
+                                   std::int64_t block_records, bool shuffles_files)
+    : Order(sum_of(file_records), sum_of(file_records)),
+      file_records_(std::move(file_records)),
+      slots_(slots),
+      // Larger blocks make no difference: no file has more records than all files together.
+      block_records_(std::min(block_records, std::max<std::int64_t>(1, records()))),
+      shuffles_files_(shuffles_files) {
+  if (slots < 1) refuse("the number of interleaved files", slots, "1 or more");
+  if (block_records < 1) refuse("the number of records of a block", block_records, "1 or more");
+  if (!shuffles_files_) {
+    laps_ = std::make_shared<const Laps>(Laps::files_of(file_records_), slots_, block_records_);
+  }
+}
+
+std::shared_ptr<const InterleavedOrder::Laps> InterleavedOrder::shuffled_laps(
+    std::uint64_t seed, std::uint64_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  if (last_.laps == nullptr || last_.seed != seed || last_.epoch != epoch) {
+    const std::vector<Laps::File> files = Laps::files_of(file_records_);
+    const auto count = static_cast<std::int64_t>(files.size());
+    const Permutation permutation(count, derive_key(KeyPurpose::files, seed, epoch));
+    std::vector<Laps::File> shuffled;
+    shuffled.reserve(files.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      shuffled.push_back(files[static_cast<std::size_t>(permutation.at(i))]);
+    }
+    last_ = {seed, epoch, std::make_shared<const Laps>(shuffled, slots_, block_records_)};
+  }
+  return last_.laps;
+}
+
 std::shared_ptr<const Order> InterleavedOrder::decode(Decoder& decoder) {
   const std::int64_t slots = decoder.integer();
   const std::int64_t block_records = decoder.integer();
-  return std::make_shared<const InterleavedOrder>(decoder.integers(), slots, block_records);
+  const bool shuffles_files = decoder.flag();
+  return std::make_shared<const InterleavedOrder>(decoder.integers(), slots, block_records,
+                                                  shuffles_files);
 }
 
 void InterleavedOrder::encode(Encoder& encoder) const {
   encoder.integer(slots_);
   encoder.integer(block_records_);
+  encoder.flag(shuffles_files_);
   encoder.integers(file_records_);
 }
 
-std::unique_ptr<const EpochOrder> InterleavedOrder::of_epoch(std::uint64_t, std::uint64_t) const {
-  return std::make_unique<const Epoch>(*this);
+std::unique_ptr<const EpochOrder> InterleavedOrder::of_epoch(std::uint64_t seed,
+                                                             std::uint64_t epoch) const {
+  return std::make_unique<const Epoch>(shuffles_files_ ? shuffled_laps(seed, epoch) : laps_);
 }
 
 std::shared_ptr<const Order> InterleavedOrder::over(std::int64_t records) const {
@@ -197,15 +298,17 @@ std::shared_ptr<const Order> InterleavedOrder::over_files(const std::vector<std:
   std::vector<std::int64_t> file_records;
   for (std::size_t i = 1; i < firsts.size(); ++i) file_records.push_back(firsts[i] - firsts[i - 1]);
   if (file_records == file_records_) return nullptr;
-  return std::make_shared<const InterleavedOrder>(std::move(file_records), slots_, block_records_);
+  return std::make_shared<const InterleavedOrder>(std::move(file_records), slots_, block_records_,
+                                                  shuffles_files_);
 }
 
-std::string InterleavedOrder::describe_shuffle(std::uint64_t) const {
+std::string InterleavedOrder::describe_shuffle(std::uint64_t seed) const {
   SipHash hash(SipKey{});
   for (const std::int64_t records : file_records_) hash.add(static_cast<std::uint64_t>(records));
   std::string turns = std::to_string(slots_);
   if (block_records_ != 1) turns += "x" + std::to_string(block_records_);
-  return "shuffle=none interleaved=" + turns + ":" + std::to_string(hash.finish());
+  const std::string shuffle = shuffles_files_ ? "files seed=" + std::to_string(seed) : "none";
+  return "shuffle=" + shuffle + " interleaved=" + turns + ":" + std::to_string(hash.finish());
 }
 
 }  // namespace tfrfast

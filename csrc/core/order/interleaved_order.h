@@ -1,8 +1,8 @@
-// Interleaves files: takes a block of records from each of several files in turn, over and over,
-// the same in every epoch.
+// Interleaves files: takes a block of records from each of several files in turn, over and over.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,8 @@ namespace tfrfast {
 // next block of its file. A file's last block may be short. A slot whose file has ended with a
 // whole block skips one lap. In the lap after the end, the slot gets the next file.
 //
+// The files come in their own order, or in a random order for each seed and epoch.
+//
 // Holds about 100 bytes per file.
 class InterleavedOrder final : public Order {
  public:
@@ -22,62 +24,37 @@ class InterleavedOrder final : public Order {
   // Throws Error(invalid) for less than one slot, for blocks of less than one record, for a
   // negative number of records, and for more than kMaxPermutationSize records together.
   InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
-                   std::int64_t block_records = 1);
+                   std::int64_t block_records = 1, bool shuffles_files = false);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
-  std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t, std::uint64_t) const override;
+  std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
+                                             std::uint64_t epoch) const override;
   std::shared_ptr<const Order> over(std::int64_t records) const override;
   std::shared_ptr<const Order> over_files(const std::vector<std::int64_t>& firsts,
                                           std::int64_t records) const override;
-  std::string describe_shuffle(std::uint64_t) const override;
+  std::string describe_shuffle(std::uint64_t seed) const override;
   const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;
 
-  // A slot that gives blocks of `records` records: its first block in lap `lap`, from record
-  // `first` on.
-  struct Active {
-    std::int64_t slot = 0;
-    std::int64_t lap = 0;
-    std::int64_t first = 0;
-    std::int64_t records = 0;
-  };
-
  private:
+  class Laps;
   class Epoch;
 
-  // A slot begins to give records, or has given the last record of its file.
-  struct Change {
-    std::int64_t lap = 0;
-    Active active;
-    bool begins = false;
-  };
-  // The laps in which the same slots give records. Ends where the next SameLaps begins.
-  struct SameLaps {
-    std::int64_t lap = 0;
-    std::int64_t position = 0;
-    std::int64_t lap_records = 0;
-    // End of the changes that lead from the previous SameLaps to this one.
-    std::size_t changes_end = 0;
-  };
-  // The slots that give records in some of the SameLaps. The slots of any other SameLaps are
-  // computed from the last milestone before it. Milestones are so few that they take no more memory
-  // than the changes.
-  struct Milestone {
-    std::size_t laps = 0;
-    std::vector<Active> active;
-  };
-
-  void add_changes();
-  void add_laps(const Active& active, std::int64_t laps);
-  void add_same_laps();
-  void change(std::vector<Active>& active, std::size_t begin, std::size_t end) const;
+  std::shared_ptr<const Laps> shuffled_laps(std::uint64_t seed, std::uint64_t epoch) const;
 
   std::vector<std::int64_t> file_records_;
   std::int64_t slots_;
   std::int64_t block_records_;
-  std::vector<Change> changes_;
-  std::vector<SameLaps> same_laps_;
-  std::vector<Milestone> milestones_;
+  bool shuffles_files_;
+  std::shared_ptr<const Laps> laps_;  // of files in their own order; null if files are shuffled
+
+  // The last epoch's shuffled files. A step takes a microsecond, and making laps more.
+  struct Last {
+    std::uint64_t seed = 0, epoch = 0;
+    std::shared_ptr<const Laps> laps;
+  };
+  mutable std::mutex mutex_;
+  mutable Last last_;
 };
 
 }  // namespace tfrfast

@@ -22,6 +22,7 @@ enum class KeyPurpose : std::uint32_t {
   batches = 6,
   buckets = 7,      // of lengths
   later_steps = 8,  // of episodes
+  files = 9,        // of an interleave
 };
 SipKey derive_key(KeyPurpose purpose, std::uint64_t seed, std::uint64_t epoch) noexcept;
 

@@ -23,6 +23,8 @@ class Names(NamedTuple):
     files: tuple[Any, ...]
     #: True if each epoch may have the names in another order.
     shuffled: bool = False
+    #: The shuffle() of all names; None if they are not shuffled, or in parts.
+    shuffle: Any = None
     #: The number of repetitions of the names; None: without end.
     epochs: int | None = 1
 
@@ -93,7 +95,7 @@ def _shuffled(names: Names, dataset: object) -> Names | Refusal:
     has_others = any(isinstance(each, tuple) for each in names.files[:1])
     if is_kept(dataset) and names.epochs == 1 and not names.shuffled and not has_others:
         return Names(tuple(nodes.strings_of(dataset)))  # the order is the same in each iteration
-    return names._replace(shuffled=True)
+    return names._replace(shuffled=True, shuffle=dataset)
 
 
 def _narrowed(names: Names, dataset: object) -> Names | Refusal:

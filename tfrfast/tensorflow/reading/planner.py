@@ -26,10 +26,11 @@ from tfrfast.tensorflow.reading.grammar import (
     rows_of,
     taken,
 )
+from tfrfast.tensorflow.reading.shuffles import order_of
 from tfrfast.tensorflow.reading.sources import FilePart, Records
 from tfrfast.tensorflow.recognition import parses_examples
 from tfrfast.tensorflow.schemes import is_ours
-from tfrfast.tensorflow.sequence import EVERYTHING, Progression
+from tfrfast.tensorflow.sequence import EVERYTHING, Progression, Shuffle
 from tfrfast.tensorflow.source import Source
 
 #: Larger data sets are not indexed without request.
@@ -100,14 +101,23 @@ class _Planner:
         self._ended: Refusal | None = None  # the reason why the next call is not planned
         #: A cache() of mapped elements, which keeps batches instead.
         self._cache: Any = None
-        #: True if records come in TensorFlow's order without a shuffle.
+        #: True if the order of records is known without a shuffle.
         self._in_order = chain.records.has_order
+        #: The order of the files, if they are shuffled and records are not.
+        self._file_shuffle: Shuffle | None = None
+        of_names = chain.records.names.shuffle
+        if of_names is not None and not self._comes_shuffle():
+            self._file_shuffle = order_of(of_names)
+            self._in_order = self._file_shuffle is not None
+            why = "each iteration has another order of the files"
+            self._steps.append(Step(f"{call_of(of_names)} of the file names", True, why))
 
     def plan(self) -> Plan | Refusal:
         why_not = _why_not_read(self._records) or self._why_no_order()
         if why_not is not None:
             return why_not
-        once = Pipeline(_source(self._records), EVERYTHING, lifts=lifts_parsing(None))
+        source = _source(self._records, self._file_shuffle)
+        once = Pipeline(source, EVERYTHING, lifts=lifts_parsing(None))
         whole = once if self._records.parts is None else self._of_parts(once)
         epochs = self._records.names.epochs
         pipeline = whole if isinstance(whole, Refusal) or epochs == 1 else whole.repeated(epochs)
@@ -157,7 +167,8 @@ class _Planner:
         counted = self._counted(pipeline)
         if isinstance(counted, Refusal):
             return counted
-        source = replace(counted.source, turns=1, num_parallel_reads=None).planned(True)
+        one_by_one = replace(counted.source, turns=1, num_parallel_reads=None, file_shuffle=None)
+        source = one_by_one.planned(True)
         if source is None or source.plan is None or source.plan.damage:
             return Refusal("files that are read in part are missing or damaged")
         records = _on_end(parts, source.plan.file_records(len(parts)))
@@ -191,17 +202,13 @@ class _Planner:
         return Plan(pipeline, tuple(self._left), history)
 
     def _why_no_order(self) -> Refusal | None:
-        """Returns the reason why records cannot come in TensorFlow's order, if that order is not
-        random.
-        """
-        records = self._records
+        """Returns the reason why records cannot come in an order that TensorFlow could give."""
+        records, names = self._records, self._records.names
         if self._comes_shuffle():
             return None
-        if records.names.shuffled:
+        if names.shuffled and (self._file_shuffle is None or records.parts is not None):
             return Refusal("its files come in a random order", "shuffle() of the records")
-        if records.turns is None or records.turns == 1:
-            return None
-        if records.names.epochs != 1:
+        if names.epochs != 1 and records.keeps_turns and records.turns != 1:
             return Refusal("repeated files are interleaved", "repeat() after the records")
         return None
 
@@ -336,11 +343,11 @@ def _is_reached(name: bytes) -> bool:
         return False
 
 
-def _source(records: Records) -> Source:
+def _source(records: Records, file_shuffle: Shuffle | None) -> Source:
     names = list(records.names.files)
     tensor = tf.constant(names, tf.string)
     dataset = tf.data.Dataset.from_tensor_slices(tensor)
-    turns = records.turns if records.has_order else 1
+    turns = records.turns if records.has_order or file_shuffle is not None else 1
     storage = Storage(None)
     if urls := [os.fsdecode(each) for each in names if is_ours(each)]:
         reach(urls, storage)
@@ -353,6 +360,7 @@ def _source(records: Records) -> Source:
         num_parallel_reads=None if turns == 1 else turns,
         turns=turns,
         block_records=records.block,
+        file_shuffle=file_shuffle,
     )
 
 

@@ -36,11 +36,12 @@ class Records(NamedTuple):
 
     names: Names
     opening: Opening
-    #: The number of files that are interleaved in TensorFlow's order; None: TensorFlow promises no
-    #: order.
-    turns: int | None
+    #: The number of interleaved files.
+    turns: int
     #: The number of records of a file in each turn.
     block: int = 1
+    #: True if TensorFlow keeps the order of turns.
+    keeps_turns: bool = True
     #: The part of each file that is read; None: the whole file.
     parts: tuple[FilePart, ...] | None = None
     #: Maps that are called on each record inside the function that opens the file.
@@ -49,7 +50,7 @@ class Records(NamedTuple):
     @property
     def has_order(self) -> bool:
         """True if TensorFlow has only one order of the records."""
-        return self.turns is not None and not self.names.shuffled
+        return self.keeps_turns and not self.names.shuffled
 
 
 def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
@@ -79,7 +80,7 @@ def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
         return records
     if dataset not in _inner_calls:
         in_parallel = (
-            records.turns is None or nodes.attribute(dataset, "num_parallel_calls") is not None
+            not records.keeps_turns or nodes.attribute(dataset, "num_parallel_calls") is not None
         )
         parallel_calls = tf.data.AUTOTUNE if in_parallel else None
         _inner_calls[dataset] = calls_of(opening.maps, dataset.element_spec, parallel_calls)
@@ -93,19 +94,25 @@ def _concatenated(
     """Returns the records of both, if all files are read in one way, one after the other."""
     if not isinstance(first, Records) or not isinstance(second, Records):
         return None
-    files = (*first.names.files, *second.names.files)
-    names = Names(files, first.names.shuffled or second.names.shuffled)
-    turns = first.turns and second.turns
-    both = first._replace(names=names, turns=turns)
-    is_one = both == second._replace(names=names, turns=turns)
-    in_turns = max(first.turns or 1, second.turns or 1)
-    epochs = {first.names.epochs, second.names.epochs}
-    return both if is_one and in_turns == 1 and not both.parts and epochs == {1} else None
+    names = Names(
+        (*first.names.files, *second.names.files),
+        first.names.shuffled or second.names.shuffled,
+    )
+
+    def of_all(records: Records) -> Records:
+        return records._replace(names=names, turns=1, block=1, keeps_turns=True)
+
+    for each in (first, second):
+        is_in_turns = each.keeps_turns and each.turns > 1
+        if each.parts is not None or each.names.epochs != 1 or is_in_turns:
+            return None
+    return of_all(first) if of_all(first) == of_all(second) else None
 
 
 class _Mixing(NamedTuple):
-    turns: int | None
+    turns: int
     block: int = 1
+    keeps_turns: bool = True
 
 
 def _mixed(
@@ -130,7 +137,7 @@ def _mixed(
         )
     if len(files) == 1 and names.epochs == 1:
         mixing = _Mixing(1)
-    return Records(names._replace(files=files), opening, *mixing, parts)
+    return Records(names._replace(files=files), opening, *mixing, parts=parts)
 
 
 def _read_by_class(dataset: Any) -> Records | Refusal:
@@ -173,11 +180,13 @@ def _parallel(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
         else min(calls, processors.usable())
     )
     turns = _turns(dataset, usual)
-    if not isinstance(turns, Refusal) and calls != tf.data.AUTOTUNE and calls > (turns.turns or 0):
+    if isinstance(turns, Refusal):
+        return turns
+    if calls != tf.data.AUTOTUNE and calls > turns.turns:
         return Refusal("TensorFlow refuses more calls than interleaved files")
     asked = nodes.op_attribute(dataset, "ParallelInterleaveDatasetV4", "deterministic")
     if asked == "false" or (asked == "default" and not deterministic):
-        return _Mixing(None)
+        return turns._replace(keeps_turns=False)
     return turns if asked else Refusal("TensorFlow does not show whether the order is kept")
 
 
@@ -192,9 +201,10 @@ def _turns(dataset: Any, usual: int) -> _Mixing | Refusal:
     return _Mixing(turns, block if turns > 1 else 1)
 
 
-def _in_any_order(_: Any, __: bool) -> _Mixing:
+def _in_any_order(dataset: Any, _: bool) -> _Mixing | Refusal:
     """parallel_interleave(). Its order differs from run to run, even with sloppy=False."""
-    return _Mixing(None)
+    turns = _turns(dataset, processors.usable())
+    return turns if isinstance(turns, Refusal) else turns._replace(keeps_turns=False)
 
 
 _MIXINGS = {
