@@ -359,7 +359,8 @@ TEST_CASE_FIXTURE(Fixture,
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "inflated file: who waits for a walk does something else first") {
+TEST_CASE_FIXTURE(Fixture,
+                  "inflated file: a thread that waits for a walk does something else first") {
   write_file(path, deflated(plain.bytes(), Compression::gzip));
   add_storage(kGated);
   ProgressiveIndex shard("gated://" + path, IoMode::pread, {IndexUse::memory, "", {}});
