@@ -18,6 +18,8 @@ from tfrfast.cli import main
 from tfrfast.cli.demo import exactly_once
 from tfrfast.cli.demo import run as demo
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:

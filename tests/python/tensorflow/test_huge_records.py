@@ -11,6 +11,8 @@ from huge_files import HUGE, huge_files
 
 tf = pytest.importorskip("tensorflow")
 
+pytestmark = pytest.mark.newest
+
 NO_ROOM = "more than there is memory for"
 
 

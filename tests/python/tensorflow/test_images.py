@@ -14,9 +14,12 @@ from tfrfast import _native
 
 tf = pytest.importorskip("tensorflow")
 
-pytestmark = pytest.mark.skipif(
-    not _native.DECODES_IMAGES, reason="tfrfast was built without libjpeg-turbo and libpng"
-)
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(
+        not _native.DECODES_IMAGES, reason="tfrfast was built without libjpeg-turbo and libpng"
+    ),
+]
 
 
 def photo(height: int, width: int, **options: Any) -> bytes:

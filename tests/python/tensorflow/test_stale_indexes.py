@@ -15,6 +15,8 @@ from tfrecord_model import rested, shard_of, write_shard
 
 tf = pytest.importorskip("tensorflow")
 
+pytestmark = pytest.mark.newest
+
 RECORDS = [b"record %06d" % i for i in range(10_000)]
 # As many bytes in a record less, among headers that no opening looks at.
 ONE_LESS = [*RECORDS[:5001], RECORDS[5001] + bytes(16) + RECORDS[5002], *RECORDS[5003:]]
