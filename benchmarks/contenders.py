@@ -132,7 +132,7 @@ def _dali(data: str, work: Work, threads: int | None, scratch: Path) -> Epoch:
 
 def _tfrecord(work: Work) -> Epoch:
     if "tensorflow" in sys.modules:
-        # Its copy of Example's descriptor cannot be loaded beside TensorFlow's, which is the same.
+        # TensorFlow's descriptor of Example equals tfrecord's, and both cannot be loaded.
         sys.modules.setdefault("tfrecord.example_pb2", sys.modules["tensorflow"].train)
     from tfrecord.iterator_utils import shuffle_iterator
     from tfrecord.reader import tfrecord_iterator, tfrecord_loader
@@ -196,7 +196,7 @@ def _array_record_source(work: Work, folder: Path) -> Any:
 
 
 def _fixed(work: Work) -> dict[str, tfr.FixedLen]:
-    """The specs as FixedLen, which all features of the three shapes are."""
+    """Returns the specs. All features of the three shapes are FixedLen."""
     return {
         name: spec for name, spec in (work.features or {}).items() if isinstance(spec, tfr.FixedLen)
     }

@@ -1,7 +1,7 @@
 """The three data sets that benchmarks run on, made once and kept.
 
-`ctr`: many small records; `mnist`: records of 3 KB; `image`: of 110 KB. $TFRFAST_BENCH_DATA says
-where they are; by default a folder in the user's cache, made on first use (2.6 GB).
+`ctr`: many small records; `mnist`: records of 3 KB; `image`: records of 110 KB. They lie in
+$TFRFAST_BENCH_DATA, by default a folder in the user's cache, and are made on first use (2.6 GB).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def folder() -> Path:
 
 
 def shards_of(name: str) -> list[str]:
-    """The data set's shards, in order. They are made if they do not exist."""
+    """Returns the data set's shards, in order. Makes missing shards."""
     num_records, num_shards = DATA_SETS[name]
     pattern = f"/train-*-of-{num_shards:05}"
     found = sorted(glob.glob(glob.escape(str(folder() / name)) + pattern))

@@ -4,8 +4,8 @@
 
 Every contender reads the same records, draws a window and a mirror for each image, and makes 224 x
 224 pixels on one thread, or in one worker process. Each run is a process of its own, in turns.
-Rates are images for each second of processor time, that of workers included. Packages that are
-absent are left out. Files are in memory.
+Rates are images for each second of processor time, workers included. Missing packages are left
+out. Files are in memory.
 """
 
 from __future__ import annotations

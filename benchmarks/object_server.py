@@ -2,7 +2,7 @@
 
 python benchmarks/object_server.py FOLDER [--delay-ms 20] [--fail-every 100]
 
-It prints its URL and ends with its standard input. `GET /counts` says what it has answered.
+Prints the URL. Ends with the standard input. `GET /counts` returns the counts of the answers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ObjectServer:
     folder: Path
     delay_s: float = 0.0
     fail_every: int = 0
-    """One of this many requested ranges fails, with 503. 0: none fails."""
+    """With n > 0, one of n requested ranges fails with 503."""
     ranges: int = 0
     bytes: int = 0
     failed: int = 0
@@ -156,7 +156,7 @@ class ObjectServer:
             wanted = selectors.EVENT_READ
         except BlockingIOError:
             wanted = selectors.EVENT_WRITE
-        except OSError:  # it has hung up, which the next look at it finds
+        except OSError:  # the client has hung up; the next read finds that
             connection.head, connection.at = b"", connection.end
             wanted = selectors.EVENT_READ
         with contextlib.suppress(KeyError, ValueError):  # closed meanwhile
@@ -172,7 +172,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--delay-ms", type=float, default=0, help="before each answer")
-    parser.add_argument("--fail-every", type=int, default=0, help="of so many ranges one is a 503")
+    parser.add_argument("--fail-every", type=int, default=0, help="one of N ranges is a 503")
     given: Any = parser.parse_args(arguments)
     ObjectServer(given.folder, given.delay_ms / 1000, given.fail_every).serve()
 

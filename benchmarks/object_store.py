@@ -3,10 +3,10 @@
 python benchmarks/object_store.py [CASE ...] [--turns 7] [--megabytes 300] [--delay-ms 20]
 
 A server in another process of this machine answers. In some cases it delays each answer. The
-contenders of a case alternate. The output has medians of MB/s, of the processor time of this process
-and of the server in seconds, and of the turns' ratios, with the range of the ratios. Several numbers
-of bare requests at once are measured, and the fastest number is the reference. A Loader reads the
-beginning of the next epoch before an epoch ends, so the Loader's second epoch is measured. Cases:
+contenders of a case alternate. The output has medians of MB/s, of the seconds of processor time of
+this process and of the server, and of the turns' ratios, with the range of the ratios. Bare requests
+run with several numbers of concurrent requests, and the fastest number is the reference. Before an
+epoch ends, a Loader reads the beginning of the next epoch. So its second epoch is measured. Cases:
 
   order       large records in order, beside bare requests for 8 MiB each
   shuffled    large records, exactly shuffled, each request delayed, beside bare requests for the

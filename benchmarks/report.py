@@ -204,13 +204,13 @@ data have three shapes ([shapes.py](../tfrfast/bench/shapes.py)): `ctr` is 2,000
 
 - All contenders of a case take turns. Figures are medians of {rounds} rounds with the lowest and the
   highest. Ratios are medians of the ratios of each round.
-- A turn is a whole epoch, beginning with `iter()`. A contender that needs longer than {limit_s:g} s for
-  it reads whole epochs of only the first shards instead: as many shards as it can, or the first one.
+- A turn is a whole epoch, beginning with `iter()`. A contender that needs more than {limit_s:g} s for an
+  epoch reads epochs of the first shards only: of as many as the {limit_s:g} s allow, and at least one.
 - Processor time is the sum over all threads.
 - Shuffled means an exact global shuffle for tfrfast, ArrayRecord and Grain, and a window of 8,192
   records for TensorFlow, DALI and `tfrecord`.
 - DALI and `tfrecord` check no CRC.
-- Grain is left out of `ctr`, where a turn would take it minutes.
+- Grain is left out of `ctr`, where a turn would take minutes.
 - Cold means that the files were dropped from memory before each turn.
 - A `load` above the number of processors means that the machine was also busy with other work.
   Absolute figures are low then, and ranges wide.
@@ -224,8 +224,8 @@ data have three shapes ([shapes.py](../tfrfast/bench/shapes.py)): `ctr` is 2,000
 ## The usual pipeline, one name changed
 
 Most programs have `TFRecordDataset(files, num_parallel_reads=AUTOTUNE)`, then
-`.map(parse_single_example).batch(n)`, and `.shuffle(8192)` where the case is shuffled. Here, only
-the name of the dataset's class is changed, and the table shows how many times as fast it is then.
+`.map(parse_single_example).batch(n)`, and `.shuffle(8192)` where the case is shuffled. The table
+shows the gain from changing only the name of the dataset's class.
 [pipelines.md](pipelines.md) has pipelines of public programs.
 
 {usual}

@@ -181,7 +181,7 @@ What the table says:
   order, only blurred. If the data is sorted by class or by date, so is training.
 - A block shuffle of the same size can send a record anywhere: blocks go to random places, so every
   record is equally likely at every position. But the records of a block stay near each other, and
-  the rows about parts of the data show that. Mixing more blocks brings it closer to exact.
+  the rows about parts of the data show that. A shuffle that mixes more blocks is closer to exact.
 
 This is how often all ranks together read a block with `BlockShuffle(64, 4, streams=64)`. Where the
 world divides the streams, they share only blocks at the end of the epoch. Elsewhere ranks share
@@ -189,7 +189,7 @@ streams, most of all if a step has fewer rows than there are streams (the last l
 
 {reads}
 
-`tests/python/test_shuffle_quality.py` holds exact orders to these measures, at more sizes, and
+`tests/python/test_shuffle_quality.py` applies these measures to exact orders of more sizes, and
 shows that each measure catches an unfair order.
 """
 

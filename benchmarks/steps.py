@@ -461,8 +461,8 @@ def measured(folder: Path, turns: int) -> Iterator[str]:
     yield row("most memory, MB, without the mapped pages of files", "memory", 1e-6, 0)
     yield row("most memory, MB, with these pages, which other processes share", "peak", 1e-6, 0)
     yield row("different steps of the epoch", "different", 1, 0)
-    yield row("neighbours' distance in the data, times what chance gives", "apart", 1, 3)
-    yield row("pairs of one episode in a batch, times what chance gives", "pairs", 1, 3)
+    yield row("neighbours' distance in the data, as a multiple of a random order's", "apart", 1, 3)
+    yield row("pairs of one episode in a batch, as a multiple of a random order's", "pairs", 1, 3)
     yield row("correlation of the order with that of the data (0 is fair)", "drift", 1, 3)
     yield ""
     for number, says in (("", "one set"), (" of two", "two sets")):

@@ -3,9 +3,9 @@
     pytest benchmarks/test_compressed.py -s
 
 Shards are compressed as TensorFlow writes them: one member, level 6. The cache of inflated spans is
-made so small that it cannot hold them, so every epoch inflates all of them again. Each figure is the
-median over turns of TensorFlow's seconds divided by ours, with the smallest and the largest ratio.
-The processor seconds that a million records took follow.
+too small for the set, so every epoch inflates all spans again. Each figure is the median over turns
+of TensorFlow's seconds divided by ours, with the smallest and the largest ratio. Then come the
+processor seconds for a million records.
 `TFRFAST_INFLATE=zlib` leaves out ISA-L where the machine has it.
 """
 

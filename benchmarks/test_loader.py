@@ -1,4 +1,4 @@
-"""Epochs through the Loader: cold ones beside plain reads of the same disk, and their memory.
+"""Measures epochs of the Loader: cold epochs beside plain reads of the same disk, and memory.
 
 pytest benchmarks/test_loader.py -s
 """

@@ -2,8 +2,8 @@
 
     pytest benchmarks/test_parse_example.py
 
-Both get a batch of 4096 records in memory, TensorFlow as the string tensor it would come as,
-tfrfast as the RecordBatch or the list of bytes. The figure to quote is the ratio of the medians.
+Both get a batch of 4096 records in memory: TensorFlow a string tensor, tfrfast a RecordBatch or a
+list of bytes. Quote the ratio of the medians.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Times how long the record at one position takes to find, in batches such as a loader asks for.
+"""Times the lookup of the record at a position, in batches of the sizes that loaders need.
 
 pytest benchmarks/test_permutation.py --benchmark-columns=median,ops
 """

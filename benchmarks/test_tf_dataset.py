@@ -2,8 +2,9 @@
 
     pytest benchmarks/test_tf_dataset.py -s -k "ctr and strings"
 
-Everything is warm. A turn is a whole epoch, of fewer shards for those who need longer than
-TFRFAST_BENCH_TURN_S seconds; medians of TFRFAST_BENCH_ROUNDS turns are compared.
+All files are in memory. A turn is a whole epoch. A source that needs more than
+TFRFAST_BENCH_TURN_S seconds for an epoch reads fewer shards. Medians of TFRFAST_BENCH_ROUNDS turns
+are compared.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def window(files: list[str], rows: int) -> Dataset:
 
 
 def ways(name: str, pipeline: str, files: list[str]) -> Ways:
-    """Theirs first and ours second. Where ours is compared with the Loader, that comes, too."""
+    """Returns TensorFlow's source, tfrfast's source and, in some cases, a Loader."""
     rows = SHAPES[name].batch_size
     features, auto = SHAPES[name].features, tf.data.AUTOTUNE
     specs = tensorflow_features(features)

@@ -1,6 +1,6 @@
 """Times writing and encoding, each beside TensorFlow's way.
 
-pytest benchmarks/test_writer.py        TFRFAST_BENCH_FOLDER says on which disk (default: pytest's)
+pytest benchmarks/test_writer.py        TFRFAST_BENCH_FOLDER chooses the disk (default: pytest's)
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ def test_writing(records: list[bytes], folder: Path) -> None:
     for turn in range(ROUNDS + 1):
         for name, way in ways.items():
             path = folder / f"{turn}-{name}"
-            os.sync()  # so that nobody waits for what others left to write
+            os.sync()  # so that no way waits for earlier writes
             began, began_processor = time.perf_counter(), time.process_time()
             way(path)
             wrote, wrote_processor = time.perf_counter(), time.process_time()
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-            if turn > 0:  # the first warms up
+            if turn > 0:  # the first turn warms up
                 durable = time.perf_counter() - wrote
                 times[name].append((wrote - began, wrote_processor - began_processor, durable))
             path.unlink()

@@ -1,4 +1,4 @@
-"""Captions that refer to image features by key, instead of each holding a copy of them.
+"""Captions refer to the features of their image by key, instead of holding a copy.
 
     python examples/captions.py [--images 500]
 

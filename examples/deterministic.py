@@ -36,7 +36,7 @@ def make_loader(shards: list[str], threads: int) -> tfr.Loader:
 
 
 def epoch_digests(loader: tfr.Loader, steps: int | None = None) -> list[str]:
-    """A hash of every batch in the rest of this epoch, or in `steps` of it."""
+    """Returns a hash of each batch, to the end of this epoch or for `steps` batches."""
     digests = []
     for batch in loader:
         digest = hashlib.sha256()
@@ -49,7 +49,7 @@ def epoch_digests(loader: tfr.Loader, steps: int | None = None) -> list[str]:
 
 
 def in_another_process(shards: list[str], threads: int, state: str = "") -> list[str]:
-    """The same from another process, which shares only the files and the state."""
+    """Returns the hashes from another process, which shares only the files and the state."""
     done = subprocess.run(
         [sys.executable, __file__, "--digests", str(threads), state, *shards],
         stdout=subprocess.PIPE,
@@ -61,7 +61,7 @@ def in_another_process(shards: list[str], threads: int, state: str = "") -> list
 
 
 def restarted(shards: list[str], at: int, threads: int) -> list[str]:
-    """Stops after some steps. Another process, with other threads, does the rest."""
+    """Stops after some steps. Another process, with another number of threads, does the rest."""
     loader = make_loader(shards, threads)
     before = epoch_digests(loader, at)
     return before + in_another_process(shards, threads + 1, json.dumps(loader.state_dict()))

@@ -2,8 +2,8 @@
 
     python examples/imagenet.py [--shards 1024] [--records-per-shard 8]
 
-For both, it runs `model.fit` and reports images a second and how well the epoch is mixed. The
-window holds as large a share of these images as the usual 8,192 would of ImageNet's.
+Runs `model.fit` with both pipelines, and reports images a second and the mixing of an epoch. The
+window holds the same share of these images as the usual window of 8,192 holds of ImageNet's.
 """
 
 from __future__ import annotations

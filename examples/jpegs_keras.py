@@ -2,7 +2,7 @@
 
     python examples/jpegs_keras.py [--images 4000] [--epochs 3]
 
-The decoder is TensorFlow's here. Any function of bytes does, whichever backend Keras has.
+The decoder is TensorFlow's. Any other function of bytes works, with any backend of Keras.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def write_images(folder: Path, count: int) -> None:
 
 
 def decode(batch: tfr.Batch) -> tfr.Batch:
-    """Runs in the Loader's threads: decoders and NumPy let go of the GIL."""
+    """Runs in the Loader's threads: decoders and NumPy release the GIL."""
     pictures = [tf.io.decode_jpeg(jpeg).numpy() for jpeg in batch["image"].tolist()]
     batch["image"] = np.stack(pictures).astype(np.float32) / 255
     return batch

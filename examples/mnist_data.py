@@ -1,6 +1,6 @@
 """Digits of 28 x 28 as TFRecord shards, for the other examples.
 
-They are Keras' MNIST if its file is on this machine. Otherwise they are drawn.
+The digits are Keras' MNIST if its file is on this machine. Otherwise this module draws digits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write_digits(folder: Path, pixels: Pixels, train: int = 10_000, test: int = 
 
 
 def features(pixels: Pixels) -> dict[str, tfr.FixedLen]:
-    """The specs that read them without TensorFlow."""
+    """The specs of an example, for reading without TensorFlow."""
     image = {
         "floats": tfr.FixedLen((PIXELS,), "float32"),
         "bytes": tfr.FixedLen((PIXELS,), "uint8", raw=True),

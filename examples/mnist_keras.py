@@ -45,7 +45,7 @@ def train_dataset(files: list[str], pixels: Pixels, seed: int) -> Any:
     return (
         tfr.TFRecordDataset(files)
         .map(lambda record: parse(record, pixels), num_parallel_calls=tf.data.AUTOTUNE)
-        .shuffle(10_000, seed=seed)  # exact over the whole set, whatever the number
+        .shuffle(10_000, seed=seed)  # exact over the whole set for any number
         .batch(BATCH_SIZE)
         .repeat()
         .prefetch(tf.data.AUTOTUNE)

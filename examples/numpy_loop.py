@@ -50,7 +50,7 @@ def split_records(reader: tfr.Reader, validation_share: float = 0.2) -> Split:
 
 
 def balanced(labels: np.ndarray, records: np.ndarray, per_class: int) -> np.ndarray:
-    """The same number of records of each class. Those of rare classes come more than once."""
+    """The same number of records of each class. Records of rare classes come more than once."""
     random = np.random.default_rng(2)
     return np.concatenate(
         [random.choice(records[labels[records] == each], per_class) for each in range(CLASSES)]

@@ -73,7 +73,7 @@ def noisy(batch: tfrfast.torch.Batch) -> tfrfast.torch.Batch:
 
 
 def in_processes(shards: list[str], workers: int) -> DataLoader[tfrfast.torch.Batch]:
-    """The same batches through a DataLoader, for Python that holds on to the GIL."""
+    """Reads through a DataLoader, for transforms in Python that keep the GIL."""
     dataset = tfrfast.torch.IterableDataset(
         shards, GLOBAL_BATCH, features=FEATURES, seed=7, transform=noisy
     )

@@ -38,7 +38,7 @@ def train_on_this_worker(config: dict[str, Any]) -> None:
     model = prepare_model(make_model())
     plain = model.module if world > 1 else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    # The records of a step do not depend on the number of workers, as long as it divides the batch.
+    # If the number of workers divides the batch, the records of a step do not depend on it.
     loader = tfrfast.torch.Loader(
         config["shards"],
         GLOBAL_BATCH // world,
@@ -75,7 +75,7 @@ def save(
     rank: int,
     world: int,
 ) -> None:
-    """All workers are at the same step, so the state of one of them is the state of all."""
+    """All workers are at the same step, so the state of one worker is the state of all."""
     metrics = {"epoch": loader.epoch, "step": loader.step, "world": world}
     if rank != 0:
         ray.train.report(metrics)

@@ -55,7 +55,7 @@ ROBOTS = {
 
 
 def episodes(count: int, seed: int) -> Iterator[list[dict[str, Any]]]:
-    """An arm goes to a bright square, a tenth of the way in each step."""
+    """Yields episodes: an arm goes to a bright square, a tenth of the way in each step."""
     random = np.random.default_rng(seed)
     for _ in range(count):
         goal, position = random.random(2), random.random(2)
@@ -74,7 +74,7 @@ def episodes(count: int, seed: int) -> Iterator[list[dict[str, Any]]]:
 
 
 class RobotSet(tfds.core.GeneratorBasedBuilder):  # type: ignore[misc, name-defined]
-    """Episodes of a robot, which is the set's configuration."""
+    """Episodes of one robot, whose name is the set's configuration."""
 
     VERSION = tfds.core.Version("1.0.0")
     BUILDER_CONFIGS: ClassVar[list[Any]] = [tfds.core.BuilderConfig(name=name) for name in ROBOTS]
@@ -123,7 +123,7 @@ def write_set(folder: Path, name: str, count: int) -> Path:
 
 
 def open_mixture(folders: dict[str, Path]) -> tfr.Mixture:
-    """Both sets by one kind of names, two steps of the first for each of the second."""
+    """Mixes both sets under the same names: two steps of the first for each step of the second."""
     sets = {}
     for name, folder in folders.items():
         robot = ROBOTS[name]
@@ -205,7 +205,7 @@ class Run(NamedTuple):
 
 
 def train(mixture: tfr.Mixture, policy: Policy, steps: int, checkpoint: Path) -> Run:
-    """Trains from the checkpoint on, if there is one, and leaves another."""
+    """Continues from the checkpoint, if there is one, and saves a new checkpoint."""
     loader = make_loader(mixture)
     weights, state = checkpoint / "policy.weights.h5", checkpoint / "loader.json"
     if state.exists():

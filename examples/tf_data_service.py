@@ -1,4 +1,4 @@
-"""A tf.data service: a dispatcher and two workers, which give each record once between them.
+"""A tf.data service: a dispatcher and two workers, which together give each record once.
 
 python examples/tf_data_service.py
 """
@@ -47,7 +47,7 @@ def batches(shards: list[str], address: str, batch_size: int = 100) -> tf.data.D
     """Returns the batches of one exact shuffle of all records, shared among the workers."""
     return (
         tfr.TFRecordDataset(shards)
-        .shuffle(1, seed=7)  # exact and global, whatever the number
+        .shuffle(1, seed=7)  # exact and global for any number
         .batch(batch_size)
         .parse_example(features("bytes"))
         .apply(service.distribute(service.ShardingPolicy.DYNAMIC, address))

@@ -265,7 +265,7 @@ class Reader:
         return np.concatenate([np.empty(0, np.int64), *(shard.lengths for shard in shards)])
 
     def _records_within(self, num_bytes: int) -> int:
-        """Returns the number of records, from 1 to 65,536, that take about so many bytes."""
+        """Returns the number of records, from 1 to 65,536, that take about `num_bytes`."""
         mean = sum(shard.num_bytes for shard in self.shards) // max(len(self), 1)
         return max(1, min(1 << 16, num_bytes // max(mean, 1)))
 

@@ -17,7 +17,7 @@ class Chain(NamedTuple):
     """A chain, and the programs that have it."""
 
     programs: str
-    #: Takes file names, a batch size, and how often to repeat where the program repeats.
+    #: Takes file names, a batch size, and the number of epochs if the program repeats its data.
     build: Callable[[Sequence[str], int, int | None], Any]
     data: str
     batch: int
@@ -60,5 +60,5 @@ def dense(value: Any) -> Any:
 
 
 def parallel_interleave(*arguments: Any, **options: Any) -> Any:
-    """TensorFlow warns of its own old name each time."""
+    """Calls parallel_interleave(), whose name is deprecated: every use makes a warning."""
     return tf.data.experimental.parallel_interleave(*arguments, **options)

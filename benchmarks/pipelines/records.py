@@ -25,7 +25,7 @@ class Data(NamedTuple):
     record: Callable[[Random, int], bytes]
     count: int
     compression: str = ""
-    distinct: int = 256  # they repeat, since no reader's speed depends on the content
+    distinct: int = 256  # the content repeats: no reader's speed depends on it
 
 
 def write_data(name: str, folder: Path, count: int | None = None, files: int = 8) -> list[str]:

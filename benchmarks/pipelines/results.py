@@ -20,7 +20,7 @@ _PAGE = """\
 {machine}
 
 `python benchmarks/pipelines` measures this. Each chain of calls comes from public training
-programs, and is written again here, with data like theirs (`benchmarks/pipelines`). Plain
+programs, and is rewritten here, with similar data (`benchmarks/pipelines`). Plain
 TensorFlow runs the chain, and so does
 [`tfr.accelerate`](tensorflow.md#datasets-that-others-built).
 

@@ -34,7 +34,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where everything should be installed, as TFRFAST_SKIP_NOTHING says, a skip is a failure."""
+    """With TFRFAST_SKIP_NOTHING, everything must be installed, and a skip is a failure."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")  # not in a worker
     if os.environ.get("TFRFAST_SKIP_NOTHING") and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -116,7 +116,7 @@ def test_an_index_of_the_whole_shard_says_more(tmp_path: Path, cache: Path) -> N
     path = tmp_path / "shard"
     path.write_bytes(GOOD + bytes(3 << 20) + GOOD)
     rested(path)
-    with pytest.raises(tfr.CorruptRecordError, match="was not looked at"):
+    with pytest.raises(tfr.CorruptRecordError, match="were not examined"):
         tfr.Reader(path)
     assert list(tfr.Reader(path, on_corruption="skip")) == 2 * RECORDS
     assert len(list(cache.rglob("index/*/index"))) == 1

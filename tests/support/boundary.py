@@ -2,8 +2,9 @@
 
     python boundary.py SCENARIO FOLDER [--seed 7] [--rounds 3]
 
-Silent, with exit code 0, if all went well; the folder has to be empty. Each scenario runs in forked
-children, which end as programs do. Random numbers come from the seed; how threads meet does not.
+FOLDER must be empty. If all went well, prints nothing and exits with 0. Each scenario runs in
+forked children, which end like programs. The seed fixes random numbers, but not the timing of
+threads.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Threads:
         return self
 
     def wait_for_all(self, times: int) -> None:
-        """Until each has called that often."""
+        """Waits until each thread has made that many calls."""
         while min(self.counts) < times and not self._done.is_set():
             time.sleep(0.001)
 
@@ -72,7 +73,7 @@ class Threads:
 
 
 def in_child(work: Callable[[], object]) -> str:
-    """Runs `work` in a forked child that ends as any program does; returns what went wrong."""
+    """Runs `work` in a forked child that ends like a program. Returns the failure, or ""."""
     outlet, inlet = os.pipe()
     sys.stdout.flush()
     child = os.fork()
@@ -81,9 +82,9 @@ def in_child(work: Callable[[], object]) -> str:
         os.dup2(inlet, 1)
         os.dup2(inlet, 2)
         faulthandler.register(signal.SIGALRM, chain=True)
-        signal.alarm(PATIENCE_S)  # a child that hangs shows where, and dies
+        signal.alarm(PATIENCE_S)  # a hanging child prints its stacks and dies
         work()
-        sys.exit(0)  # the finalization of the interpreter is part of it
+        sys.exit(0)  # the end of the interpreter is part of the test
     os.close(inlet)
     with open(outlet, errors="replace") as said:
         text = said.read()
@@ -132,11 +133,11 @@ def exits(folder: Path, dice: random.Random, rounds: int) -> Iterator[str]:
         yield f"daemon threads in all: {failure}"
 
 
-# -- threads: they share one object and do everything to it
+# -- threads: they share one object and call all its methods
 
 
 class SharedLoader:
-    """A Loader, and one iterator of it, that threads close, move, ask and replace."""
+    """A Loader and its iterator. Threads read both, and close, move and replace the Loader."""
 
     def __init__(self, folder: Path) -> None:
         self._reader = tfr.Reader(shard(folder), threads=1)
@@ -378,7 +379,7 @@ def signals(folder: Path, dice: random.Random, rounds: int) -> Iterator[str]:
                     raise AssertionError("the interruption got lost")
                 except KeyboardInterrupt:
                     timer.join()
-            call()  # which works as before
+            call()  # still works
 
     if failure := in_child(work):
         yield failure

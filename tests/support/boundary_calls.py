@@ -1,4 +1,4 @@
-"""Calls of every kind that go into native code without the GIL, each with the answer it must give."""
+"""Calls of every kind into native code without the GIL. Each call checks its answer."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ EXAMPLES = [tfr.encode_example({"x": [i, -i], "name": [b"n%d" % i]}) for i in ra
 BUFFER = bytes(1 << 17)
 BUFFER_CRC = tfr.crc32c(BUFFER)
 
-#: One call; and how to make it in an empty folder of its own.
+#: A call; and a function that prepares the call in an empty folder.
 Call = Callable[[], object]
 Maker = Callable[[Path], Call]
 
 
 class Records:
-    """An iterable whose iterators nobody holds but who asked for them."""
+    """An iterable that keeps no reference to its iterators."""
 
     def __iter__(self) -> Iterator[bytes]:
         yield from RECORDS
@@ -190,7 +190,7 @@ def build_index(folder: Path) -> Call:
 
 
 def open_plan(folder: Path) -> Call:
-    """As a TFRecordDataset opens its shards, by ctypes, which needs no TensorFlow."""
+    """Opens shards like a TFRecordDataset, through ctypes and without TensorFlow."""
     names = os.fsencode(shard(folder)) + b"\0"
     library = ctypes.CDLL(str(Path(tfr.__file__).with_name("_tensorflow_ops.so")))
     progress_type = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)
@@ -345,7 +345,7 @@ CALLS: dict[str, Maker] = {
 
 
 def make_calls(folder: Path) -> dict[str, Call]:
-    """Each with a folder of its own."""
+    """Returns all calls. Each call has its own folder."""
     calls = {}
     for name, make in CALLS.items():
         (folder / name).mkdir()

@@ -20,7 +20,7 @@ def reads(folder: str, limit: str, seed: str, *urls: str) -> None:
 
 
 def steps(folder: str, limit: str, seed: str, *urls: str) -> None:
-    """Reads everything once, shuffled, ten records at a time: nothing is asked for ahead."""
+    """Reads everything once, shuffled, ten records at a time. Requests nothing ahead."""
     reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, int(limit)))
     print("open", flush=True)
     sys.stdin.readline()

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import tfrfast as tfr
 
-#: Where a file of one part with one shard has them: see docs/index-format.md.
+#: Places in a file of one part with one shard, as in docs/index-format.md.
 END, PART, ENTRY = 16, 64, 104
 SECTIONS = ENTRY + 128
 
 
 def cached_index(shard: str | Path) -> Path:
-    """The file that has the index of a shard, once it was opened, if there is none elsewhere."""
+    """Opens a shard that has no index elsewhere. Returns the file of its index."""
     tfr.Reader(shard, on_corruption="skip").close()
     return Path(tfr._native.cached_index_path(os.fsencode(shard)))
 
@@ -23,7 +23,7 @@ def number_at(index: bytes | bytearray, at: int) -> int:
 
 
 def seal(index: bytearray) -> None:
-    """Mends the checksums of such a file's directory and headers."""
+    """Computes the checksums of the directory and the headers again."""
 
     def put_crc(at: int, begin: int, end: int) -> None:
         index[at : at + 4] = tfr.crc32c(bytes(index[begin:end])).to_bytes(4, "little")

@@ -1,4 +1,4 @@
-"""Ways in which a shard's file becomes another one."""
+"""Ways to replace or rewrite the file of a shard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def replace(path: Path, data: bytes) -> None:
 
 
 def with_old_mtime(change: Change) -> Change:
-    """The same change, after which the file has the modification time that it had before."""
+    """Returns the change, followed by a restoration of the modification time."""
 
     def changed(path: Path, data: bytes) -> None:
         times = os.stat(path)

@@ -1,4 +1,4 @@
-"""Bytes in every way that GZIP and ZLIB files come."""
+"""Compresses bytes in all forms of GZIP and ZLIB files."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class DataService:
-    """A tf.data service of two workers, each a process, that are started and not waited for."""
+    """A tf.data service of two worker processes. target() waits for their start."""
 
     def __init__(self) -> None:
         import tensorflow as tf
@@ -41,7 +41,7 @@ class DataService:
         ]
 
     def target(self) -> str:
-        """Where the service is, once all workers are there."""
+        """Returns the address of the service, once all workers have started."""
         while self._dispatcher._num_workers() < len(self._workers):
             alive = all(worker.poll() is None for worker in self._workers)
             assert alive, "a worker ended by itself"
@@ -50,4 +50,4 @@ class DataService:
 
     def stop(self) -> None:
         for worker in self._workers:
-            worker.communicate(b"")  # they end with it
+            worker.communicate(b"")  # a worker ends with its input

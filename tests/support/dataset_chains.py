@@ -205,10 +205,10 @@ def _some_source(choice: random.Random) -> tuple[Callable[[list[str]], Any], boo
 
 
 def check_a_chain(choice: random.Random, files: list[str]) -> None:
-    """Names the calls in the message of what goes wrong."""
+    """Names the calls in the message of a failure."""
     source, is_shuffled = _some_source(choice)
     chain = random_chain(choice)
-    if not is_shuffled:  # ours would be exact, and so have another order than tf.data's
+    if not is_shuffled:  # our shuffle is exact, so its order differs from tf.data's
         chain = [step for step in chain if not step[0].startswith("shuffle")]
     try:
         _check(choice, source(files), lambda: source(files), chain)
@@ -230,7 +230,7 @@ def _check(choice: random.Random, first: Any, source: Callable[[], Any], chain: 
     try:
         left = _left_after(position, applied(chain, plain))
     except tf.errors.OpError:
-        return  # TensorFlow has no checkpoint of it either
+        return  # TensorFlow has no checkpoint of this chain either
     if left == expected[position:]:
         restored = _left_after(position, applied(chain, source()))
         assert restored == left, f"restored at {position}"

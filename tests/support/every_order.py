@@ -15,16 +15,16 @@ from mixed_files import SIZES, mixture_of, write_sets
 ID = {"id": tfr.FixedLen((), "int64")}
 COUNT = sum(SIZES.values())
 ORDERS: dict[str, Any] = {
-    "exact": tfr.Shuffle(3),
-    "exact, of some": tfr.Shuffle(3, indices=range(0, COUNT, 2)),
-    "as given": tfr.InOrder(),
-    "some as given": tfr.InOrder(indices=[5, 80, 5, 33]),
+    "shuffled": tfr.Shuffle(3),
+    "shuffled, of some": tfr.Shuffle(3, indices=range(0, COUNT, 2)),
+    "in order": tfr.InOrder(),
+    "in order, of some": tfr.InOrder(indices=[5, 80, 5, 33]),
     "by blocks": tfr.BlockShuffle(8, 2, seed=1),
     "weighted": tfr.Weighted(np.arange(COUNT) + 1.0, length=60, seed=2),
     "mixture": None,
 }
 #: Orders that go with ByTokens: every record is drawn equally often, and at any place.
-BY_TOKENS = {"exact", "exact, of some", "mixture"}
+BY_TOKENS = {"shuffled", "shuffled, of some", "mixture"}
 
 orders = pytest.mark.parametrize("name", ORDERS)
 batchings = pytest.mark.parametrize("tokens", [None, 300], ids=["rows", "tokens"])
@@ -41,14 +41,14 @@ def source_in_order(folder: Path, name: str) -> tuple[Any, dict[str, Any]]:
 def planned(
     folder: Path, name: str, tokens: int | None
 ) -> tuple[Callable[[Callable[..., Any]], Any], tfr.Plan | None]:
-    """Returns a function that calls any road's class with the source, the batching and the order;
-    and the plan, or None after a refusal.
+    """Returns a function that calls an adapter with the source, the batching and the order; and the
+    plan, or None if the order does not go with the batching.
     """
     source, order = source_in_order(folder, name)
     batching: Any = 7 if tokens is None else tfr.ByTokens(tokens)
 
-    def call(road: Callable[..., Any]) -> Any:
-        return road(source, batching, features=ID, **order)
+    def call(adapter: Callable[..., Any]) -> Any:
+        return adapter(source, batching, features=ID, **order)
 
     if tokens is not None and name not in BY_TOKENS:
         return call, None
@@ -56,12 +56,12 @@ def planned(
 
 
 def is_refused(
-    call: Callable[[Callable[..., Any]], Any], plan: tfr.Plan | None, road: Callable[..., Any]
+    call: Callable[[Callable[..., Any]], Any], plan: tfr.Plan | None, adapter: Callable[..., Any]
 ) -> bool:
-    """True if no plan has this order in such batches. Then the road must refuse it, too."""
+    """Returns True if there is no plan. Then the adapter must refuse the order, too."""
     if plan is None:
         with pytest.raises((TypeError, ValueError), match="ByTokens"):
-            call(road)
+            call(adapter)
     return plan is None
 
 

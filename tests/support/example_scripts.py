@@ -12,10 +12,12 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def load_example(name: str) -> Any:
-    """Imports examples/<name>.py as running it would: with its folder on the path."""
+    """Imports examples/<name>.py with its folder on the path, as if it were run."""
     if str(EXAMPLES) not in sys.path:
         sys.path.append(str(EXAMPLES))
     module = importlib.import_module(name)
     if name == "mnist_data":
-        module.KERAS_FILE = Path(os.devnull, "mnist.npz")  # drawn, whatever this user has
+        module.KERAS_FILE = Path(
+            os.devnull, "mnist.npz"
+        )  # draws digits, even if this user has MNIST
     return module

@@ -1,4 +1,4 @@
-"""Whether each `new` of C++ may fail in what makes native objects. Run with failing_new preloaded."""
+"""Makes native objects while a `new` of C++ fails. Run with failing_new preloaded."""
 
 from __future__ import annotations
 

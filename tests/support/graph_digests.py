@@ -1,4 +1,4 @@
-"""The graph of a dataset without the names in it, as one short text."""
+"""A digest of a dataset's graph that ignores names."""
 
 from __future__ import annotations
 

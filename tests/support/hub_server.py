@@ -1,5 +1,5 @@
-"""A Hugging Face Hub of this machine, as far as reading datasets goes: the tree of a repository, page
-by page, and files, which are on another server that the Hub redirects to.
+"""A Hugging Face Hub on this machine, with the answers that readers of datasets need: the tree of a
+repository, page by page, and redirects to the files, which another server has.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _PAGE_ENTRIES = 3
 
 @dataclass
 class Hub:
-    """Files by repository, revision and path. With a token, only those who have it may read."""
+    """Files by repository, revision and path. With a token, only requests with the token are answered."""
 
     files: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
     token: str = ""
     seen: list[tuple[str, str, str]] = field(default_factory=list)  # method, path, Authorization
-    #: Where files lie.
+    #: The server of the files.
     store: RangeServer = field(default_factory=RangeServer)
-    leads_to: str = ""  # where later pages of a listing are, if not here
+    leads_to: str = ""  # the server of later pages, if not this server
     redirects_trees: str = ""  # once, to this server
     url: str = ""
 

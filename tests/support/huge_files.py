@@ -15,7 +15,7 @@ HUGE = 1 << 62  # four such records have 2**64 bytes together
 def huge_files(contents: Sequence[Sequence[bytes | int]]) -> Iterator[list[str]]:
     """Names of shards in memory: of records, or of payload lengths that hold nothing but zeros.
 
-    Few filesystems on disks take files as large as that.
+    Few filesystems on disks take such large files.
     """
     descriptors = []
     try:

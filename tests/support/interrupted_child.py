@@ -1,4 +1,4 @@
-"""Reads a silent server's objects by tf.data until Ctrl-C. Run with a URL and what to read."""
+"""Reads a silent server's objects by tf.data until Ctrl-C. Run with a URL and a way to read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAYS: dict[str, Callable[[str], Any]] = {
 
 def main(url: str, way: str) -> None:
     dataset = WAYS[way](url)
-    if way != "loader":  # after which TensorFlow's own iterators would read it
+    if way != "loader":  # after prefetch(), TensorFlow's own iterator would read
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
     print("open", flush=True)
     sys.stdin.readline()  # from now on the server is silent
@@ -31,7 +31,7 @@ def main(url: str, way: str) -> None:
         print("reading", flush=True)
         list(dataset)
     except (KeyboardInterrupt, RuntimeError) as error:
-        # TensorFlow's own iterators mix the two.
+        # TensorFlow's own iterators turn a KeyboardInterrupt into a RuntimeError.
         assert isinstance(error, KeyboardInterrupt) or way == "names in the graph"
         assert "KeyboardInterrupt" in repr(error), error
         print("interrupted", time.time(), flush=True)

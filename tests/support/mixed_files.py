@@ -1,4 +1,4 @@
-"""Three small data sets of Examples for mixtures, of which each lacks what another has."""
+"""Three small data sets of Examples for mixtures. Each set lacks a feature of another set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def example(name: str, number: int) -> dict[str, Any]:
 
 
 def write_sets(folder: Path) -> dict[str, list[str]]:
-    """The shards of each set: two of them, of which the first may be empty."""
+    """Writes two shards for each set. The first shard of a set may be empty."""
     shards = {}
     for name, size in SIZES.items():
         records = [tfr.encode_example(example(name, number)) for number in range(size)]

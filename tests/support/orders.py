@@ -1,4 +1,4 @@
-"""Orders by the words for what shuffles."""
+"""Orders by the arguments `shuffle` and `seed`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class Photo(NamedTuple):
     image: bytes
 
     def encode(self) -> bytes:
-        """Its features are sorted by name, so some come before the image and some after it."""
+        """Sorts the features by name, so that features come before and after the image."""
         row: dict[str, object] = {"image": self.image}
         if self.label is not None:
             row["a label"] = self.label
@@ -32,7 +32,7 @@ FEATURES: tfr.Features = {
 
 
 def some_photos(count: int) -> list[Photo]:
-    """Most have more than 100 KB. Their strings do not all begin at the same byte."""
+    """Returns photos, most of more than 100 KB. Their strings begin at different bytes."""
     chosen = random.Random(8)
     return [
         Photo(

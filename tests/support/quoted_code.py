@@ -20,10 +20,10 @@ BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 def run_page(
     name: str, names: Mapping[str, Any] | None = None, instead: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Runs everything that the page quotes, from the top to the end: Python, and commands of
-    tfrfast. Returns what it names.
+    """Runs the page's Python and its commands of tfrfast, from top to bottom. Returns the names that
+    the code has defined.
 
-    `names` are those that the page takes as given. `instead` makes what is quoted smaller.
+    `names` are names that the page presupposes. `instead` maps quoted text to smaller work.
     """
     page = ROOT / name
     known: dict[str, Any] = {"__name__": "__main__", "tfr": tfr, "np": np, "rank": 0, "world": 1}
@@ -45,7 +45,7 @@ def run_page(
 
 
 def pages_with_code() -> set[str]:
-    """The names of the pages that have Python, or commands of tfrfast."""
+    """Returns the names of the pages with Python or commands of tfrfast."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]
     return {
         page.relative_to(ROOT).as_posix()

@@ -38,7 +38,7 @@ def padded(texts: Any) -> Any:
     return tf.ensure_shape(texts, [3])
 
 
-# Steps of random functions, by the types they take. Those that do not fit are left out.
+# Steps of random functions, with the types of their arguments. Steps that do not fit are left out.
 STEPS: list[tuple[tuple[str, ...], Any]] = [
     (("f", "f"), lambda x, y: x + y),
     (("f", "f"), lambda x, y: x - y),
@@ -93,7 +93,7 @@ KINDS = {tf.float32: "f", tf.int64: "i", tf.string: "s"}
 
 
 def random_steps(most: int = 14) -> Any:
-    """A function: the number of each step, and which of the earlier values it takes."""
+    """A function: for each step its number, and the choice of its arguments among earlier values."""
     picks = st.integers(0, 9)
     return st.lists(
         st.tuples(st.integers(0, len(STEPS) - 1), picks, picks), min_size=2, max_size=most

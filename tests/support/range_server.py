@@ -1,7 +1,7 @@
-"""A server of objects, with ranges, versions and listings, and everything that may go wrong.
+"""A server of objects, with ranges, versions and listings, that can fail in many ways.
 
-It speaks plain HTTP, and as much of the protocols of S3, Google's and Azure's storage as reading,
-and writing small objects, takes.
+It speaks plain HTTP, and the parts of S3's, Google's and Azure's protocols for reading objects and
+writing small objects.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Trouble:
     status: int = 0
     body: str = ""
     location: str = ""  # with `status`: of a redirect
-    unsized: bool = False  # it does not say how long it is, as it was compressed on its way
+    unsized: bool = False  # no length, as after compression on the way
     short_by: int = 0  # bytes of the body that are missing
     reset: bool = False
     silent: bool = False  # no answer at all, until the server ends
-    says_less: bool = False  # with `short_by`: Content-Length and Content-Range say so, too
-    stalls_after: int = -1  # of the body; then nothing comes, until the server ends
+    says_less: bool = False  # with `short_by`: Content-Length and Content-Range agree
+    stalls_after: int = -1  # bytes of the body; then silence, until the server ends
 
 
 @dataclass

@@ -23,7 +23,7 @@ FEATURES = {
 
 
 def expected_row(number: int) -> dict[str, Any]:
-    """Row `number` of a table with `FEATURES`, from TFRecord to Python objects by another way."""
+    """Returns row `number` of a table with `FEATURES`, made by parse_example instead of a table."""
     record = some_example(number)
     some = tfr.parse_example(
         [record],

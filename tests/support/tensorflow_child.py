@@ -46,7 +46,7 @@ def loaded_again(files: list[str]) -> Any:
 
 
 def row_of(record: Any) -> Any:
-    """Its parse is lifted out. A division can fail."""
+    """A dataset whose parse is lifted out, with a division that can fail."""
     row = tf.io.parse_single_example(record, FEATURES)
     return row["id"], (row["dense"][0] - 0.5) / 0.25, tf.constant(60, tf.int64) // (row["id"] + 1)
 

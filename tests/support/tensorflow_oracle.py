@@ -91,12 +91,12 @@ class Oracle:
         try:
             self._questions.send((parser, records, specs))
             if not self._questions.poll(PATIENCE_S):
-                self._stop()  # an answer that comes later would be taken for the next one
+                self._stop()  # a late answer would count for the next question
                 raise TimeoutError(f"TensorFlow does not answer: {records!r} {specs!r}")
             return self._questions.recv()
         except (EOFError, ConnectionError):
             code = self._ended()
-            # Codes above 0 are Python's: an exception that no record explains.
+            # A code above 0 is an exception in Python, which no record can cause.
             assert code < 0, f"exit code {code} at {records!r} {specs!r}"
             return None, f"TensorFlow crashed (signal {-code})"
 
@@ -121,11 +121,11 @@ class Oracle:
         self._ended()
 
 
-tensorflow = Oracle()  # its process starts with the first question and ends with ours
+tensorflow = Oracle()  # its process starts with the first question and ends with this process
 
 
 def assert_parsed_the_same(parser: str, records: list[bytes], *specs: Any) -> Plain:
-    """Returns what both made of the records, None if both refused them."""
+    """Returns the values, which are equal in both; None if both refuse the records."""
     our_values, our_text = ours(parser, records, *specs)
     their_values, their_text = tensorflow(parser, records, *specs)
     assert our_values == their_values, (

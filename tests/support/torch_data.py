@@ -1,4 +1,4 @@
-"""Examples whose tensors say which record they are of, and loops that count them."""
+"""Examples whose tensors hold the number of their record, and loops that count records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes protobuf wire bytes by hand, so that tests can spell Examples in every way there is."""
+"""Writes protobuf wire bytes by hand, so that tests have Examples in every form."""
 
 from __future__ import annotations
 

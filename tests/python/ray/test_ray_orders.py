@@ -25,6 +25,6 @@ def test_rows_are_in_the_order(local_ray: Any, tmp_path: Path, name: str) -> Non
 
 
 def test_blocks_have_rows_and_the_error_says_so(local_ray: Any, tmp_path: Path) -> None:
-    source, order = source_in_order(tmp_path, "exact")
+    source, order = source_in_order(tmp_path, "shuffled")
     with pytest.raises(TypeError, match=r"number of rows here\. A Loader takes a ByTokens"):
         tray.read(source, features=ID, batch_size=tfr.ByTokens(9), **order)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from data_service import DataService
 def own_index_cache(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """No test sees indexes that another one left."""
+    """No test sees the indexes of another test."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(folder))
     return folder
@@ -20,7 +20,7 @@ def own_index_cache(
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[DataService]:
-    """Starts when it is first asked for, and is there once its target() is."""
+    """Starts at its first use. Is ready once target() has returned."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("no_grpc_proxy", "localhost")  # whatever proxy this machine has to use
         service = DataService()

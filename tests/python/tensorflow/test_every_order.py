@@ -40,7 +40,7 @@ def test_batches_are_the_plans_and_resume(tmp_path: Path, name: str, tokens: int
 
     ids = np.concatenate([np.arange(size) for size in SIZES.values()])
     expected = [ids[each].tolist() for each in numbers(plan)]
-    assert len(expected) > (name != "some as given")
+    assert len(expected) > (name != "in order, of some")
     for road, batches in ROADS.items():
         assert batches(loader()) == expected, road
     begun = loader()
