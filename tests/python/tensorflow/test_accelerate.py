@@ -593,8 +593,9 @@ def test_users_see_their_own_calls_alone(files: list[str]) -> None:
         lambda rows: rows.interleave(tf.data.Dataset.from_tensor_slices, 3, 2, AUTO, False),
         lambda rows: rows.flat_map(tf.data.Dataset.from_tensors),
         lambda rows: rows.unbatch().map(lambda number: number // 7).unique(),
+        lambda rows: rows.apply(tf.data.experimental.prefetch_to_device("/cpu:0")),
     ],
-    ids=["interleave", "parallel interleave", "flat_map", "unique"],
+    ids=["interleave", "parallel interleave", "flat_map", "unique", "prefetch_to_device"],
 )
 def test_calls_behind_a_plan_are_shown_and_stay(files: list[str], call: Chain) -> None:
     """Also calls of a user that take a method of TensorFlow's own."""
@@ -603,7 +604,7 @@ def test_calls_behind_a_plan_are_shown_and_stay(files: list[str], call: Chain) -
     assert sorted(numbers(ours)) == sorted(numbers(plain))
     assert ours._history.is_planned
     shown = [step.call.split("(")[0] for step in tfr.explain(ours).steps]
-    assert {"interleave", "flat_map", "unique"} & {*shown}
+    assert {"interleave", "flat_map", "unique", "copy_to_device"} & {*shown}
 
 
 def test_a_shuffle_alone_gains_nothing_before_what_loses(files: list[str]) -> None:

@@ -262,8 +262,20 @@ _MAKINGS = {
 }
 
 
+def _copied_to_device(dataset: Any, given: Any) -> Any:
+    """Returns copy_to_device(), with which prefetch_to_device() begins."""
+    devices = (attribute(dataset, name) for name in ("target_device", "source_device_string"))
+    return tf.data.experimental.copy_to_device(*devices)(given)
+
+
+#: Calls without a function of the user's that TensorFlow makes of functions of its own.
+_CALLED_AGAIN = {"_CopyToDeviceDataset": _copied_to_device}
+
+
 def can_be_moved(dataset: Any) -> bool:
     """True if the same call can be made on other inputs."""
+    if kind(dataset) in _CALLED_AGAIN:
+        return True
     making = _MAKINGS.get(kind(dataset))
     if making is None:
         return False
@@ -280,6 +292,8 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     An enumerate() takes one input, and keeps its numbers. Calls no Python function of the user's.
     """
     made = without_adapter(dataset)
+    if again := _CALLED_AGAIN.get(kind(made)):
+        return again(made, *new_inputs)
     making = _MAKINGS[kind(made)]
     if len(new_inputs) == 1 and is_enumeration(made):
         new_inputs = [inputs(made)[0], *new_inputs]
