@@ -98,10 +98,10 @@ def test_epochs_leak_nothing(file: str, use: str) -> None:
                 pass
         gc.collect()
 
-    epochs(2)
+    epochs(1)
     before = allocated_mb()
-    epochs(8)  # 32 MB of records
-    assert allocated_mb() - before < 16
+    epochs(4)  # 16 MB of records
+    assert allocated_mb() - before < 8
 
 
 @pytest.mark.usefixtures("strings")
