@@ -1,4 +1,4 @@
-"""A writer removes what a killed one left in its folder, and nothing that others may need."""
+"""A writer removes the files of a killed writer in its folder, and no other file."""
 
 import contextlib
 import os
@@ -101,7 +101,7 @@ def test_what_may_be_somebodys_is_left_alone(data: Path) -> None:
         f".tmp-{boot}-{container}-{process}",
         f".tmp-{boot}-{container}-0-{serial}-{time}",
         f".tmp-{boot}-{container}--1-{serial}-{time}",
-        f".tmp-{process}-{serial}-{time}",  # where nothing tells machines apart
+        f".tmp-{process}-{serial}-{time}",  # machines cannot be distinguished here
         f"{left.name[1:]}",
         ".tmp-",
     ]

@@ -1,4 +1,4 @@
-"""The API pages name every public name, each of which says what it is and shows how it is used."""
+"""The API pages list every public name. Each name has a description and an example."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if not PAGES.exists():
     pytest.skip(f"there is no {PAGES}: run the tests in a checkout", allow_module_level=True)
 
 
-# What functions return and nobody constructs. The page of the function shows it.
+# Results that only functions construct. The page of the function shows them.
 RESULTS = {
     "tfrfast.jobs.copying.Copied",
     "tfrfast.jobs.parquet.Exported",

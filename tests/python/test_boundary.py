@@ -21,7 +21,7 @@ SCENARIO = Path(__file__).parents[1] / "support/boundary.py"
 #: Python's debug allocator checks who owns which bytes, and that the GIL is held. The C library
 #: fills what is freed.
 DEBUG_ALLOCATORS = {"PYTHONMALLOC": "debug", "MALLOC_PERTURB_": "165"}
-#: This one checks each piece, too. But its lock stays held in a child that is forked meanwhile.
+#: This allocator checks each piece, too. But a forked child may inherit its lock locked.
 CHECKING_ALLOCATOR = {
     "LD_PRELOAD": "libc_malloc_debug.so.0",
     "GLIBC_TUNABLES": "glibc.malloc.check=3",

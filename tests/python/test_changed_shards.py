@@ -12,9 +12,9 @@ from tfrecord_model import shard_of, write_shard
 from tfrfast import _native
 
 OLD = [b"old%02d" % i * 4 for i in range(50)]
-# As many bytes, other lengths.
+# The same number of bytes, other lengths.
 NEW = [b"n" * 10] + [b"new%02d" % i * 4 for i in range(48)] + [b"n" * 30]
-# As many bytes, the same lengths.
+# The same number of bytes, the same lengths.
 SAME = [b"sam%02d" % i * 4 for i in range(50)]
 
 
@@ -58,7 +58,7 @@ def test_other_records_under_an_open_reader(path: Path, io: Any, verify: Any, ch
     change(path, shard_of(NEW))
     outcomes = records_or_errors(reader)
     assert outcomes[0] in (OLD[0], tfr.StaleIndexError)
-    # A file that was only unlinked may still be read; its bytes are the old ones, all of them.
+    # A file that was only unlinked may still be read: all bytes are the old bytes.
     assert outcomes == OLD or not any(isinstance(each, bytes) for each in outcomes)
 
 
@@ -149,7 +149,7 @@ def test_a_damaged_header_is_damage_even_if_the_shard_was_touched(
     assert list(after) == good
     skipped = [(each.begin, each.end, each.records) for each in after.skipped]
     if shows_change(path, mtime_kept=not touched):
-        # A scan finds where the next good record begins, and cannot count what lies before it.
+        # A scan finds the beginning of the next good record, and cannot count earlier records.
         assert skipped == [one_by_one[0], (153 * frame, 155 * frame, None)]
         with pytest.raises(tfr.CorruptRecordError, match="is corrupt: the length of record 101"):
             tfr.Reader(path, io=io)

@@ -1,4 +1,4 @@
-"""Which steps there are (`only`), and which later ones they hold (`Later`)."""
+"""The choice of steps (`only`), and the later step in each step (`Later`)."""
 
 import os
 import pickle
@@ -13,7 +13,7 @@ import tfrfast as tfr
 from tfrfast.steps import steps as steps_module
 
 LENGTHS = [5, 0, 130, 1, 17]
-#: Of each step: the first number is its episode's, the second its own.
+#: For each step: the number of its episode, then its own number.
 PLACES = np.array([(e, i) for e, count in enumerate(LENGTHS) for i in range(count)])
 SPECS: Any = {"s/at": tfr.FixedLen((2,), "int64"), "kind": tfr.FixedLen((), "int64")}
 

@@ -1,4 +1,4 @@
-"""`tfrfast doctor` says what is so, and gives the advice that fits."""
+"""`tfrfast doctor` states facts, and gives the right advice."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ print(count, file=sys.stderr)
 sys.exit(status)
 """
 
-# Sends SIGINT when the program calls what is named, once or as often as is said.
+# Sends SIGINT at the program's call number {times} of {target}.
 AT_CALL = """
 import os, signal, sys
 sys.path[:0] = {path!r}

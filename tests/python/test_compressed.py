@@ -270,7 +270,7 @@ def test_a_damaged_index_never_gives_wrong_bytes(tmp_path: Path, verify: Any) ->
             seal(bad)
         index.write_bytes(bytes(bad))
         try:
-            # A new reader has nothing that was inflated before.
+            # A new reader has no inflated spans.
             again = tfr.Reader(shard, index="require", verify=verify)
             assert again[::-1].tolist() == RECORDS[::-1]
         except tfr.StaleIndexError:
@@ -287,7 +287,7 @@ def test_in_order_nothing_is_inflated_twice(tmp_path: Path) -> None:
     first = [next(records) for _ in range(100)]
     with open(tmp_path / "shard", "r+b") as file:
         file.truncate(5)
-    # The first span is in memory, and the file is not asked for it again.
+    # The first span is in memory, and is not read again.
     assert first == RECORDS[:100]
     assert reader[:100].tolist() == RECORDS[:100]
     with pytest.raises(tfr.TruncatedRecordError):

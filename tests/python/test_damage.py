@@ -200,7 +200,7 @@ def test_compressed_shards_read_as_plain_ones_say_what_they_are(tmp_path: Path, 
         for compression in (None, ""):
             with pytest.raises(tfr.CorruptRecordError, match=f"begins like a {name}-compressed"):
                 tfr.Reader(path, io=io, compression=compression)  # type: ignore[arg-type]
-        # What those attempts kept does not stand in the way.
+        # The indexes that those attempts kept do no harm.
         assert list(tfr.Reader(path, io=io)) == RECORDS
 
 

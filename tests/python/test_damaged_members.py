@@ -1,4 +1,4 @@
-"""GZIP shards of many members, some of them damaged: what comes after the damage is found."""
+"""GZIP shards of many members, some of them damaged: records after the damage are found."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_the_gap_is_reported(tmp_path: Path) -> None:
     members[1] = bytes(len(members[1]))
     path = tmp_path / "shard"
     path.write_bytes(b"".join(members))
-    rested(path)  # so that the index of the whole shard, which knows what follows, is believed
+    rested(path)  # so that the index of the whole shard, which lists later records, is used
     with tfr.Reader(path, on_corruption="skip") as reader:
         (gap,) = reader.skipped
         assert (gap.path, gap.begin, gap.end, gap.records) == (

@@ -52,7 +52,7 @@ def arrays_of(batch: tfr.Batch) -> Iterator[Any]:
 
 
 def check_lifetime(columns: list[Any], taken: list[Any]) -> None:
-    """Drops the columns and makes others. What a framework has taken must not change."""
+    """Drops the columns and makes new columns. A framework's arrays must not change."""
     expected = [column.copy() for column in columns]
     columns.clear()
     gc.collect()

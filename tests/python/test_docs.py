@@ -1,4 +1,4 @@
-"""The documentation is held to the sources: quoted messages exist, and links lead somewhere."""
+"""Compares the documentation with the sources: quoted messages exist, and links lead somewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if not DOCS.exists():
 
 
 def sources() -> str:
-    """Everything that can make a message, with strings that follow each other joined."""
+    """Returns the sources, with adjacent string literals joined."""
     files = [*ROOT.glob("csrc/**/*.cpp"), *ROOT.glob("csrc/**/*.h"), *ROOT.glob("tfrfast/**/*.py")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     return re.sub(r'"\s*\n\s*f?"', "", text)

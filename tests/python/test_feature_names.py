@@ -199,7 +199,7 @@ def test_an_optional_feature_that_is_rare_is_fine(tmp_path: Path) -> None:
         "feature_17": tfr.VarLen("float32"),
         "feature_18": tfr.VarLen(
             "float32"
-        ),  # similar, but asked for, so the other name does not stand for it
+        ),  # similar, but requested, so it is no misspelling of the other name
     }
     loader = tfr.Loader(shard(tmp_path / "data", examples), 500, features=features)
     assert sum(len(batch["rare"].values) for batch in loader) == 1

@@ -1,5 +1,5 @@
-"""Arrays that users may write into go back into native code. Whatever they hold then, and whatever
-another thread writes meanwhile, only the batch's own bytes are read or published."""
+"""Arrays that users may write into go back into native code. With any contents, and any writes of
+another thread meanwhile, only the batch's own bytes are read or published."""
 
 import contextlib
 import copy
@@ -141,7 +141,7 @@ PICKS: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("bounds", HOSTILE)
 def test_rows_are_picked_from_their_own_values_only(bounds: list[int], pick: Any) -> None:
-    space = np.full(1000, 0xEE, np.uint8)  # what must not be seen lies around what may be
+    space = np.full(1000, 0xEE, np.uint8)  # forbidden bytes lie around the allowed bytes
     data = space[500:505]
     data[:] = ord("a")
     hostile = np.array(bounds)

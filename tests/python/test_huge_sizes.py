@@ -92,7 +92,7 @@ def test_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["record_bytes"]["mean"] == HUGE
 
 
-# What an index has at these bytes: see docs/index-format.md.
+# Places in an index: see docs/index-format.md.
 FILE_BYTES, STREAM_BYTES, DAMAGE_BYTES = ENTRY, ENTRY + 48, ENTRY + 88
 SEEK_POINTS_AT, SEEK_POINTS_CRC = ENTRY + 96, ENTRY + 120
 # And the section of the seek points.

@@ -30,13 +30,13 @@ print(*wanted, ";", *(sys.modules.keys() - before))
 """
 
 
-# What takes long to import, and our own modules that only a command or a framework needs.
+# Slow imports, and our own modules that only a command or a framework needs.
 HEAVY = {"asyncio", "ctypes", "email", "http", "inspect", "multiprocessing", "ssl", "subprocess"}
 LATER = {"bench", "cli", "tensorflow", "torch", "jax", "grain"}
 
 
 def import_in_fresh_process(folder: Path) -> tuple[set[str], set[str]]:
-    """The frameworks that were asked for, and the modules that were imported beside NumPy's."""
+    """Returns the frameworks that an import wanted, and the imported modules without NumPy's."""
     installed = str(Path(tfr.__file__).parents[1])
     output = subprocess.run(
         [sys.executable, "-c", WATCH],

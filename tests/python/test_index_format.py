@@ -1,4 +1,4 @@
-"""Index files are what docs/index-format.md says: they are decoded here by that page alone."""
+"""Decodes index files by docs/index-format.md alone."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""Where indexes are kept and found, built by many at once, unwritable, killed half-way."""
+"""The places of indexes: found, built by many processes at once, unwritable, killed half-way."""
 
 import os
 import resource
@@ -143,7 +143,7 @@ def test_every_flipped_byte_of_an_index_is_harmless(
     places = (cache if where == "cache" else tmp_path / "named").rglob("index")
     index = next(path for path in places if path.is_file())
     good = index.read_bytes()
-    # What does not begin like ours is not replaced, and an error, in a folder that is named.
+    # In a named folder, a foreign file is not replaced, and is an error.
     begins = 0 if where == "cache" else 8
     for at in range(begins, len(good)):
         index.write_bytes(good[:at] + bytes([good[at] ^ (1 << at % 8)]) + good[at + 1 :])

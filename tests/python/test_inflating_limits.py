@@ -91,7 +91,7 @@ for read in (
 """
     shown = printed_by(script, rested(path), TFRFAST_MAX_RECORD_BYTES="1000").splitlines()
     assert shown == [f"3 {len(small) - 16} 1", *["True True"] * 5]
-    # The bound is for what can be compressed. A plain shard's records lie in it as they are.
+    # The limit is for compressed shards. A plain shard's size bounds its records.
     plain = tmp_path / "plain"
     plain.write_bytes(small + large)
     longest = "print(len(tfr.Reader(path)[1]))"

@@ -24,7 +24,7 @@ COUNT = 3000
 
 
 def key_of(number: int) -> bytes:
-    """Every tenth key is that of the record before."""
+    """Every tenth key repeats the key of the previous record."""
     return b"cat_%d" % (number - (number % 10 == 9))
 
 
@@ -242,7 +242,7 @@ def siphash(text: bytes) -> int:
 def table_of(
     path: Path, reader: tfr.Reader, hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint32]
 ) -> _native.KeyFile:
-    """A key file that says what it is told."""
+    """Writes a key file with these contents."""
     header = KeyHeader("image/id", "bytes", len(reader), len(hashes), len(hashes), 0, 0)
     with path.open("wb") as file:
         write_keys(file, header, [(hashes, numbers)])

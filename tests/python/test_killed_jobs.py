@@ -1,4 +1,4 @@
-"""Jobs that were killed: the next run of the same output removes what they have left."""
+"""Killed jobs: the next run with the same output removes their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of many shards each is opened when it is first read. What is no longer as it was is an error."""
+"""Each of many shards is opened at its first read. A shard that has changed is an error."""
 
 import gzip
 import os

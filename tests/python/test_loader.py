@@ -1,4 +1,4 @@
-"""The Loader: every record exactly once, in the plan's order, whatever the threads do."""
+"""The Loader: every record exactly once, in the plan's order, with any number of threads."""
 
 from __future__ import annotations
 

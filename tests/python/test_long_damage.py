@@ -1,4 +1,4 @@
-"""Damage that goes on for long: what is found at once, what takes long, and how to stop that."""
+"""Long damage: quick findings, slow findings, and their interruption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOOD = shard_of(RECORDS)
 
 @pytest.fixture
 def sparse(tmp_path: Path) -> str:
-    """Good records before more zeros than anyone could go through."""
+    """Good records before more zeros than a walk could read."""
     path = tmp_path / "sparse"
     with open(path, "wb") as file:
         file.write(GOOD)
@@ -31,7 +31,7 @@ def sparse(tmp_path: Path) -> str:
 
 @pytest.fixture
 def slow(tmp_path: Path) -> str:
-    """Good records before bytes of which each might begin a record."""
+    """Good records before bytes, each of which might begin a record."""
     path = tmp_path / "slow"
     with open(path, "wb") as file:
         file.write(GOOD)

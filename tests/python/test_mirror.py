@@ -1,4 +1,4 @@
-"""`inflated=tfr.DiskCache(...)`: what compressed shards inflate to is kept, and read like plain files."""
+"""`inflated=tfr.DiskCache(...)`: inflated bytes are kept, and read like plain files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loaders over a Mixture: whose each row is, what is decoded, states, and weights that change."""
+"""Loaders over a Mixture: the source of each row, decoding, states, and changing weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of a Reader, a Batch, a Scan and a Loader's stats."""
+"""How a notebook shows a Reader, a Batch, a Scan and a Loader's stats."""
 
 from __future__ import annotations
 

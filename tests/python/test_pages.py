@@ -1,5 +1,5 @@
-"""What the pages quote, where it needs nothing but NumPy. Pages that need a framework run beside
-that framework's tests."""
+"""Runs the code of the pages that need only NumPy. Pages that need a framework run beside that
+framework's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parsing gives and refuses. tensorflow/ tests that the values are TensorFlow's."""
+"""The results and refusals of parsing. tensorflow/ compares the values with TensorFlow's."""
 
 from __future__ import annotations
 

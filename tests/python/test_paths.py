@@ -1,4 +1,4 @@
-"""Which shards a path, a glob or a list of either names."""
+"""The shards of a path, a glob, or a list of paths and globs."""
 
 import io as io_module
 import os

@@ -23,7 +23,7 @@ def test_agrees_with_the_specification_in_python(n: int) -> None:
         assert [reference.inverse(r) for r in expected] == positions
 
 
-# Frozen: these are what checkpoints of version 1 resume into.
+# Frozen: checkpoints of version 1 resume into these orders.
 GOLDEN = {
     (1, 0, 0): [0],
     (2, 0, 0): [0, 1],

@@ -85,7 +85,7 @@ def test_every_position_exactly_once(
     position = plans[0].position_after(stop - 1)
     assert position == start + len(taken)
 
-    # Plans that know nothing of `start` and `stop` say what comes before and after.
+    # Plans without `start` and `stop` give the rows before and after.
     [whole] = ranks(1, 2**31 - 1, "keep", 0)
     order = whole.indices(epoch, 0).tolist() if whole.steps else []
     assert Counter(order) == Counter(range(num_records) if indices is None else indices)

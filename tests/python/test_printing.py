@@ -1,4 +1,4 @@
-"""What strangers wrote never reaches the terminal as more than text."""
+"""A stranger's text reaches the terminal only as printable text."""
 
 from __future__ import annotations
 

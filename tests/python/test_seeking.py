@@ -1,4 +1,4 @@
-"""An exact shuffle where a read at random is slow."""
+"""An exact shuffle of storage with slow random reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_cost_is_said_once_and_the_remedy_can_be_pasted(
     with pytest.warns(tfr.SlowPathWarning, match=r"each read at random takes 0\.33 ms") as said:
         loader = tfr.Loader(shard, 10, seed=1)
     assert said[0].filename == __file__
-    # What was measured changes no order.
+    # The measurement changes no order.
     assert list(loader.plan.indices(0, 0)) == list(
         tfr.Plan(tfr.Shuffle(seed=1), 10, num_records=10_000).indices(0, 0)
     )

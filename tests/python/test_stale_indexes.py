@@ -1,4 +1,4 @@
-"""Indexes of what a shard was: they never give its records, and cost at most one scan."""
+"""Indexes of a shard's earlier state: they never give wrong records, and cost at most one scan."""
 
 import gzip
 import os
@@ -23,7 +23,7 @@ ONE_LESS = [*RECORDS[:5001], RECORDS[5001] + bytes(16) + RECORDS[5002], *RECORDS
 
 
 def copy(path: Path, data: bytes) -> None:
-    """Copies as `cp -p` does, from a file that happens to have the same time."""
+    """Copies like `cp -p`, from a file with the same modification time."""
     other = path.with_name("other")
     other.write_bytes(data)
     times = os.stat(path)
@@ -48,12 +48,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def bytes_read() -> int:
-    """How many bytes this process has read so far."""
+    """Returns the number of bytes that this process has read."""
     return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
 
 
 def scans(path: Path, **options: Any) -> bool:
-    """Whether opening goes through the shard from end to end."""
+    """Returns whether opening walks through the whole shard."""
     before = bytes_read()
     tfr.Reader(path, io="pread", **options).close()
     return bytes_read() - before >= path.stat().st_size

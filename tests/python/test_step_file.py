@@ -12,7 +12,7 @@ import wire_examples as wire
 
 
 class Table:
-    """What a step file says, in the words of its page."""
+    """The contents of a step file, in the terms of docs/step-file.md."""
 
     def __init__(self, data: bytes) -> None:
         assert data[:8] == b"tfr.step"
@@ -56,7 +56,7 @@ class Table:
         return made
 
     def before(self, feature: dict[str, Any], step: int) -> int:
-        """As docs/index-format.md unpacks an offset."""
+        """Unpacks an offset by docs/index-format.md."""
         block, inside = divmod(step, 128)
         packed, slope, unit = struct.unpack_from(
             "<qII", self.body, feature["blocks_at"] + 16 * block
@@ -67,7 +67,7 @@ class Table:
         return base + (slope * inside >> 8) + (residuals >> bits * inside & (1 << bits) - 1)
 
     def piece(self, which: int, record: int, step: int) -> slice | None:
-        """Where the piece lies in the record."""
+        """Returns the place of the piece in the record."""
         feature, base = self.features[which], self.rows[record][1 + which]
         if base == 0:
             return None

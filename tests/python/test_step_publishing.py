@@ -1,4 +1,4 @@
-"""A step file gets its name whole or not at all, whatever becomes of who builds it."""
+"""A step file gets its name whole or not at all, even if its builder dies."""
 
 import multiprocessing
 import os

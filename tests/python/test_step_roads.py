@@ -1,4 +1,4 @@
-"""Steps go wherever a Reader goes, and each comes once."""
+"""Every adapter takes Steps in place of a Reader, and each step comes once."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_order(steps: tfr.Steps, road: Road) -> None:
 
 @pytest.fixture
 def mixture(tmp_path: Path) -> tfr.Mixture:
-    """Of twenty sets, whose steps are numbered over all."""
+    """Twenty sets, whose steps are numbered through all sets."""
     sets = {}
     for number in range(20):
         lengths = (number % 3 + 1, number + 1)

@@ -1,4 +1,4 @@
-"""Steps of episodes: what `Steps` delivers is what the episode's record holds for that step."""
+"""Steps of episodes: each step has exactly its values in the episode's record."""
 
 import os
 import pickle
@@ -32,7 +32,7 @@ def episode(number: int, steps: int) -> dict[str, Any]:
         "steps/is_first": [int(i == 0) for i in range(steps)],
         "steps/reward": rng.random(steps, np.float32),
         "steps/text": [b"pick up %d" % number] * steps,
-        # Of one to ten bytes each.
+        # strings of one to ten bytes
         "steps/tick": [int(each) for each in rng.integers(-5, 1 << 40, steps)],
         "name": [b"episode %d" % number],
     }

@@ -1,4 +1,4 @@
-"""What a stranger on the same machine can put beside data, or in a writer's way."""
+"""Files of a stranger on the same machine, beside data or in a writer's way."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_a_strangers_link_is_no_folder_of_indexes(folder: Path) -> None:
     assert len(tfr.Reader(path)) == 1
     assert (project / "index").read_bytes() == b"DIRC of somebody"
     assert os.listdir(project) == ["index"]
-    os.lchown(link, 0, 0)  # a link of one's own is one's own affair
+    os.lchown(link, 0, 0)  # a link of this user is used
     (project / "index").unlink()
     tfr.build_index(path)
     assert os.listdir(project) == ["index"]
@@ -207,7 +207,7 @@ def test_a_planted_link_leads_no_writer_elsewhere(folder: Path) -> None:
     assert victim.read_bytes() == b"mine"
     shared.chmod(0o755)
     with tfr.Writer(link, overwrite=True) as output:
-        output.write(b"x")  # nobody else may write here, so the link was put here on purpose
+        output.write(b"x")  # no other user may write here, so the link is this user's
     assert victim.read_bytes() != b"mine"
 
 

@@ -1,4 +1,4 @@
-"""Indexes as the text that other tools keep."""
+"""Text indexes of other tools."""
 
 import gzip
 from pathlib import Path

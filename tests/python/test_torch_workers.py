@@ -1,6 +1,6 @@
-"""A Loader in the workers of PyTorch's DataLoader delivers each record once, or says what to do.
+"""A Loader in the workers of PyTorch's DataLoader delivers each record once, or raises an error.
 
-PyTorch is played here; tests/python/torch/test_real_workers.py has the real one.
+These tests imitate PyTorch. tests/python/torch/test_real_workers.py uses the real PyTorch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loader(transform=): what threads make of batches ahead, in order, with states and errors."""
+"""Loader(transform=): threads transform later batches; results come in order, with states."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ids(batch: Any) -> list[int]:
 
 
 def slow_ids(batch: Any) -> list[int]:
-    """The later ones of a few batches are ready first."""
+    """Makes later batches ready before earlier batches."""
     time.sleep(0.01 * (3 - batch["id"][0] % 3))
     return ids(batch)
 

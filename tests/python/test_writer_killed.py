@@ -1,4 +1,4 @@
-"""Writers that die at any moment leave whole shards or none. TFRFAST_KILLS says how many do."""
+"""Writers that die at any moment leave whole shards or none. TFRFAST_KILLS is their number."""
 
 import os
 import random
@@ -17,7 +17,7 @@ MAX_SECONDS = 0.06
 
 
 def write_for_ever(data: Path, generation: int, progress: int) -> None:
-    """Replaces `data/shard` and a set of shards again and again. Says when all exist."""
+    """Replaces `data/shard` and a set of shards again and again. Prints a line when all exist."""
     step = 0
     while True:
         step += 1

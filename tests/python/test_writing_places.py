@@ -1,5 +1,5 @@
-"""Where shards and indexes are put. Places that cannot work are refused at the beginning, and what
-is replaced keeps its permissions."""
+"""The places of shards and indexes. Impossible places are refused at the beginning, and a replaced
+file keeps its permissions."""
 
 from __future__ import annotations
 

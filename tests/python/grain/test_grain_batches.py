@@ -1,4 +1,4 @@
-"""IterDataset gives the Loader's batches, whatever the ranks, the workers and the stops."""
+"""IterDataset gives the Loader's batches for all ranks and workers, after stops, too."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def epochs_of(plain: tfr.Loader, count: int) -> list[list[int]]:
 
 
 def in_parts(dataset: Any, workers: int) -> list[list[int]]:
-    """What mp_prefetch delivers, with threads instead of processes: it deals slices in turn."""
+    """Delivers like mp_prefetch, which deals slices in turn, with threads instead of processes."""
     parts = []
     for worker in range(workers):
         part = copy.deepcopy(dataset)

@@ -1,4 +1,4 @@
-"""Images by every way of JAX and Grain: the pictures of a Loader, or a refusal."""
+"""Images by every way of JAX and Grain: the same pixels as a Loader's, or a refusal."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_batches_are_the_plans_and_resume(
         resumed.set_state(batches.get_state())
     rest = [batch.indices.tolist() for batch in resumed]
     assert [batch.indices.tolist() for batch in first] == expected[:1]
-    # What ends with its epoch begins the next one.
+    # An iterator at the end of its epoch continues with the next epoch.
     assert rest == expected[1:] or plan.steps == 1
 
 

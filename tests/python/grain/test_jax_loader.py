@@ -1,4 +1,4 @@
-"""tfrfast.jax.Loader gives the Loader's batches on devices, whatever is copied ahead."""
+"""tfrfast.jax.Loader gives the Loader's batches on devices, and copies batches ahead."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_two_processes_give_the_rows_of_global_arrays(shards: list[str], tmp_pat
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
-    # In files, since what connects the processes writes to standard output itself.
+    # In files, because the coordinator of the processes writes to standard output.
     results = [tmp_path / f"steps-{rank}.json" for rank in range(2)]
     processes = [
         subprocess.Popen(

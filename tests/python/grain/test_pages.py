@@ -1,4 +1,4 @@
-"""What the pages about JAX and Grain quote."""
+"""Runs the code of the pages about JAX and Grain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps are what TensorFlow Datasets reads of the sets of episodes that it has written."""
+"""Steps equal the steps that TensorFlow Datasets reads from its own sets of episodes."""
 
 from __future__ import annotations
 

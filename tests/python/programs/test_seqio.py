@@ -1,4 +1,4 @@
-"""seqio as PyPI has it: what it reads is accelerated, unedited."""
+"""seqio from PyPI, unedited: its datasets are accelerated."""
 
 from __future__ import annotations
 

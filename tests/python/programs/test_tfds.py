@@ -1,4 +1,4 @@
-"""TensorFlow Datasets as PyPI has it: what it reads is accelerated, unedited."""
+"""TensorFlow Datasets from PyPI, unedited: its datasets are accelerated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ray runs here: tasks import the tfrfast that is tested, and a cluster has several nodes."""
+"""Ray runs on this machine: tasks import the tested tfrfast, and a cluster has several nodes."""
 
 from __future__ import annotations
 

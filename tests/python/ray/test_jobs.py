@@ -1,4 +1,4 @@
-"""Jobs as Ray's tasks: the same results, on nodes that are asked first and may die."""
+"""Jobs as Ray's tasks: the same results, on nodes that are checked first and may die."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def two_nodes(cluster: Any) -> list[Any]:
 
 @pytest.fixture
 def unseen(data: list[str]) -> Iterator[str]:
-    """A folder with the data's files that this process alone sees."""
+    """A folder with the data's files that only this process sees."""
     folder = os.open(os.path.dirname(data[0]), os.O_RDONLY)
     try:
         yield f"/proc/self/fd/{folder}"
@@ -81,7 +81,7 @@ def test_records_are_copied(
     local_ray: Any, data: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = np.random.default_rng(3).permutation(1500)
-    monkeypatch.chdir(tmp_path)  # where the workers are not
+    monkeypatch.chdir(tmp_path)  # the workers are in another folder
     made = rays.copy("data/*", numbers, "out/x", num_shards=4, compression="GZIP")
     copied = tfr.Reader(made.paths, index="require")
     reader = tfr.Reader(data)
@@ -290,7 +290,7 @@ def test_what_is_wrong_is_said(answer: dict[str, Any], complaint: str) -> None:
 
 
 class Held:
-    """A task that goes on when it may, and never on one of the nodes."""
+    """A task that waits for permission, and never gets it on one of the nodes."""
 
     def __init__(self, task: Any, number: int, folder: str, victim: str) -> None:
         self.task = task
@@ -309,7 +309,7 @@ class Held:
 
 
 class Endless:
-    """Runs until it is interrupted. The other fails once this one runs."""
+    """Runs until it is interrupted. The other task fails once this task runs."""
 
     amount = 1
 
@@ -351,7 +351,7 @@ def test_an_error_ends_the_other_tasks(local_ray: Any, tmp_path: Path, kind: Any
 
 
 class Stubborn:
-    """Runs on when it is interrupted."""
+    """Continues after an interruption."""
 
     amount = 1
 

@@ -1,4 +1,4 @@
-"""What the page about Ray quotes."""
+"""Runs the code of the page about Ray."""
 
 from __future__ import annotations
 

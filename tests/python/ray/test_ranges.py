@@ -1,4 +1,4 @@
-"""Records are divided into ranges by their bytes, whatever shards they lie in."""
+"""Records of all shards are divided into ranges by their bytes."""
 
 from __future__ import annotations
 

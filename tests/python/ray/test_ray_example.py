@@ -23,7 +23,7 @@ def test_two_workers_train_as_one_process_does(
     import ray.train
 
     example, data = load_example("ray_train"), load_example("mnist_data")
-    for module in (example, data):  # the workers' path does not lead to them
+    for module in (example, data):  # the modules are not on the workers' path
         ray.cloudpickle.register_pickle_by_value(module)
     monkeypatch.setattr(example, "STEPS_BETWEEN_CHECKPOINTS", 3)
     digits = data.write_digits(tmp_path / "data", "floats", 360, 20)
@@ -36,7 +36,7 @@ def test_two_workers_train_as_one_process_does(
     result = example.run(digits.train, runs, workers, EPOCHS, lose_one=False)
     assert result.metrics == {"epoch": EPOCHS, "step": 0, "world": workers}
     reports = result.metrics_dataframe[["epoch", "step", "world"]].to_numpy().tolist()
-    # An epoch has six steps. The one that was left went on after the third, or the sixth.
+    # An epoch has six steps. The remaining worker continued after the third or the sixth step.
     assert reports[0] == [0, 3, 2]
     assert [0, 6, 1] not in reports
     with result.checkpoint.as_directory() as folder:

@@ -1,4 +1,4 @@
-"""Ray reads what a Reader reads, in the same order, each record once, and raises our errors."""
+"""Ray reads a Reader's records, in the same order, each record once, and raises our errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ID = {"id": FEATURES["id"]}
 
 @pytest.fixture
 def in_order(local_ray: Any) -> Iterator[None]:
-    """Ray keeps the order of blocks, as it only does if it is told to."""
+    """Makes Ray keep the order of blocks, which is not its default."""
     from ray.data import DataContext
 
     options = DataContext.get_current().execution_options
@@ -43,7 +43,7 @@ def ids(dataset: Any) -> list[int]:
 
 
 def source_of(paths: Any, features: Any = None, **options: Any) -> Any:
-    """What `read` hands to Ray."""
+    """Returns the source that `read` hands to Ray."""
     from tfrfast.ray.datasource import RecordSource
     from tfrfast.ray.parts import Columns
 
@@ -74,7 +74,7 @@ def test_rows_are_those_of_the_records(in_order: None, shards: list[str], blocks
 
 @pytest.mark.parametrize("order", [None, tfr.Shuffle(2)])
 def test_steps_are_read(in_order: None, tmp_path: Path, monkeypatch: Any, order: Any) -> None:
-    monkeypatch.chdir(tmp_path)  # where Ray's workers are not
+    monkeypatch.chdir(tmp_path)  # Ray's workers are in another folder
     one, two = open_steps(Path("one")), open_steps(Path("two"), (5, 8), 100)
     mixture = tfr.Mixture({"one": (one, 1), "two": (two, 1)})
     expected = [
@@ -128,7 +128,7 @@ def test_columns_that_are_dropped_are_not_decoded(in_order: None, tmp_path: Path
     wrong = {**ID, "name": tfr.FixedLen((), "int64")}
     with pytest.raises(tfr.FeatureError, match="name"):
         tray.read(path, features=wrong).take_all()
-    # Only a column that nobody decodes may have the wrong type.
+    # The wrong type is allowed only for a column that is not decoded.
     assert ids(tray.read(path, features=wrong, columns=["id"])) == list(range(20))
     if source_of(path).supports_projection_pushdown():  # Ray 2.40 does not
         assert ids(tray.read(path, features=wrong).select_columns(["id"])) == list(range(20))
@@ -205,7 +205,7 @@ def test_batches_beyond_2_gib_become_several_blocks() -> None:
     from tfrfast.ray.blocks import blocks
 
     size, count = 500 << 20, 6
-    data = pa.py_buffer(mmap.mmap(-1, count * size))  # pages that nobody touches
+    data = pa.py_buffer(mmap.mmap(-1, count * size))  # untouched pages
     offsets = np.arange(count + 1, dtype=np.int64) * size
     strings = pa.Array.from_buffers(
         pa.large_binary(), count, [None, pa.py_buffer(offsets), data], null_count=0

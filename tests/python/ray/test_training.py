@@ -1,4 +1,4 @@
-"""Ray Train: each worker opens a Loader with its rank, and a run goes on with fewer workers."""
+"""Ray Train: each worker opens a Loader with its rank, and a run continues with fewer workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAST_STEP_OF_A_NODE = 24
 
 
 def _train(config: dict[str, Any]) -> None:
-    """The "model" is how often it was trained on each record. It is lost unless it was saved."""
+    """A "model" that counts its training steps for each record. An unsaved model is lost."""
     import ray.train
 
     context = ray.train.get_context()

@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def settle(folder: Path) -> None:
-    """Waits until what has come is on the disk."""
+    """Waits until all received bytes are on the disk."""
     _native.finish_cache_writes()
 
 
@@ -59,7 +59,7 @@ def put(server: RangeServer, paths: list[str]) -> list[str]:
 
 
 def kept_files(folder: Path) -> list[Path]:
-    """Those of objects: a page that says of what, the bytes, and lines."""
+    """Returns the files of objects: a page that names the object, the bytes, and lines."""
     return [path for path in folder.rglob("*") if path.is_file() and path.name != "used"]
 
 
@@ -184,7 +184,7 @@ def test_damage_of_what_is_compressed_in_the_cache_is_fetched_again(
         for record in some_records(2000, 2, 3000):
             writer.write(record)
     (url,) = put(server, [str(tmp_path / "packed.gz")])
-    # Nothing stays in memory, inflated.
+    # No inflated bytes stay in memory.
     environment = {
         **os.environ,
         "TFRFAST_INFLATED_BYTES": "1",
@@ -214,7 +214,7 @@ def test_a_damaged_cache_is_noticed_without_the_checksums_of_records(
 
 
 def flip_on_the_way(server: RangeServer, path: str, begin: int, times: int) -> None:
-    """The answers to the first `times` requests for that byte have a flipped bit in it."""
+    """Flips a bit of that byte in the answers to its first `times` requests."""
     right = server.objects[path].data
     wrong = bytearray(right)
     wrong[begin] ^= 16
@@ -239,7 +239,7 @@ def test_a_bit_that_flipped_on_its_way_does_not_stay(
     cache = tfr.DiskCache(folder, LARGE)
     flip_on_the_way(server, "set/data-002", 50_000, 1)
     with tfr.Reader(urls, cache=cache, verify="header" if mapped else "full") as reader:
-        # Without the checksums of payloads nothing is noticed, and what came is kept.
+        # Without payload checksums the damage is not noticed, and the cache keeps it.
         assert (list(reader.read(range(800))) == here) != mapped
         settle(folder)
     for _ in range(2):
@@ -254,7 +254,7 @@ def test_a_bit_that_flipped_on_its_way_does_not_stay(
 def test_an_index_that_was_damaged_on_its_way_is_fetched_again(
     server: RangeServer, urls: list[str], shards: list[str], folder: Path
 ) -> None:
-    """One that is built through the cache: the flipped bit is a record's length."""
+    """An index that is built through the cache. The flipped bit is in a record's length."""
     cache = tfr.DiskCache(folder, LARGE)
     at = int(tfr.Reader(shards[2]).shards[0].offsets[20])
     flip_on_the_way(server, "set/data-002", at + 1, 1)
@@ -274,7 +274,7 @@ def test_an_object_that_was_replaced_is_another_one(
         assert list(reader) == some_records(300, 9, 3000) != old
         settle(folder)
     with tfr.Reader(urls[0], cache=cache) as reader:
-        # Those of the old version have given way.
+        # The pages of the old version were evicted.
         assert len(kept_files(folder)) == 1
 
 
@@ -308,7 +308,7 @@ def lru_hits(plans: list[list[int]], capacity: int) -> list[int]:
 
 
 def belady_hits(plans: list[list[int]], capacity: int) -> list[int]:
-    """What a cache that knows the future keeps: those whose next use is nearest. It may pass by."""
+    """Returns the records with the nearest next use, which a cache that knows the future keeps."""
     uses: dict[int, list[int]] = {}
     for time, record in enumerate(record for plan in plans for record in plan):
         uses.setdefault(record, []).append(time)
@@ -352,7 +352,7 @@ def test_half_of_a_set_is_read_from_a_cache_of_half_its_size(
         from_cache.append((_native.cache_bytes_read() - before) / size)
     bound = belady_hits(plans, len(plans[0]) // 2)
     lru = lru_hits(plans, len(plans[0]) // 2)
-    # However clever, a cache hits no more in an epoch than it holds when the epoch begins.
+    # In an epoch, no cache hits more than it holds at the beginning of the epoch.
     assert max(bound[1:]) <= len(plans[0]) // 2
     for ours, best, simple in zip(from_cache[1:], bound[1:-1], lru[1:], strict=False):
         assert best / len(plans[0]) - 0.02 <= ours <= limit / size
@@ -434,7 +434,7 @@ def test_a_disk_that_cannot_be_written_is_told_of_once(
     data_set.write_text("in the way")
     got = list(reader.read(range(800)))
     with pytest.warns(RuntimeWarning, match="cannot be written"):
-        here = tfr.Reader(shards)  # shows what the core has to say
+        here = tfr.Reader(shards)  # shows the core's warnings
     assert got == list(here)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -465,7 +465,7 @@ def test_a_disk_that_is_full_stops_nobody(
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("No space left on device") == 1, done.stderr
-    # All of it came, and what did not fit on the disk came from the network alone.
+    # All records came. Those that did not fit on the disk came from the network alone.
     size = sum(len(server.objects[f"set/{Path(url).name}"].data) for url in large)
     assert fetched(server) >= 0.9 * size
 
@@ -514,7 +514,7 @@ def test_the_command_shows_and_clears_it(
         assert "in use" in capsys.readouterr().out
     assert main(["cache", "--disk", str(folder), "--clear"]) == 0
     assert not kept_files(folder)
-    # What was read is not forgotten.
+    # The counts of reads are kept.
     capsys.readouterr()
     assert main(["cache", "--disk", str(folder)]) == 0
     assert "fetched or inflated" in capsys.readouterr().out
@@ -554,5 +554,5 @@ def test_small_records_that_fit_are_no_slow_path(
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert sum(len(batch) for batch in tfr.Loader(reader, 100, seed=1)) == 30_000
-    # 64 KiB at a time, not a record.
+    # requests of 64 KiB, not of a record
     assert len(server.reads()) <= 30_000 * 116 / (64 << 10) + 1

@@ -1,4 +1,4 @@
-"""Requests that fail: tried again within a bound, then one error that says everything but secrets."""
+"""Failed requests are repeated within a limit. Then there is one error, without secrets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_passes_is_tried_again(
 def test_one_in_a_hundred_that_fails(
     server: RangeServer, shards: list[str], tmp_path: Path
 ) -> None:
-    """Every record comes exactly once all the same, and in the same order."""
+    """Still, every record comes exactly once, and in the same order."""
     (shard,) = write_shards(tmp_path, [2000], longest=200_000)
     server.put("set/apart", Path(shard).read_bytes())
     reader = tfr.Reader(f"{server.url}/set/apart")
@@ -96,7 +96,7 @@ def test_an_error_says_what_was_tried(server: RangeServer, urls: list[str]) -> N
     assert f"bytes {frame.offset} to {frame.offset + frame.length + 15}" in text
     assert "tried 4 times" in text
     assert "SlowDown" in text
-    # Nothing is broken by it.
+    # The reader still works.
     server.trouble = lambda *_: None
     assert len(reader.read([310])) == 1
 
@@ -113,7 +113,7 @@ def test_the_record_that_could_not_be_read_is_the_one_that_is_named(
         reader.read([810, 804, 305, 820, 802, 830])
     with pytest.raises(OSError, match=r"record 20 of .*\(record 820 of all\)"):
         reader[820]
-    # Those before it in the same batch are all right.
+    # Earlier records of the same batch are intact.
     batches = iter(tfr.Loader(reader, 6, order=tfr.InOrder(indices=[810, 804, 305, 820, 802, 830])))
     with pytest.raises(OSError, match="record 820 of all"):
         next(batches)
@@ -274,7 +274,7 @@ def test_credentials_that_expire_are_read_again(
 def test_other_secrets_and_another_environment_count_at_once(
     server: RangeServer, shards: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some servers say that there is nothing to those who may not see it."""
+    """Some servers answer 404 to users without permission."""
     server.put("set/x", Path(shards[0]).read_bytes())
     server.trouble = lambda seen, _: (
         None if seen.headers.get("authorization") == "Bearer right" else Trouble(404)

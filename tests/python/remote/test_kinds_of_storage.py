@@ -41,7 +41,7 @@ def test_the_usual_variables_of_the_environment(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
-    # What is known of a bucket is kept, so this names another way to reach it.
+    # The facts about a bucket are kept, so this URL reaches the bucket in another way.
     reader = tfr.Reader("s3://somebucket/sets/env", storage={"timeout": 29})
     assert list(reader) == list(tfr.Reader(shards[0]))
 
@@ -137,7 +137,7 @@ def test_a_listing_may_take_longer_than_a_request(
 def test_marks_of_folders_are_no_shards(
     server: RangeServer, kind: tuple[str, str, dict[str, Any]]
 ) -> None:
-    """Consoles make a folder as an empty object whose name ends in a slash."""
+    """Storage consoles make a folder as an empty object whose name ends in a slash."""
     root, path, storage = kind
     for name in ("set/", "set/sub/", "set/sub/a", "set/empty"):
         server.put(f"{path}/{name}", b"")
@@ -177,7 +177,7 @@ def test_a_token_for_a_server(server: RangeServer, urls: list[str]) -> None:
 def test_an_index_beside_a_bucket_is_never_looked_for(
     server: RangeServer, shards: list[str], kind: tuple[str, str, dict[str, Any]]
 ) -> None:
-    """The folder beside a bucket would be another bucket, which may be anybody's."""
+    """The folder beside a bucket would be another bucket, perhaps of another owner."""
     root, path, storage = kind
     server.put(f"{path}/data", Path(shards[0]).read_bytes())
     tfr.Reader(f"{root}/data", storage=storage)

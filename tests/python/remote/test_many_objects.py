@@ -1,4 +1,4 @@
-"""Of many objects that a listing has found, each is opened when it is first read."""
+"""After a listing of many objects, each object is opened at its first read."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_another_object_than_the_listed_one_is_never_read(
     server.put("bucket/set/data-002", server.objects["bucket/set/data-003"].data)
     with pytest.raises(tfr.StaleIndexError, match=r"data-002' was replaced by another object"):
         list(there)
-    # What a listing said is used once: by now the object may be another one.
+    # The facts of a listing are used once, because the object may change later.
     url = PATTERN.replace("*", "002")
     assert len(tfr.Reader([url], storage=storage)) == 3
 

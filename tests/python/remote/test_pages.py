@@ -1,4 +1,4 @@
-"""What the page about object stores quotes."""
+"""Runs the code of the page about object stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ boto3 = pytest.importorskip("boto3")
 
 
 class WithoutTensorFlow:
-    """tfrfast, with a stand-in for what needs TensorFlow."""
+    """Returns tfrfast, with a stand-in for the classes that need TensorFlow."""
 
     TFRecordDataset = MagicMock()
 

@@ -60,7 +60,7 @@ def test_batches_and_states_are_those_of_the_files(
     got = [list(next(begun)) for _ in range(7)]
     state = there.state_dict()
     there.close()
-    # A state of one continues with the other.
+    # Each loader continues from the state of the other.
     onward = tfr.Loader(shards, 32, order=order_of(shuffle, 5))
     onward.load_state_dict(state)
     assert got + batches(onward) == expected
@@ -149,7 +149,7 @@ def test_other_processes_build_indexes_that_this_one_keeps(
         named = tfr.build_index(urls, executor=pool, folder=tmp_path / "indexes")
         assert {each.path for each in named} == {str(tmp_path / "indexes" / "index")}
         assert not any(each.was_built for each in named)
-    assert not (tmp_path / "theirs").exists()  # what was built is here alone
+    assert not (tmp_path / "theirs").exists()  # the built indexes are only on this machine
 
 
 def test_objects_are_not_read_to_plan_who_verifies_them(
@@ -271,7 +271,7 @@ def test_iterating_asks_for_the_shards_that_follow(server: RangeServer, tmp_path
         server.delay_s = 0.05
         assert list(reader) == list(tfr.Reader(shards))
         assert server.most_running > 6
-        # Each byte once: nothing is left of what was asked for.
+        # Each byte was requested once, and no request is left.
         size = sum(len(server.objects[f"many/{Path(shard).name}"].data) for shard in shards)
         assert (
             sum(seen.end - seen.begin for seen in server.reads() if seen.begin is not None) == size
@@ -425,7 +425,7 @@ def test_objects_without_version_tags(server: RangeServer, shards: list[str]) ->
     assert list(tfr.Reader(url)) == list(tfr.Reader(shards[2]))
     reader = tfr.Reader(url)
     assert reader.shards[0].index is not None
-    # As long, but modified later.
+    # The same length, but modified later.
     server.put("set/plain", Path(shards[2]).read_bytes(), modified=OLD + 1)
     with pytest.raises(tfr.StaleIndexError, match="was replaced by another object"):
         reader[3]

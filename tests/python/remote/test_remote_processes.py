@@ -81,7 +81,7 @@ def seconds_until_ctrl_c_is_answered(server: RangeServer, url: str, kind: str) -
     assert process.stdout.readline() == "reading\n"
     while len(server.seen) == asked:
         time.sleep(0.01)
-    time.sleep(0.2)  # by then it waits
+    time.sleep(0.2)  # the child waits by then
     sent = time.time()
     process.send_signal(signal.SIGINT)
     return float(output_of(process).split()[1]) - sent
@@ -89,7 +89,7 @@ def seconds_until_ctrl_c_is_answered(server: RangeServer, url: str, kind: str) -
 
 @pytest.mark.parametrize("kind", ["one", "many", "loader", "opening", "iterating", "verifying"])
 def test_ctrl_c_ends_a_wait_for_the_network(server: RangeServer, url: str, kind: str) -> None:
-    # A machine that is busy may be slow, but not each time.
+    # A busy machine may be slow, but not every time.
     for _ in range(8):
         seconds = seconds_until_ctrl_c_is_answered(server, url, kind)
         assert seconds < 15  # a request alone would take longer
@@ -178,7 +178,7 @@ def test_a_finaliser_in_the_thread_that_makes_requests_may_wait_for_one(
     try:
         Abandoned()
         stuck._loop.call_soon_threadsafe(collect)
-        # What others ask for meanwhile is answered, too.
+        # Requests of other threads are answered meanwhile.
         other = threading.Thread(target=lambda: others.extend(reader.read([7, 250])))
         other.start()
         is_in_time = is_over.wait(30)
@@ -201,7 +201,7 @@ def test_a_pickle_leaves_secrets_out(server: RangeServer, url: str) -> None:
     reader = tfr.Reader(url, storage={"token": "not-in-pickles", "timeout": 20})
     text = pickle.dumps(reader)
     assert b"not-in-pickles" not in text
-    # In this process they are known.
+    # This process knows the secrets.
     server.forget()
     assert pickle.loads(text)[3] == reader[3]
     assert server.seen[-1].headers["authorization"] == "Bearer not-in-pickles"

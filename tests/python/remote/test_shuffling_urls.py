@@ -38,7 +38,7 @@ def bucket_of_shards(server: RangeServer, shards: list[str]) -> dict[str, Any]:
 
 @pytest.fixture
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little is read between two checkpoints, and goes through buckets on the disk."""
+    """Shuffles with few records between two checkpoints, and buckets on the disk."""
     monkeypatch.setattr(shuffle_job, "_STEP_BYTES", 100_000)
     monkeypatch.setattr(shuffle_job, "_CHECKPOINT_BYTES", 100_000)
     monkeypatch.setattr("tfrfast.jobs.shuffling.shuffle._MIN_MEMORY_BYTES", 1 << 17)
@@ -96,7 +96,7 @@ def test_large_objects_are_read_in_large_requests(server: RangeServer, tmp_path:
         server.forget()
         made = shuffled(f"{server.url}/set/many", tmp_path / f"out-{Path(path).name}" / "x")
         assert made.num_records == 3000
-        # What is compressed may be looked at again where a request ended.
+        # In a compressed object, bytes at the end of a request may be requested twice.
         at_most = -(-Path(path).stat().st_size // _REQUEST_BYTES) * (2 if path == packed else 1)
         assert len(server.reads()) <= at_most
 
@@ -191,7 +191,7 @@ def test_an_interrupted_shuffle_goes_on_unless_an_object_was_replaced(
     server.forget()
     there = shuffled(urls, tmp_path / "there" / "x", max_memory=1 << 20)
     assert records_of(there) == records_of(shuffled(shards, tmp_path / "here" / "x"))
-    # What was dealt out before is not read again.
+    # Records that were dealt before the interruption are not read again.
     assert bool([each for each in server.reads() if each.path == "set/data-000"]) == is_replaced
 
 

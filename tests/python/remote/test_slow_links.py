@@ -1,4 +1,4 @@
-"""Links that are slow, or stall: a time limit is for no progress, and what has come is kept."""
+"""Links that are slow, or stall: time limits are for no progress, and received bytes are kept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_comes_slowly_comes(server: RangeServer, large: str) -> None:
 
 
 def test_what_has_come_is_kept_when_the_rest_does_not(server: RangeServer, large: str) -> None:
-    server.bytes_per_s = 2_000_000  # what is quick is not handed on in pieces
+    server.bytes_per_s = 2_000_000  # a quick answer is not handed on in pieces
     tfr.Reader(large, index="memory")
     reader = tfr.Reader(large, storage={"timeout": 0.3, "retries": 2})
     server.bytes_per_s = 20_000_000

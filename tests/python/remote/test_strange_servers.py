@@ -1,4 +1,4 @@
-"""Servers that lead astray: redirects to others, listings without end, names that nobody can use."""
+"""Hostile servers: redirects to other hosts, listings without end, unusable names."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tfrfast.storage.remote import client, uploads
 pytest.importorskip("obstore", reason="needs obstore")
 
 ROOT = "s3://somebucket/sets/one"
-PART = 5 << 20  # the least that S3 takes
+PART = 5 << 20  # the smallest part that S3 takes
 RECORD = 1 << 20
 
 
@@ -94,7 +94,7 @@ def test_the_disk_holds_a_few_parts(
         for record in records:
             writer.write(record)
             most = max(most, on_disk(small_parts))
-    # One of each shard, one that waits, and one that is being read.
+    # A part of each shard, one waiting part, and one part that is being read.
     assert most <= (4 + 1 + 1) * PART
     assert not list(small_parts.iterdir())
     wait_until(lambda: unfinished(bucket) == 0)
@@ -349,7 +349,7 @@ def test_ctrl_c_is_not_held_up_by_a_storage_that_does_not_answer(
     with pytest.raises(KeyboardInterrupt, match=r"interrupted\. Write the shards again"):
         writer.close()
     last_parts.set()
-    # Nobody joins the parts that were on their way.
+    # The unfinished uploads are not completed.
     wait_until(lambda: uploaded_parts(bucket) == 2)
     assert unfinished(bucket) == 1
     assert keys(bucket) == []

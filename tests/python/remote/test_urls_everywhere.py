@@ -1,4 +1,4 @@
-"""A URL works wherever a path does, or one error says why it does not."""
+"""A URL works wherever a path works, or one error gives the reason."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WORKING = {
     "doctor": ["doctor", DATA],
     "bench": ["bench", DATA, DATA, "--weights", "2,1", "--rounds", "1"],
 }
-#: What takes a URL only in one of its places, and what says why.
+#: Functions that take a URL only as one argument, and the error for the other argument.
 REFUSED = {
     "import": (["import", f"{SET}/x.parquet", "out"], "tfrfast import reads files of this machine"),
     "import of text": (["index", DATA, "--import-text", "texts"], "text indexes are of files"),

@@ -35,7 +35,7 @@ def storage(moto: str, s3_keys: dict[str, str]) -> dict[str, Any]:
 
 @pytest.fixture
 def other_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """From now on, nothing is known of what was written."""
+    """Forgets all facts about the written objects."""
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "other-cache"))
 
 
@@ -117,7 +117,7 @@ def test_a_set_and_its_index(
     with tfr.Writer(f"{ROOT}/alone", storage=storage) as alone:
         alone.write(b"alone")
     request.getfixturevalue("other_machine")
-    # Another one's index takes nothing away.
+    # Another writer's index removes no entry.
     reader = tfr.Reader(f"{prefix}-*", storage=storage, index="require")
     assert sorted(reader) == sorted(records)
     assert {shard.index for shard in reader.shards} == {f"{ROOT}.tfrfast/index"}
@@ -258,7 +258,7 @@ def test_an_index_that_no_request_can_replace_is_refused(
 def test_an_index_folder_beside_a_data_folder_keeps_the_indexes_of_urls(
     bucket: Any, storage: dict[str, Any], shards: list[str], tmp_path: Path, cache: Path
 ) -> None:
-    """Merging drops what is gone from the data folder. URLs were never in there."""
+    """Merging drops entries of shards that left the data folder. URLs were never in that folder."""
     for shard in shards:
         bucket.upload_file(shard, f"sets/one/{Path(shard).name}")
     urls = [f"{ROOT}/{Path(shard).name}" for shard in shards]
@@ -368,7 +368,7 @@ def test_leftovers_of_killed_uploads(
     assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "0"]) == 0
     assert unfinished(bucket) == 1
     gone = [each._replace(number="gone") for each in unfinished_uploads(f"s3://{bucket.name}")]
-    abort_uploads(gone[0].url, gone)  # somebody else was faster
+    abort_uploads(gone[0].url, gone)  # another publisher was faster
     capsys.readouterr()
     assert main(["cache", "--uploads", "s3://no-such-bucket/"]) == 2
     said = capsys.readouterr().err

@@ -29,7 +29,7 @@ def test_a_batch_is_a_record_batch_of_its_rows(batch: tfr.Batch) -> None:
     rows = table.to_pylist()
     for number in range(50):
         row = expected_row(number)
-        # A Batch knows defaults and empty rows, and not what was absent.
+        # A Batch has defaults and empty rows, and does not show absence.
         row["lengths"] = -1 if row["lengths"] is None else row["lengths"]
         row = {name: [] if value is None else value for name, value in row.items()}
         assert rows[number] == row

@@ -128,7 +128,7 @@ def test_the_command_takes_numbers_from_a_file(
 
 @pytest.fixture(params=["duckdb", "polars"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The only engine that is installed, as far as the command can see."""
+    """Hides all other engines from the command."""
     name: str = request.param
     pytest.importorskip(name)
     import importlib.util

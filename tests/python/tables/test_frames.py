@@ -59,7 +59,7 @@ def test_pandas_reads_a_scan(shards: list[str]) -> None:
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> str:
-    """A hundred records of which the one with number 60 is damaged."""
+    """A hundred records. Record 60 is damaged."""
     path = tmp_path / "x"
     with tfr.Writer(path) as writer:
         for number in range(100):

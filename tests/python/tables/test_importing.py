@@ -1,4 +1,4 @@
-"""What import makes of tables of others, and what it says about it."""
+"""Import of other programs' tables: the records, and the report."""
 
 from __future__ import annotations
 

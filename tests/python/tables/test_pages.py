@@ -1,4 +1,4 @@
-"""What the pages about tables quote."""
+"""Runs the code of the pages about tables."""
 
 from __future__ import annotations
 

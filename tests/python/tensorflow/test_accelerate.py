@@ -1,4 +1,4 @@
-"""accelerate(): finished datasets, whoever built them, with TensorFlow as the oracle."""
+"""accelerate(): finished datasets of any origin, with TensorFlow as the oracle."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def part_of(row: dict[str, Any]) -> Any:
 def in_parts(
     files: list[str], skips: list[int], takes: list[int], count: int, keeps: bool = True
 ) -> Any:
-    """Files as TensorFlow Datasets reads them, a cache of what maps make included."""
+    """Files as TensorFlow Datasets reads them, with a cache after the maps."""
     columns = {"name": ["-"] * len(files), "path": files, "skip": skips, "take": takes}
     rows = tf.data.Dataset.from_tensor_slices({k: np.array(v) for k, v in columns.items()})
     records = rows.interleave(part_of, 16, 16, num_parallel_calls=AUTO)
@@ -263,7 +263,7 @@ def test_shuffled_files_come_in_an_order_that_tensorflow_could_give(
 
 
 def test_files_are_read_in_part(files: list[str]) -> None:
-    """Of one file in order, and of several where they are shuffled and nothing is left out."""
+    """For one file in order, and for several files that are shuffled without leaving any out."""
     one = in_parts(files[2:3], [5], [20], 20).batch(8)
     two = in_parts(files[2:4], [30, 0], [100, 100], 17)
     assert _planned_like(one) == numbers(one)
@@ -308,7 +308,7 @@ def test_a_cache_of_what_changes_is_kept(files: list[str]) -> None:
     ids=["shuffled", "shuffled and repeated", "repeated"],
 )
 def test_a_cache_is_filled_from_blocks(files: list[str], call: Callable[[Any], Any]) -> None:
-    """What reorders elements after it is TensorFlow's, and gives what it gives of its own."""
+    """Later calls that reorder elements run in TensorFlow, with TensorFlow's own result."""
     plain = call(names_of(files).interleave(read, 3).map(record_number).cache())
     ours = tfr.accelerate(plain)
     assert [numbers(ours) for _ in range(2)] == [numbers(plain) for _ in range(2)]
@@ -318,7 +318,7 @@ def test_a_cache_is_filled_from_blocks(files: list[str], call: Callable[[Any], A
 
 
 def test_what_is_enumerated_is_made_of_blocks(files: list[str]) -> None:
-    """Also of files that take turns, and what follows is TensorFlow's."""
+    """Also for interleaved files. Later calls run in TensorFlow."""
     for records in (tf.data.TFRecordDataset(files), names_of(files).interleave(read, 3)):
         made = records.map(record_number).enumerate(5)
         for plain in (made.batch(8), made.skip(3).map(lambda i, n: i * 1000 + n).batch(16)):
@@ -466,16 +466,16 @@ def test_the_switch_leaves_datasets_alone(
 def test_large_files_are_planned_by_indexes_beside_them_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every rank sees these, and none sees another user's cache."""
+    """Every rank sees indexes beside the data, and no rank sees another user's cache."""
     planner = importlib.import_module("tfrfast.tensorflow.reading.planner")
     monkeypatch.setattr(planner, "INDEXED_BYTES", 100)
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "data").mkdir()
     large = write_examples(tmp_path / "data", COUNTS)
     for each in large:
-        os.utime(each, (1_600_000_000, 1_600_000_000))  # files of now might still change
+        os.utime(each, (1_600_000_000, 1_600_000_000))  # files of this moment might still change
     theirs = in_batches(tf.data.TFRecordDataset(large).shuffle(9))
-    tfr.Reader(large).close()  # which leaves an index in the cache
+    tfr.Reader(large).close()  # leaves an index in the cache
     explanation = tfr.explain(tfr.accelerate(theirs))
     assert str(explanation).startswith("tf.data: TensorFlow does all the work\n")
     step = explanation.steps[0]
@@ -570,7 +570,7 @@ def test_an_explanation_says_what_would_become_of_a_plain_dataset(files: list[st
 
 
 def test_users_see_their_own_calls_alone(files: list[str]) -> None:
-    """And no call that TensorFlow puts before unbatch() and rebatch()."""
+    """Also without the calls that TensorFlow puts before unbatch() and rebatch()."""
     variable = {"id": tf.io.VarLenFeature(tf.int64)}
     records = tf.data.TFRecordDataset(files)
     sparse = records.map(lambda record: tf.io.parse_single_example(record, variable)).batch(8)
@@ -598,7 +598,7 @@ def test_users_see_their_own_calls_alone(files: list[str]) -> None:
     ids=["interleave", "parallel interleave", "flat_map", "unique", "prefetch_to_device"],
 )
 def test_calls_behind_a_plan_are_shown_and_stay(files: list[str], call: Chain) -> None:
-    """Also calls of a user that take a method of TensorFlow's own."""
+    """Also calls of a user that use a method of TensorFlow."""
     plain = call(in_batches(tf.data.TFRecordDataset(files)))
     ours = tfr.accelerate(plain)
     assert sorted(numbers(ours)) == sorted(numbers(plain))
@@ -662,7 +662,7 @@ def test_calls_that_others_are_made_of_are_planned(files: list[str], name: str) 
 
 
 def inside(call: Chain, **options: Any) -> Chain:
-    """Files whose records a function reads with a call on them."""
+    """Files that a function opens, with a call on their records."""
     return lambda files: names_of(files).interleave(
         lambda name: call(tf.data.TFRecordDataset(name)), 3, **options
     )
@@ -684,7 +684,7 @@ def _variable() -> Any:
     return tf.Variable(7, dtype=tf.int64)
 
 
-#: Also of files that are opened in other ways; and whether a plan reads them.
+#: Other ways to open files, and whether a plan reads the files.
 OPENED: dict[str, tuple[bool, Chain]] = {
     "the same file twice": (True, lambda files: names_of([files[2], *files]).interleave(read, 2)),
     "names with other values": (

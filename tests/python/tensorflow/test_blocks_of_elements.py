@@ -1,4 +1,4 @@
-"""Single elements whose parse is made of whole blocks, beside TensorFlow's own."""
+"""Single elements that are parsed in whole blocks, beside TensorFlow's own."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_slices_are_never_single_elements_before_a_batch(files: list[str]) -> No
 
 
 def test_shuffled_records_come_once(files: list[str]) -> None:
-    """What a filter lets through is shuffled exactly, and each element stays whole."""
+    """The elements that pass a filter are shuffled exactly, and each element stays whole."""
     rows = tf.data.TFRecordDataset(files).map(parsed)
     theirs = rows.shuffle(10, 5).filter(lambda row: row["id"] % 2 > 0).map(lambda row: row["words"])
     ours = tfr.accelerate(theirs)
@@ -208,7 +208,7 @@ def test_errors_are_tensorflows(tmp_path: Path, name: str) -> None:
     ours = tfr.accelerate(theirs)
     expected = outcomes(theirs)
     assert tf.errors.InvalidArgumentError in expected
-    if name == "selected":  # after it no row is lost: ours come in other batches
+    if name == "selected":  # after the filter no row is lost: our batches differ
         end = expected.index(tf.errors.InvalidArgumentError)
         assert outcomes(ours)[: end + 1] == expected[: end + 1]
         return

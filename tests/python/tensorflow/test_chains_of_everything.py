@@ -1,4 +1,4 @@
-"""Every method of tf.data after ours: what TensorFlow gives, with checkpoints, and in no more time."""
+"""Every method of tf.data after our source: the same elements and checkpoints, in no more time."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def plain(element: Any) -> Any:
 
 @pytest.fixture(params=[True, False], ids=["symbolic", "explicit"])
 def symbolic(request: pytest.FixtureRequest) -> bool:
-    """The defaults are one of the two, which one a test of its own says."""
+    """Each default is one of the two. Another test holds the defaults."""
     return bool(request.param)
 
 
@@ -71,7 +71,7 @@ def test_a_checkpoint_of_a_shuffle_is_small(files: list[str], tmp_path: Path) ->
 
 
 def test_all_iterations_are_of_one_dataset(files: list[str]) -> None:
-    """TensorFlow optimises each dataset once, which takes longer than an epoch of some batches."""
+    """TensorFlow optimises each dataset once, which takes longer than an epoch of a few batches."""
     shuffled = planned(files).shuffle(9).batch(4)
     seen = [id(shuffled._apply_debug_options()) for _ in range(3)]
     assert len(set(seen)) == 1
@@ -105,7 +105,7 @@ def test_restores_at_every_position(
 
     for position in range(0, len(saved), max(1, len(saved) // 5)):
         again = iter(dataset)
-        for _ in range(position % 3):  # whatever it has read before
+        for _ in range(position % 3):  # also after reading other batches
             next(again, None)
         tf.train.Checkpoint(iterator=again).read(saved[position]).assert_consumed()
         assert [plain(element) for element in again] == elements[position:], position

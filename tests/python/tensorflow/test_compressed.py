@@ -1,4 +1,4 @@
-"""Compressed shards against TensorFlow: what it wrote, and what it makes of damage."""
+"""Compressed shards against TensorFlow: shards that TensorFlow wrote, and damaged shards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RECORDS = records_of(1)
 
 
 def told_by_tensorflow(path: Path, compression: str) -> tuple[list[bytes], bool]:
-    """The records before any damage, and whether there was some."""
+    """Returns the records before the first damage, and whether there was damage."""
     records = []
     try:
         for record in tf.data.TFRecordDataset(str(path), compression).as_numpy_iterator():
@@ -83,7 +83,7 @@ def test_concatenated_zlib_is_read_on(tmp_path: Path) -> None:
 
 
 def damaged_shards(tmp_path: Path, compression: str, count: int, seed: int) -> Iterator[Path]:
-    """Of the first 400 records: every other one is cut off, the rest have a bit flipped."""
+    """Writes copies of the first 400 records, alternately cut off and with a flipped bit."""
     whole = deflated(shard_of(RECORDS[:400]), compression)
     rng = random.Random(seed)
     for number in range(count):
@@ -104,7 +104,7 @@ def test_damage_is_never_missed_and_hides_no_record(tmp_path: Path, compression:
         theirs, damaged = told_by_tensorflow(path, compression)
         ours = list(tfr.Reader(path, on_corruption="skip", index="memory"))
         assert ours[: len(theirs)] == theirs == records[: len(theirs)]
-        # TensorFlow takes a stream that was cut off for one that ended.
+        # TensorFlow takes a stream that was cut off for a complete stream.
         if damaged or theirs != records:
             with pytest.raises(tfr.RecordError):
                 list(tfr.Reader(path, index="memory"))
@@ -133,7 +133,7 @@ def values(dataset: Any) -> list[bytes]:
 @pytest.mark.parametrize("compression", KINDS)
 def test_the_drop_in_streams_and_plans(tmp_path: Path, compression: str) -> None:
     names, records = write_set(tmp_path, compression)
-    for turn in range(2):  # indexed while it is read, then by its indexes
+    for turn in range(2):  # first without indexes, then with them
         dataset = tfr.TFRecordDataset(names, compression)
         assert int(dataset.cardinality()) == (tf.data.UNKNOWN_CARDINALITY, len(records))[turn]
         assert values(dataset) == records
@@ -174,7 +174,7 @@ def test_explain_names_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def plain_and_packed(
     tmp_path: Path, record: Callable[[int, int], bytes]
 ) -> tuple[list[str], list[str]]:
-    """Three shards of 300 records, in each of which one payload is damaged; and them by GZIP."""
+    """Three shards of 300 records with a damaged payload in each; and the same shards as GZIP."""
     plain: list[str] = []
     packed: list[str] = []
     for number in range(3):
@@ -262,7 +262,7 @@ def test_what_lies_behind_a_damaged_member_is_read_if_damage_is_skipped(tmp_path
     data = shard_of(records)
     members = [deflated(data[at : at + 200_000], "GZIP") for at in range(0, len(data), 200_000)]
     members[5] = members[5][:1000] + members[5][1500:]
-    members[12] = b""  # nothing tells of this one but that the chain of records breaks
+    members[12] = b""  # only the broken chain of records reveals this damage
     path = str(tmp_path / "shard")
     Path(path).write_bytes(b"".join(members))
     with tfr.Reader(path, index="memory", on_corruption="skip") as reader:
@@ -270,7 +270,7 @@ def test_what_lies_behind_a_damaged_member_is_read_if_damage_is_skipped(tmp_path
         assert len(reader.skipped) >= 2
     assert len(records) // 2 < len(expected) < len(records)
     assert (expected[:200], expected[-200:]) == (records[:200], records[-200:])
-    for _ in range(2):  # indexed while it is read, then by its index
+    for _ in range(2):  # first without an index, then with it
         assert values(tfr.TFRecordDataset(path, "GZIP", on_corruption="skip")) == expected
         before = []
         with pytest.raises(tf.errors.DataLossError, match=path):
@@ -302,7 +302,7 @@ def test_tensorflow_reads_what_is_written(tmp_path: Path) -> None:
 
 
 def events(dataset: Any) -> list[bytes | str]:
-    """What an iterator gives that is asked again after every error."""
+    """Returns all elements and errors of an iterator that continues after every error."""
     told: list[bytes | str] = []
     iterator = iter(dataset)
     while True:

@@ -19,12 +19,12 @@ CHOICE = random.Random(1)
 RECORDS = [CHOICE.randbytes(50) + b"%d" % number for number in range(400)]
 HALF = len(RECORDS) // 2
 LOSS = "data loss"
-Events = list[int | str]  # how many records came in a row, and each error
+Events = list[int | str]  # numbers of records in a row, and errors
 
 
 class Row(NamedTuple):
     compression: str
-    bytes_of: Callable[[bytes, bytes], bytes]  # made of the halves, a member each
+    bytes_of: Callable[[bytes, bytes], bytes]  # the two halves, a member each
     theirs: Events
     ours: Events
     skipping: int  # records, with on_corruption="skip"
@@ -72,7 +72,7 @@ ROWS: dict[str, Row] = {
 
 
 def events_of(dataset: Any) -> tuple[list[bytes], Events]:
-    """What an iterator gives that is asked again after every error."""
+    """Returns numbers of records in a row, and errors. The iterator continues after errors."""
     events: Events = []
     records: list[bytes] = []
     iterator = iter(dataset)
@@ -101,7 +101,7 @@ def test_each_row_of_the_table(tmp_path: Path, row: Row) -> None:
     theirs, their_events = events_of(tf.data.TFRecordDataset(str(path), row.compression))
     assert their_events == row.theirs
     assert theirs == RECORDS[: len(theirs)]
-    for _ in range(2):  # indexed while it is read, then by its index
+    for _ in range(2):  # first without an index, then with it
         ours, our_events = events_of(tfr.TFRecordDataset(str(path), row.compression))
         assert our_events == row.ours
         assert ours == RECORDS[: len(ours)]

@@ -1,4 +1,4 @@
-"""`tfrfast demo` and `tfrfast bench`, on data so small that their figures mean nothing."""
+"""`tfrfast demo` and `tfrfast bench`, on small data, whose figures mean nothing."""
 
 from __future__ import annotations
 

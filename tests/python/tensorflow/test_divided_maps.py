@@ -1,4 +1,4 @@
-"""Maps of batches that parse and do more: the parse is planned, the rest is tf.data's."""
+"""Maps of batches that parse and do other work: the parse is planned, and tf.data does the rest."""
 
 from __future__ import annotations
 
@@ -145,6 +145,6 @@ def test_examples_in_examples_are_parsed_the_same(tmp_path: Path, bad: bytes | N
     assert ours.element_spec == theirs.element_spec
     assert outcomes(ours) == outcomes(theirs)
     assert "its parse is taken out" in str(tfr.explain(ours))
-    if bad is not None:  # ours names the record, so that it was tfrfast that parsed
+    if bad is not None:  # our error names the record, which shows that tfrfast has parsed
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"Record \d"):
             list(ours)

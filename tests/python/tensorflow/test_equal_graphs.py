@@ -1,8 +1,8 @@
-"""Equal constructions of a dataset are equal graphs, so what TensorFlow derives from a graph, such as
-the folder of a snapshot, does not depend on what was made before.
+"""Equal constructions of a dataset are equal graphs. So the folder of a snapshot, which TensorFlow
+derives from the graph, does not depend on earlier datasets.
 
-Graphs are compared rather than TensorFlow's fingerprints: those of a dataset with several functions,
-of its own classes too, are not the same each time.
+The tests compare graphs and not TensorFlow's fingerprints: a dataset with several functions has
+other fingerprints each time, even with TensorFlow's own classes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_equal_constructions_are_equal_graphs(
         tfr.Reader(files).close()
     assert (tfr.TFRecordDataset(files).cardinality() == 33) == is_indexed
     one = graph_digest(make(tfr.TFRecordDataset(files)))
-    tf.random.set_seed(5)  # seeds, names and numbers that others have used since
+    tf.random.set_seed(5)  # seeds, names and numbers that other datasets have used since
     tf.data.Dataset.range(3).shuffle(3).map(lambda number: number + 1)
     tf.compat.v1.set_random_seed(None)
     assert graph_digest(make(tfr.TFRecordDataset(files))) == one

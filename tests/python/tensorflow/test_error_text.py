@@ -1,4 +1,4 @@
-"""Errors of pipelines begin with what is wrong, not with where in the pipeline it was met."""
+"""Errors of pipelines begin with the cause, not with the place in the pipeline."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_damage_of_full_batches_is_told_after_tensorflows_words(damaged: str, ch
     assert f"Corrupt payload: record 5 of '{damaged}'" in message
 
 
-# Of a Loader, with what it reads as full batches and not, dense and not.
+# Loaders with and without full batches, and with dense and other columns.
 LOADERS: dict[str, dict[str, Any]] = {
     "records": {},
     "full records": {"remainder": "drop"},

@@ -1,4 +1,4 @@
-"""Every order, in batches of rows and of tokens, on every road that this environment has."""
+"""Every order, in batches of rows and of tokens, in every adapter of this environment."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_batches_are_the_plans_and_resume(tmp_path: Path, name: str, tokens: int
         resumed = loader()
         resumed.load_state_dict(begun.state_dict())
         rest = ROADS[road](resumed)
-        # What ends with its epoch begins the next one.
+        # An iterator at the end of its epoch continues with the next epoch.
         assert rest == expected[2:] or len(expected) <= 2, road
 
 

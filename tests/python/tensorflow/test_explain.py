@@ -1,4 +1,4 @@
-"""What tfr.explain says, what reprs say, and when a warning comes."""
+"""The text of tfr.explain, of reprs, and of warnings."""
 
 from __future__ import annotations
 

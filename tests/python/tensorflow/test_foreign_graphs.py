@@ -20,7 +20,7 @@ from tfrfast.tensorflow.sequence import Batched, Progression, Sequence  # noqa: 
 RECORDS = [tfr.encode_example({"a": i}) for i in range(10)]
 BATCHES = Sequence(Progression(0, 1, 10), batch=Batched(4)).encode()
 FEATURES = compile_features({"a": tfr.FixedLen((), "int64")}).schema.encode()
-# A kernel that has decoded a description knows it by its head, so these are never read whole.
+# A kernel recognises a decoded description by its head, so these bytes are never decoded.
 OTHERS = [
     (Sequence(Progression(0, 1, 10), batch=Batched(3)).encode(), "sequence"),
     (tfr.Plan(tfr.Shuffle(), 3, num_records=10)._core.encode(), "plan"),

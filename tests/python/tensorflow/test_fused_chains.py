@@ -1,4 +1,4 @@
-"""Chains of calls: what is fused gives what plain tf.data gives on the same sequence."""
+"""Chains of calls: fused calls give the elements that plain tf.data gives for the same records."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_random_chains_behind_a_shuffle(
     behind = random_chain(choice, choice.randrange(0, 5))
     order = choice.choice([None, None, tfr.BlockShuffle(8, 2, streams=3)])
     if number % 2:
-        tfr.Reader(files).close()  # else the shuffle makes a plan of a stream
+        tfr.Reader(files).close()  # otherwise the shuffle would turn the stream into a plan
     source = tfr.TFRecordDataset(files)
 
     def shuffled() -> Any:

@@ -1,4 +1,4 @@
-"""Small batches are read several in a call, and nobody can tell."""
+"""One call reads several small batches, which the results do not show."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def made(files: list[str], order: Chain, chain: Chain) -> Any:
 
 
 def group_of(dataset: Any) -> int:
-    """How many batches one call reads."""
+    """Returns the number of batches that one call reads."""
     return building._unread_batches(dataset._pipeline)._group
 
 
 def outcomes(dataset: Any) -> list[Any]:
-    """The elements, and "error" where there is one, until the dataset ends."""
+    """Returns the elements, and "error" for each error, to the end of the dataset."""
     return outcomes_of(iter(dataset))
 
 

@@ -45,7 +45,7 @@ def weights(kind: str, pixels: int, start: float, extent: float, count: int) -> 
 
 
 def resized(image: bytes, crop: Any, size: tuple[int, int], kind: str) -> Any:
-    """The window of what TensorFlow decodes at the scale that the page names."""
+    """Returns the window of TensorFlow's pixels at the scale that docs/images.md names."""
     scale = 1
     while (
         scale < 8 and crop["height"] >= 2 * scale * size[0] and crop["width"] >= 2 * scale * size[1]

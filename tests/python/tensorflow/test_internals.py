@@ -1,4 +1,4 @@
-"""The private names of TensorFlow: this TensorFlow has them all, and one file says them."""
+"""The private names of TensorFlow: this TensorFlow has all of them, and one file lists them."""
 
 from __future__ import annotations
 

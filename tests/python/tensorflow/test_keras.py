@@ -18,7 +18,7 @@ FEATURES = {"id": tfr.FixedLen((), "int64"), "dense": tfr.FixedLen((3,), "float3
 
 
 class SumOfIds(tf.keras.metrics.Metric):  # type: ignore[misc]
-    """Of the labels, which are 2 to the power of the record's number: a set of records."""
+    """Sums the labels: 2 to the power of the record's number. So a sum is a set of records."""
 
     def __init__(self) -> None:
         super().__init__(name="ids")
@@ -37,7 +37,7 @@ def samples(batch: Any) -> Any:
 
 
 def ids(count: int) -> float:
-    """What SumOfIds makes of records 0 to `count`, each once."""
+    """Returns the sum for the records 0 to `count` - 1, each once."""
     return float(sum(2 ** (number % 52) for number in range(count)))
 
 

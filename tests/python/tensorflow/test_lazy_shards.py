@@ -1,4 +1,4 @@
-"""A shuffled dataset of many shards opens each when it is first read."""
+"""A shuffled dataset opens each of many shards at its first read."""
 
 from __future__ import annotations
 

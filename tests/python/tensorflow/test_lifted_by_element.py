@@ -1,4 +1,4 @@
-"""Functions of which some ops run row by row, on decoded columns: as tf.data runs them."""
+"""Functions whose ops partly run row by row, on decoded columns: the results of tf.data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def planned(files: list[str]) -> None:
 
 
 def both(files: Any, f: Function, rows: int = 4, drop: bool = False) -> tuple[Any, Any]:
-    """Batches of our dataset, which are lifted, and of TensorFlow's."""
+    """Returns lifted batches of our dataset, and TensorFlow's batches."""
     ours, theirs = (
         reader(files).map(f, tf.data.AUTOTUNE).batch(rows, drop_remainder=drop)
         for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)

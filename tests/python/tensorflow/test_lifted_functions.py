@@ -1,4 +1,4 @@
-"""Random functions with a parse in them: our dataset gives what they give as they are written."""
+"""Random functions with a parse in them: our dataset gives the same results as TensorFlow's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def until_error(dataset: Any) -> tuple[list[str], Any]:
-    """What arrives before the first error, and the class of that."""
+    """Returns the elements before the first error, and the class of the error."""
     found: list[str] = []
     try:
         for element in dataset:

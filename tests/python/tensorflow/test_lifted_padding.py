@@ -21,7 +21,7 @@ SPECS: dict[str, Any] = {
     "weights": tf.io.FixedLenSequenceFeature([], tf.float32, True),
     "words": tf.io.VarLenFeature(tf.string),
 }
-# Each makes a component, and the sizes that it may be padded to.
+# Functions that make a component, with the sizes to which the component may be padded.
 COMPONENTS: list[tuple[Callable[[Any], Any], list[Any]]] = [
     (lambda row: row["id"], [[]]),
     (lambda row: row["dense"] * 2.0, [[3], [None], [5]]),

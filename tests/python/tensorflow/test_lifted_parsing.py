@@ -60,7 +60,7 @@ def elements(dataset: Any) -> list[Any]:
 
 
 def until_error(dataset: Any) -> tuple[list[Any], Any]:
-    """The elements before the first error, and its class."""
+    """Returns the elements before the first error, and the class of the error."""
     found: list[Any] = []
     try:
         for element in dataset:

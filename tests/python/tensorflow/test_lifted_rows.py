@@ -1,5 +1,5 @@
-"""Features with as many values as they like, taken as wholes: cut, padded, joined, summed, given a
-shape. Whole batches of them are what TensorFlow makes row by row.
+"""Features with any number of values, used whole: cut, padded, joined, summed, reshaped. Results on
+whole batches equal TensorFlow's results for each row.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def split_line(parsed: Any, *separator: str) -> Any:
     return tf.strings.split(parsed["line"], *separator)
 
 
-#: What is made of a parsed record. All of it runs on whole batches.
+#: Functions of a parsed record that run on whole batches.
 WHOLE: dict[str, Callable[[Any], Any]] = {
     "joined after empty words": lambda parsed: tf.strings.reduce_join(
         parsed["words"].values, separator="-"
@@ -103,7 +103,7 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: What is made of all values of a row in other ways. That runs row by row.
+#: Functions of all values of a row that run row by row.
 BY_ROW: dict[str, Callable[[Any], Any]] = {
     "number of parts": lambda parsed: tf.size(split_line(parsed)),
     "parts joined": lambda parsed: tf.strings.reduce_join(split_line(parsed), separator="+"),
@@ -137,7 +137,7 @@ def before(parsed: Any) -> Any:
     return tf.reduce_sum(numbers[1:] - numbers[:-1])
 
 
-#: What cannot, or fails for some rows, and what the error is.
+#: Functions that fail for some rows or for all, with the error.
 FAILING: dict[str, Callable[[Any], Any]] = {
     "a part that is missing": lambda parsed: split_line(parsed)[1],
     "a value that is missing": lambda parsed: parsed["numbers"].values[-3],
@@ -182,7 +182,7 @@ def both(path: str, make: Callable[[Any], Any], rows: int) -> tuple[Any, Any]:
 
 
 def until_error(dataset: Any) -> list[Any]:
-    """Batches, and the class of the first error."""
+    """Returns the batches, and the class of the first error."""
     found: list[Any] = []
     try:
         for element in dataset:

@@ -1,6 +1,4 @@
-"""Functions that parse SequenceExamples, whose parse is lifted. Always beside TensorFlow's own
-class.
-"""
+"""Functions that parse SequenceExamples, with a lifted parse, beside TensorFlow's own class."""
 
 from __future__ import annotations
 
@@ -107,7 +105,7 @@ def make_file(tmp_path: Path) -> Callable[[list[bytes]], str]:
 
 
 def batches(record: Any) -> Any:
-    """Everything that a parse of a batch returns."""
+    """Returns all results of a parse of a batch."""
     wanted = {**LISTS, "halves": tf.io.RaggedFeature(tf.int64, "numbers", [HALVES])}
     context, lists, lengths = tf.io.parse_sequence_example(record, CONTEXT, wanted)
     return context, lists, lengths, tf.shape(lists["points"]), tf.shape(lists["frames"])

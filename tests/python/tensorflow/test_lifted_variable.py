@@ -1,5 +1,5 @@
-"""Features of which each record has as many values as it likes, in functions whose parse is lifted:
-sparse and ragged tensors, and rows of different lengths. Always beside TensorFlow's own class.
+"""Features with any number of values in each record, in functions whose parse is lifted: sparse and
+ragged tensors, and rows of different lengths, beside TensorFlow's own class.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def chosen(record: Any) -> Any:
     )
 
 
-#: Functions, and the op with which what runs row by row begins.
+#: Functions, and the first op that runs row by row.
 FUNCTIONS: dict[str, tuple[Function, str]] = {
     "sparse": (parser(WORDS), ""),
     "values of sparse": (hashed, ""),
@@ -125,7 +125,7 @@ def both(files: Any, apply: Callable[[Any], Any], **options: Any) -> tuple[Any, 
 
 
 def outcomes(dataset: Any, limit: int = 100) -> list[Any]:
-    """Each element, or the class of the error that comes in its place."""
+    """Returns each element, or the class of the error in its place."""
     found: list[Any] = []
     iterator = iter(tf.data.Dataset.zip((dataset,)))
     while len(found) < limit:

@@ -1,4 +1,4 @@
-"""Loader.to_tf_dataset: what iterating the loader gives, as tensors."""
+"""Loader.to_tf_dataset: the loader's batches as tensors."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class TestTheReadersOptions:
             reader = tfr.Reader(file, io=io)  # type: ignore[arg-type]
             iterator = iter(tfr.Loader(reader, 4).to_tf_dataset())
             next(iterator)
-            reader.close()  # what is mapped now, the dataset has mapped
+            reader.close()  # the dataset has made the present mappings
             assert (file in Path("/proc/self/maps").read_text()) == is_mapped
             del iterator
 

@@ -1,4 +1,4 @@
-"""What is read in file order stays open from one epoch to the next, and no longer than its dataset."""
+"""Files that are read in file order stay open between epochs, and no longer than their dataset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAPS = Path("/proc/self/maps")
 
 
 def mapped(path: Path) -> list[str]:
-    """Where the file is mapped: one line for each mapping."""
+    """Returns the mappings of the file, one line each."""
     return [line for line in MAPS.read_text().splitlines() if line.endswith(str(path))]
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow as the judge: what is good, how much comes before an error, what is read back."""
+"""TensorFlow as the judge: good records, records before an error, records that are read back."""
 
 import re
 from pathlib import Path
@@ -17,17 +17,17 @@ RECORDS = [b"first", b"", b"a longer third record", b"\x00\x01\x02", b"last"]
 
 
 class Verdict(NamedTuple):
-    """The records in front of the first error, and where TensorFlow says that is (None: none)."""
+    """The records before the first error, and the error's offset by TensorFlow (None: no error)."""
 
     records: list[bytes]
     error_at: int | None
 
 
 def judge(paths: list[Path], between: Path) -> list[Verdict]:
-    """What tf.data.TFRecordDataset makes of each shard.
+    """Returns the verdict of tf.data.TFRecordDataset on each shard.
 
-    One iterator reads them all, as making one takes a while: after an error it goes on with the
-    next file. `between` any two shards it finds one that says so.
+    Making an iterator takes long, so one iterator reads all shards. After an error it continues
+    with the next file. The marker file `between` separates the shards.
     """
     between.write_bytes(shard_of([b"next shard"]))
     dataset = tf.data.TFRecordDataset([str(each) for path in paths for each in (path, between)])
@@ -55,7 +55,7 @@ def judge(paths: list[Path], between: Path) -> list[Verdict]:
 
 
 def ours(path: Path, io: Any) -> Verdict:
-    """The same, where structural damage is raised at opening and names the record it hits."""
+    """Returns our verdict. Structural damage is raised at opening, and names its record."""
     try:
         reader = tfr.Reader(path, io=io, index="memory", threads=1)
     except tfr.RecordError as error:
@@ -79,9 +79,11 @@ def ours(path: Path, io: Any) -> Verdict:
 
 
 def check_all(folder: Path, shards: list[bytes]) -> list[Verdict]:
-    """Our verdicts, in both I/O modes, which are TensorFlow's but for two things: it gives a
-    payload's error the offset behind its header, we the record's; and it takes a tail too short for
-    a header for the end of the shard, where we say that the shard was torn."""
+    """Compares our verdicts, in both I/O modes, with TensorFlow's. There are two differences. For a
+    payload's error, TensorFlow gives the offset after the header, and tfrfast the record's offset.
+    A tail that is too short for a header is the end of the shard for TensorFlow, and torn for
+    tfrfast.
+    """
     paths = []
     for number, data in enumerate(shards):
         paths.append(folder / f"shard{number}")

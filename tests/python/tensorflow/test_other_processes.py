@@ -1,7 +1,7 @@
-"""What one process saved, another carries on with; what several read, each record comes of once.
+"""A process continues from another process's checkpoint. Several processes read each record once.
 
-Importing TensorFlow takes seconds: all processes start together, and one of them does all that
-needs a fresh one.
+Importing TensorFlow takes seconds, so all processes start together, and one of them runs all tasks
+that need a fresh process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COUNT = sum(COUNTS)
 
 
 class Module(tf.Module):  # type: ignore[misc]
-    """Graphs that read: of names that are an argument, of files that are part of the graph."""
+    """Graphs that read files: names as an argument, and names in the graph."""
 
     def __init__(self, files: list[str]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Module(tf.Module):  # type: ignore[misc]
 
 
 class Saved(NamedTuple):
-    """What was saved in the middle, and what a fresh process has to say."""
+    """The saved iterators and graphs, and the answers of a fresh process."""
 
     rest_of_shuffle: list[int]
     rest_of_lifted: list[int]

@@ -1,4 +1,4 @@
-"""What the pages about TensorFlow quote."""
+"""Runs the code of the pages about TensorFlow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPECS = {
 
 
 class AnyModel:
-    """Takes what it gets."""
+    """Accepts any arguments."""
 
     def fit(self, batches: Any, epochs: int, steps_per_epoch: int | None = None) -> None:
         for _ in zip(range(3), batches, strict=False):
@@ -37,7 +37,7 @@ def a_parse(record: Any) -> Any:
 
 @pytest.fixture
 def given() -> dict[str, Any]:
-    """What the pages take as given."""
+    """Names that the pages presuppose."""
     for folder in ("data", "imagenet"):
         write_shards(f"{folder}/train")
     return {

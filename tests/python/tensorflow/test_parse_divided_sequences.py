@@ -15,7 +15,7 @@ R = tf.io.RaggedFeature
 
 
 def record(**lists):
-    """A SequenceExample: of each list its steps."""
+    """Returns a SequenceExample with these lists of steps."""
     entries = (
         entry(name.encode(), b"".join(field(1, step) for step in steps))
         for name, steps in lists.items()

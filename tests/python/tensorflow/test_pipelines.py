@@ -36,7 +36,7 @@ def files_of(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def rows_of(dataset: Any) -> collections.Counter[Any]:
-    """How often each row comes, without what pads it."""
+    """Counts each row, without its padding."""
     counts: collections.Counter[Any] = collections.Counter()
     for batch in dataset:
         parts = [np.asarray(part) for part in tf.nest.flatten(batch, expand_composites=True)]

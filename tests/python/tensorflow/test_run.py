@@ -201,7 +201,7 @@ fail() if "fail" in sys.argv else sys.exit(7)
 
 
 def test_a_script_without_tensorflow_is_the_script(tmp_path: Path) -> None:
-    """The environment's own sitecustomize has its turn, too."""
+    """The environment's own sitecustomize runs, too."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/marker.py").write_text("seen = []")
     (tmp_path / "lib/sitecustomize.py").write_text(

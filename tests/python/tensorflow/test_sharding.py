@@ -70,7 +70,7 @@ CHAINS: dict[str, Chain] = {
 
 
 def sharded(dataset: Any, workers: int, worker: int, policy: str = "AUTO") -> Any:
-    """What `experimental_distribute_dataset` makes of it in one of several processes."""
+    """Returns the share that `experimental_distribute_dataset` gives one of several processes."""
     from tensorflow.python.data.experimental.ops.distribute import _AutoShardDataset
 
     options = tf.data.Options()
@@ -85,7 +85,7 @@ def flat(dataset: Any) -> list[int]:
 
 
 def of_files(numbers: list[int]) -> list[int]:
-    """From which files they are."""
+    """Returns the files of these records."""
     ends = [sum(COUNTS[: i + 1]) for i in range(len(COUNTS))]
     return sorted({next(i for i, end in enumerate(ends) if number < end) for number in numbers})
 
@@ -245,7 +245,7 @@ def test_a_hint_says_where(files: list[str]) -> None:
     ],
 )
 def test_calls_mean_a_workers_own_records(files: list[str], narrowed: Chain) -> None:
-    """As they do behind TensorFlow's class, which was sharded before."""
+    """As after TensorFlow's class, which was sharded before."""
     for worker in range(2):
         theirs = flat(sharded(narrowed(tf.data.TFRecordDataset(files)).map(number_of), 2, worker))
         assert flat(sharded(narrowed(tfr.TFRecordDataset(files)).map(number_of), 2, worker)) == (

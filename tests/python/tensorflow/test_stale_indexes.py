@@ -1,4 +1,4 @@
-"""TFRecordDataset over shards whose indexes are of what they were."""
+"""TFRecordDataset over shards with indexes of an earlier state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""String tensors share the memory that records were read into, and give it back."""
+"""String tensors share the memory of the records' bytes, and free it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Mallinfo2(ctypes.Structure):
 
 
 def allocated_mb() -> float:
-    """What malloc has given out and not got back. What is resident depends on much else."""
+    """Returns the bytes that malloc has given out, which are steadier than the resident size."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallinfo2"):
         pytest.skip("this C library does not tell how much is allocated")
@@ -106,7 +106,7 @@ def test_epochs_leak_nothing(file: str, use: str) -> None:
 
 @pytest.mark.usefixtures("strings")
 def test_strings_outlive_what_they_came_from(file: str) -> None:
-    """Whatever is done to memory that was given back, what is still held stays what it was."""
+    """Strings that are still held stay the same, even if freed memory is overwritten."""
     kept: list[Any] = []
     for number, batch in enumerate(tfr.TFRecordDataset(file).batch(16)):
         kept.append((number * 16 + 3, batch[3]))
@@ -120,7 +120,7 @@ def test_strings_outlive_what_they_came_from(file: str) -> None:
 
 @pytest.mark.skipif(not COUNTS_VIEWS, reason="this runtime counts no views")
 def test_views_take_no_memory_of_their_own(file: str) -> None:
-    """A tensor and its slices hold one copy of the bytes between them."""
+    """A tensor and its slices share one copy of the bytes."""
     batch = next(iter(tfr.TFRecordDataset(file).batch(len(RECORDS))))
     before = allocated_mb()
     slices = [batch[i:] for i in range(8)]

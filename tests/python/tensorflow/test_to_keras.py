@@ -1,4 +1,4 @@
-"""Loader.to_keras: whichever way Keras asks for batches, it gets each record once an epoch."""
+"""Loader.to_keras: Keras gets each record once an epoch, in any order of its requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def epoch_of(files: list[str], epoch: int, **options: Any) -> list[list[int]]:
 
 
 class TimesSeen(keras.metrics.Metric):  # type: ignore[misc]
-    """The labels of records, each weighted: the least and the most that any was seen."""
+    """Returns the smallest and the largest weighted count of any label."""
 
     def __init__(self) -> None:
         super().__init__(name="times")
@@ -120,7 +120,7 @@ def test_keras_may_be_resumed(files: list[str]) -> None:
 
 
 class TestAskedByNumber:
-    """As Keras asks, without Keras."""
+    """Requests batches like Keras, without Keras."""
 
     def ask(self, data: Any, numbers: Any) -> list[list[int]]:
         return [data[number][0].tolist() for number in numbers]

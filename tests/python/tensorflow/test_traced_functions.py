@@ -1,4 +1,4 @@
-"""Functions of our own: which are traced, how often, and what a call builds."""
+"""Our own functions: how often each is traced, and the functions that a call builds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _divide(record: Any) -> Any:
 
 @pytest.fixture
 def traced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the functions that are traced from here on, branches among them."""
+    """Returns a list that collects the names of traced functions and of their branches."""
     from tensorflow.python.framework import func_graph
 
     made: list[str] = []
@@ -57,8 +57,8 @@ def test_a_second_dataset_traces_only_what_is_its_own(
     for _ in range(2):
         traced.clear()
         next(iter(call(tfr.TFRecordDataset(files).skip(1))))
-    # The user's function, the decoding, and what hands its batches on or makes them again, with its
-    # two branches. Of batches that are only decoded, what there is of a damaged one instead.
+    # The user's function, the decoding, and the function that passes batches on or makes them
+    # again, with its two branches. For batches that are only decoded: the rows of a damaged batch.
     assert len(traced) == count, traced
 
 

@@ -24,7 +24,7 @@ Chain = Callable[[Any], Any]
 
 
 def values(dataset: Any) -> list[Any]:
-    """Of elements without a batch(), which would be planned."""
+    """Elements without a batch(), because a batch() would be planned."""
     return [
         element.numpy().tolist() if element.shape.rank else element.numpy() for element in dataset
     ]
@@ -82,7 +82,7 @@ def test_any_files_take_turns_as_with_tensorflow(tmp_path: Path) -> None:
 def test_the_runtimes_choice_is_foreseen(
     files: list[str], processors: int, turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What interleave() chooses on so many processors, as TensorFlow 2.15 and 2.21 do."""
+    """Returns interleave()'s choice for that number of processors, in TensorFlow 2.15 and 2.21."""
     monkeypatch.setattr(processors_module, "usable", lambda: processors)
     chosen = tfr.TFRecordDataset(files, num_parallel_reads=tf.data.AUTOTUNE).batch(4)
     given = tf.data.TFRecordDataset(files, num_parallel_reads=turns).batch(4)

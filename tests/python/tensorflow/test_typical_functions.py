@@ -1,4 +1,4 @@
-"""Functions of the kinds that people write: what they give, and where they run."""
+"""Functions like those in training programs: their results, and where they run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typical_functions import TYPICAL, Typical  # noqa: E402
 
 COUNT = 23
 
-#: Those that compute floats in steps that tf.data takes in another way, or draw random numbers.
+#: Functions that compute floats in other steps than tf.data, or draw random numbers.
 ROUNDS = {"logarithms and hashes", "raw image, its size set", "jpeg in Python"}
 
 

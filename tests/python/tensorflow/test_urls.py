@@ -121,7 +121,7 @@ def test_columns_in_any_order_take_few_requests(server: RangeServer, tmp_path: P
 
 def test_plain_datasets_are_not_planned_by_an_index_in_the_users_cache(urls: list[str]) -> None:
     plain = tf.data.TFRecordDataset(urls).shuffle(9, seed=1).batch(16)
-    tfr.Reader(urls).close()  # which leaves an index there
+    tfr.Reader(urls).close()  # leaves an index beside the objects
     assert "no index beside" in tfr.explain(tfr.accelerate(plain)).steps[0].why
 
 
@@ -230,7 +230,7 @@ def test_requests_that_fail(server: RangeServer, urls: list[str], shards: list[s
 def test_what_could_not_be_read_is_not_made_up(
     server: RangeServer, tmp_path: Path, name: str, form: str
 ) -> None:
-    """A batch of which some requests failed has only records that came."""
+    """After failed requests, a batch has only the records that came."""
     records = [tfr.encode_example({"raw": bytes([i]) * 20_000}) for i in range(64)]
     shard = write_shard(tmp_path / "shard", records)
     server.put("set/some", Path(shard).read_bytes())
@@ -263,7 +263,7 @@ def test_an_object_that_is_missing_or_replaced(
     data = tfr.TFRecordDataset(urls)
     before = values(data)
     server.put("set/data-002", Path(shards[0]).read_bytes(), OLD + 5)
-    # As with files: in file order, an iteration reads what there is when it begins.
+    # As with files: in file order, an iteration reads the objects that exist when it begins.
     assert values(data) == before[:60] * 2
     shuffled = data.shuffle(1, seed=1)
     values(shuffled)
@@ -319,7 +319,7 @@ def test_the_next_shards_are_asked_for_before_they_are_reached(
 def test_an_iterator_that_is_collected_where_requests_are_made(
     server: RangeServer, tmp_path: Path
 ) -> None:
-    """Its end waits for what its threads are reading."""
+    """The iterator's end waits for the reads of its threads."""
     (shard,) = write_shards(tmp_path, [3000], longest=4000)
     server.put("set/large", Path(shard).read_bytes())
     data = tfr.TFRecordDataset(f"{server.url}/set/large").shuffle(1, seed=1).batch(8).prefetch(4)
@@ -360,7 +360,7 @@ print(tf.saved_model.load(sys.argv[1]).read().numpy())
 
 
 def test_another_process_makes_requests_of_its_own(urls: list[str], tmp_path: Path) -> None:
-    """A graph names the URLs. Whatever reads it brings its own client."""
+    """A graph names the URLs. A process that runs the graph has its own client."""
 
     class Module(tf.Module):  # type: ignore[misc]
         @tf.function(input_signature=[])  # type: ignore[untyped-decorator]
@@ -410,8 +410,8 @@ def test_what_comes_is_kept_in_a_cache(
         there = make(tfr.TFRecordDataset(urls, cache=cache))
         for _ in range(2):
             assert values(there) == values(here)
-    # Building the indexes has fetched everything once, and all epochs together once more. Opening
-    # looks at how an object begins.
+    # Building the indexes has fetched all bytes once, and all epochs together once more. Opening
+    # reads the beginning of an object.
     size = sum(Path(shard).stat().st_size for shard in shards)
     assert sum((each.end or 0) - (each.begin or 0) for each in server.reads()) <= 2 * size + 1000
     reader = tfr.Reader(urls, cache=cache)

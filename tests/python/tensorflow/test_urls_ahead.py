@@ -1,4 +1,4 @@
-"""Shuffled objects on a network: the next batches' requests are under way before their turn comes."""
+"""Shuffled objects on a network: requests for later batches run ahead."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ FORMS: dict[str, Make] = {
 
 
 def asked_for(server: RangeServer) -> int:
-    """How many records. Neighbours are one request, and opening looks at a few bytes."""
+    """Returns the number of requested records. Neighbours share a request. Opening reads few bytes."""
     return sum((each.end or 0) - (each.begin or 0) for each in server.reads()) // RECORD_BYTES
 
 
@@ -118,7 +118,7 @@ def test_the_next_batches_are_asked_for_before_they_are_needed(
     there = iter(FORMS[form](urls).as_numpy_iterator())
     server.forget()
     first = next(there)
-    # More than all calls read that may run.
+    # More batches than the calls that may run at once can read.
     wait_until(lambda: asked_for(server) == COUNT)
     got = [first, *there]
     here = list(FORMS[form](files).as_numpy_iterator())
@@ -146,7 +146,7 @@ def test_compressed_shards_are_asked_for_once_and_early(
     in_all = sum(Path(each).stat().st_size for each in files)
     server.forget()
     tfr.build_index(urls)
-    # In large requests, though the inflater takes small pieces.
+    # Requests are large, although the inflater takes small pieces.
     assert len(server.reads()) <= 2 * 4
 
     def asked() -> int:
@@ -191,7 +191,7 @@ def test_an_iterator_that_goes_on_in_the_middle(
         onward = iter(make(urls))
         tf.train.Checkpoint(it=onward).read(path)
         got = [next(onward)]
-        # Up to 8 batches are read by one call, and again if the first of them are behind.
+        # One call reads up to 8 batches, and reads them again if the first batches are late.
         wait_until(lambda: asked_for(server) >= rest)
         got += onward
         assert [tf.nest.map_structure(plain, each) for each in got] == expected[150:]
@@ -199,7 +199,7 @@ def test_an_iterator_that_goes_on_in_the_middle(
 
 
 def test_what_is_not_taken_is_given_back(server: RangeServer, tmp_path: Path) -> None:
-    """More than may be held in all is announced, a third at a time."""
+    """Announces more bytes than the limit of all announcements, a third at a time."""
     long = write_shard(tmp_path / "long", [bytes([i]) * (1 << 20) for i in range(90)])
     server.put("set/long", Path(long).read_bytes())
     url = f"{server.url}/set/long"
@@ -233,7 +233,7 @@ def test_what_is_not_taken_is_given_back(server: RangeServer, tmp_path: Path) ->
 
 
 def test_what_is_read_in_file_order_is_given_back(server: RangeServer, tmp_path: Path) -> None:
-    """More than may be held in all is read, and is announced for iterators that are dropped."""
+    """Reads more bytes than the limit, and announces for iterators that are dropped."""
     long = write_shard(tmp_path / "long", [bytes([i]) * (1 << 20) for i in range(90)])
     server.put("set/long", Path(long).read_bytes())
     url = f"{server.url}/set/long"
@@ -271,7 +271,7 @@ def test_damage_and_failing_requests(server: RangeServer, tmp_path: Path) -> Non
         there = make(url, parses, "skip")
         server.forget()
         assert values(there) == values(make(path, parses, "skip"))
-        # What is damaged does not make others be asked for again.
+        # Damaged records cause no second request for other records.
         assert asked_for(server) == count
         messages = []
         for name in (path, url):

@@ -1,4 +1,4 @@
-"""Each op that is vectorised gives each row what it gives that row alone.
+"""Each vectorised op gives each row the result that the op gives for the row alone.
 
 Rows are of random values, among them NaN, infinities, numbers of the smallest and largest size,
 and strings of all kinds.
@@ -31,8 +31,8 @@ FLOATS = [tf.float16, tf.bfloat16, tf.float32, tf.float64]
 SIGNED = [tf.int8, tf.int16, tf.int32, tf.int64]
 INTEGERS = [*SIGNED, tf.uint8, tf.uint16, tf.uint32, tf.uint64]
 DTYPES = [*FLOATS, *INTEGERS, tf.bool, tf.string]
-# A kernel is one template for many types, so a few stand for all of them: fewer still where this
-# is not the TensorFlow that most tests run with.
+# A kernel is one template for many types, so a few types stand for all: even fewer if this is not
+# the TensorFlow of most tests.
 IS_NEW = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 20)
 SOME_DTYPES = [tf.float32, tf.int64, tf.bool, tf.string]
 if IS_NEW:
@@ -227,7 +227,7 @@ def where(*columns: Any) -> list[Any]:
     ]
 
 
-# The other ops: what uses them, and the columns that it is given.
+# The other ops: a function that uses the op, and its columns.
 CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "BroadcastTo": (
         lambda x, y: [tf.broadcast_to(x, [2, 3]), tf.broadcast_to(y, [2, 3])],

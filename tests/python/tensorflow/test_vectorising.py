@@ -1,4 +1,4 @@
-"""Which functions are run on whole batches, which are not and why, and what errors become of."""
+"""Functions that run on whole batches, functions that do not, with the reason, and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXTS = np.array([b"a", b"bc", b"", b"3", b"d e", b"a"], object)
 
 
 def made(function: Any, *columns: Any, **options: bool) -> tuple[Any, bool]:
-    """What a batch gives, and whether it counts. It must be what its rows give if it does."""
+    """Returns a batch's results, and whether they are valid: valid results equal the rows' results."""
     tensors = list(map(tf.constant, columns))
     run = plan(function, tensors, **{"checked": True} | options)
     assert isinstance(run, Vectorised), run.why

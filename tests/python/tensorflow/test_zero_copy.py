@@ -64,7 +64,7 @@ def test_finds_damage(files: list[str]) -> None:
 
 @pytest.mark.parametrize("zero_copy", [False, True])
 def test_points_into_the_file(tmp_path: Path, zero_copy: bool) -> None:
-    """What the file is changed to afterwards is seen through the string, or is not."""
+    """A later change of the file shows in the string, or does not."""
     path = write_shard(tmp_path / "shard", [b"x" * 1000])
     (record,) = tfr.TFRecordDataset(path, zero_copy=zero_copy)
     with open(path, "r+b") as file:

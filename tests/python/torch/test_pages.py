@@ -1,4 +1,4 @@
-"""What the pages about PyTorch, and about what PyTorch's users come from, quote."""
+"""Runs the code of the pages about PyTorch, and about formats that PyTorch's users come from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_from_dali() -> None:
     fed: list[Any] = []
 
     class Operators:
-        """What DALI's operators do with what they are given, as far as the page shows it."""
+        """Does the work of DALI's operators that the page uses."""
 
         decoders = types.SimpleNamespace(image=lambda jpegs, device: jpegs)
 

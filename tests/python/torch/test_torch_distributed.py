@@ -15,7 +15,7 @@ tt = pytest.importorskip("tfrfast.torch")
 
 
 def train(shards: list[str]) -> dict[str, Any]:
-    """What one rank reads in three ways, and what it has learnt."""
+    """Returns the records that a rank reads in three ways, and its trained weights."""
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     loader = tt.Loader(shards, 7, features=FEATURES, seed=3, transform=lambda batch: batch)

@@ -1,4 +1,4 @@
-"""What a Loader asks of CUDA, with a stand-in that notes it: these tests need no GPU."""
+"""A Loader's calls of CUDA, recorded by a stand-in. These tests need no GPU."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SECOND = torch.device("cuda", 1)
 
 
 class Cuda:
-    """A machine whose second GPU is the one in use in this thread, and its memory the CPU's."""
+    """A machine with two GPUs whose memory is the CPU's. This thread uses the second GPU."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.chosen = threading.local()
-        self.used: list[Any] = []  # the GPUs for which threads pinned, or to which was copied
+        self.used: list[Any] = []  # the GPUs of pinned memory and of copies
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "current_device", self.current)
         monkeypatch.setattr(torch.cuda, "device", self.choose)
@@ -101,7 +101,7 @@ def test_batches_go_to_the_gpu_of_the_loop(
 
 
 class Stream:
-    """A stream that has done all that it was asked for."""
+    """A stream whose work is done."""
 
     def __init__(self, device: Any = None) -> None:
         self.awaited = 0

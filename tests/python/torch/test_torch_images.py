@@ -1,4 +1,4 @@
-"""Images by every way of PyTorch: the pictures of a Loader, or a refusal that says what to do."""
+"""Images in every adapter of PyTorch: the same pixels as a Loader's, or an error with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The IterableDataset gives each record once, whatever the ranks, the workers and the seeds."""
+"""The IterableDataset gives each record once, for all ranks, workers and seeds."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_pickled_copy_counts_for_itself(shards: list[str]) -> None:
 
 
 class DiesOnce:
-    """A transform that ends its process, as the system does to one that takes too much memory."""
+    """A transform that ends its process, as the system does if a process takes too much memory."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark

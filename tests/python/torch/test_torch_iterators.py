@@ -1,4 +1,4 @@
-"""What becomes of a Loader's iterator and of its batches, whatever else happens around them."""
+"""The life of a Loader's iterator and of its batches."""
 
 from __future__ import annotations
 

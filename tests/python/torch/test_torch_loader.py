@@ -1,4 +1,4 @@
-"""The Loader for PyTorch delivers a Loader's batches as tensors, whatever is done to them ahead."""
+"""The Loader for PyTorch delivers a Loader's batches as tensors, with and without transforms."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def loader(shards: list[str], batch_size: int = 10, **options: Any) -> Any:
 
 @pytest.fixture(params=["plain", "transformed", "moved"])
 def output(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What is done to batches ahead of their use: nothing, or something that takes its time."""
+    """Transforms of batches: none, or a slow transform."""
     threads = {"transform": slowly, "threads": 3}
     return {"plain": {}, "transformed": threads, "moved": {**threads, "device": "cpu"}}[
         request.param
@@ -402,7 +402,7 @@ def test_batches_are_put_on_the_device(shards: list[str]) -> None:
 def test_copies_to_a_gpu_wait_for_each_other_and_keep_their_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The calls, on streams that are played: whether a GPU agrees is only seen on one."""
+    """The calls on imitated streams. Only a real GPU shows whether the calls are right."""
     from tfrfast.torch import ahead
 
     calls: list[str] = []
@@ -466,7 +466,7 @@ def test_ranks_are_torch_distributeds_even_if_it_is_initialized_later(
         assert (ours.plan.rank, ours.plan.world, ours.plan.remainder) == (1, 3, "pad")
         assert ids(ours) == ids(loader(shards, rank=1, world=3))
         monkeypatch.setattr(torch.distributed, "is_initialized", lambda: False)
-        assert ours.plan.world == 3  # the group is gone, and this is still its rank
+        assert ours.plan.world == 3  # the group has ended, and the rank stays
         assert pickle.loads(pickle.dumps(ours)).plan.world == 3
         be_rank(monkeypatch, 1, 3)
     assert loader(shards, rank=0, world=1).plan.world == 1

@@ -45,6 +45,6 @@ def test_batches_are_the_plans_and_resume(
     batches = iter(begun)
     assert [indices(next(batches))] == numbers(plan)[:1]
     resumed.load_state_dict(begun.state_dict())
-    # What ends with its epoch begins the next one.
+    # An iterator at the end of its epoch continues with the next epoch.
     rest = [indices(batch) for batch in resumed]
     assert rest == numbers(plan)[1:] or plan.steps == 1

@@ -1,4 +1,4 @@
-"""Under torchdata's StatefulDataLoader, states count what was delivered."""
+"""Under torchdata's StatefulDataLoader, states count delivered batches."""
 
 from __future__ import annotations
 
