@@ -237,8 +237,6 @@ def of_unknown_shape(record: Any) -> Any:
 
 #: Their parse is lifted, and all of the rest runs on whole batches.
 LIFTED: dict[str, Function] = {
-    "asserting": asserting,
-    "asserting in a tf.function": asserting_inside,
     "computed": computed,
     "dict": parse,
     "tf.function": tf.function(computed),
@@ -251,7 +249,6 @@ LIFTED: dict[str, Function] = {
     "named": named,
     "some features": of_some,
     "split": split,
-    "tf.cond": chosen,
 }
 
 
@@ -268,15 +265,18 @@ def of_any_rank(record: Any) -> Any:
 
 #: Their parse is lifted, and some of the rest runs row by row.
 BY_ELEMENT: dict[str, tuple[Function, str]] = {
-    "asserting": (asserting_of_a_product, "MatMul"),
-    "image": (as_image, "EncodePng"),
+    "asserting": (asserting, "If"),
+    "asserting in a tf.function": (asserting_inside, "Assert"),
+    "asserting of a product": (asserting_of_a_product, "MatMul"),
+    "choosing": (chosen, "StatelessIf"),
+    "image": (as_image, "Cast"),
     "loop": (in_a_loop, "StatelessWhile"),
     "loop in a tf.function": (tf.function(in_a_loop), "StatelessWhile"),
     "tf.map_fn": (of_a_list, "TensorList"),
     "matmul": (multiplied, "MatMul"),
     "of any rank": (of_any_rank, "SerializeTensor"),
     "random of the record": (stateless, "StatelessRandom"),
-    "resized": (of_unknown_shape, "EncodePng"),
+    "resized": (of_unknown_shape, "Cast"),
     "split": (split_twice, "StringSplit"),
     "tf.cond": (chosen_by_element, "StatelessIf"),
 }

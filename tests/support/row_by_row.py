@@ -28,14 +28,16 @@ def rest_of(function: Function, columns: Columns) -> Remainder:
     return Remainder(graph, inputs, captures, tuple(graph.outputs), must_run)
 
 
-def plan(function: Function, columns: Columns, **options: bool) -> Vectorised | Refusal:
-    return vectorised(rest_of(function, columns), **options)
+def plan(function: Function, columns: Columns) -> Vectorised | Refusal:
+    return vectorised(rest_of(function, columns))
 
 
-def refusal(function: Function, *columns: Any, **options: bool) -> str:
-    refused = plan(function, list(map(tf.constant, columns)), **options)
-    assert isinstance(refused, Refusal), "it is vectorised"
-    return refused.why
+def not_whole(function: Function, *columns: Any) -> str:
+    """Returns the ops with which the part begins that runs row by row, or why none may."""
+    made = plan(function, list(map(tf.constant, columns)))
+    if isinstance(made, Refusal):
+        return made.why
+    return "" if made.by_element is None else " ".join(made.by_element.kinds)
 
 
 def by_row(function: Function, columns: Columns) -> list[Any]:

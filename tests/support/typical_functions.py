@@ -183,7 +183,7 @@ def _(parsed: Any) -> Any:
     return tf.reshape(tf.io.decode_raw(parsed["floats"], tf.float32), [4, 4]), parsed["label"]
 
 
-@typical("serialised tensor", "whole", tensor=one(TEXT), label=one(INT))
+@typical("serialised tensor", "split", tensor=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     array = tf.io.parse_tensor(parsed["tensor"], tf.float32)
     return tf.ensure_shape(array, [8, 4]), parsed["label"]
@@ -227,7 +227,7 @@ def _(parsed: Any) -> Any:
     return tf.where(is_there, price, 0.5), tf.cast(is_there, tf.float32), parsed["ratio"]
 
 
-@typical("buckets and crosses", "whole", ratio=one(FLOAT), genre=one(TEXT), category=one(TEXT))
+@typical("buckets and crosses", "split", ratio=one(FLOAT), genre=one(TEXT), category=one(TEXT))
 def _(parsed: Any) -> Any:
     bucket = tf.searchsorted([0.2, 0.5, 0.8], [parsed["ratio"]])[0]
     crossed = tf.strings.join([parsed["genre"], "x", parsed["category"]])
@@ -240,28 +240,28 @@ def _(parsed: Any) -> Any:
     return tf.clip_by_value(dense, -1.0, 1.0), tf.cast(parsed["label"] > 4, tf.int32)
 
 
-@typical("an assert", "whole", ratio=one(FLOAT), label=one(INT))
+@typical("an assert", "split", ratio=one(FLOAT), label=one(INT))
 def _(parsed: Any) -> Any:
     tf.debugging.assert_non_negative(parsed["label"], "a label is negative")
     tf.debugging.assert_less_equal(parsed["ratio"], 1.0)
     return {"ratio": parsed["ratio"]}, parsed["label"]
 
 
-@typical("a choice of AutoGraph", "whole", ratio=one(FLOAT), label=one(INT))
+@typical("a choice of AutoGraph", "split", ratio=one(FLOAT), label=one(INT))
 def weighted(parsed: Any) -> Any:
     tf.debugging.Assert(parsed["label"] < 10, ["there are ten labels"])
     weight = 2.0 if parsed["ratio"] > 0.5 else 1.0
     return parsed["ratio"], parsed["label"], weight
 
 
-@typical("a choice that divides", "whole", ratio=one(FLOAT), label=one(INT), count=one(INT))
+@typical("a choice that divides", "split", ratio=one(FLOAT), label=one(INT), count=one(INT))
 def _(parsed: Any) -> Any:
     count = parsed["count"]
     share = tf.cond(count > 0, lambda: parsed["label"] // count, lambda: tf.zeros([], tf.int64))
     return share, tf.math.divide_no_nan(parsed["ratio"], tf.cast(count, tf.float32))
 
 
-@typical("finite numbers", "whole", embedding=tf.io.FixedLenFeature([24], FLOAT))
+@typical("finite numbers", "split", embedding=tf.io.FixedLenFeature([24], FLOAT))
 def _(parsed: Any) -> Any:
     return tf.debugging.check_numerics(parsed["embedding"], "not a number") * 2.0
 
@@ -314,7 +314,7 @@ def _(parsed: Any) -> Any:
     return parsed
 
 
-@typical("padded sequence", "whole", sequence=many(INT), label=one(INT))
+@typical("padded sequence", "split", sequence=many(INT), label=one(INT))
 def _(parsed: Any) -> Any:
     sequence = tf.sparse.to_dense(parsed["sequence"])[:16]
     sequence = tf.pad(sequence, [[0, 16 - tf.shape(sequence)[0]]])
@@ -337,13 +337,13 @@ def _(parsed: Any) -> Any:
     return tf.reshape(tf.sparse.to_dense(parsed["embedding"]), [4, 6]), parsed["label"]
 
 
-@typical("genres as one row", "whole", genres=many(TEXT), ratio=one(FLOAT))
+@typical("genres as one row", "split", genres=many(TEXT), ratio=one(FLOAT))
 def _(parsed: Any) -> Any:
     numbers = table().lookup(parsed["genres"].values)
     return tf.reduce_max(tf.one_hot(numbers, 5, dtype=tf.int32), axis=0), parsed["ratio"]
 
 
-@typical("genres joined", "whole", genres=many(TEXT), ratio=one(FLOAT))
+@typical("genres joined", "split", genres=many(TEXT), ratio=one(FLOAT))
 def _(parsed: Any) -> Any:
     return tf.strings.reduce_join(parsed["genres"].values, separator="|"), parsed["ratio"]
 

@@ -194,13 +194,8 @@ def captures_of(graph: Any) -> list[tuple[Any, Any]]:
 
 def body_of(call: Any) -> Any:
     """Returns the graph of the function that an operation calls; None if unavailable."""
-    return body_named(call.graph, call.get_attr("f").name)
-
-
-def body_named(graph: Any, name: str) -> Any:
-    """Returns the graph of a function that a graph knows; None if unavailable."""
-    find = getattr(graph, "_get_function", None)
-    return None if find is None else getattr(find(name), "graph", None)
+    find = getattr(call.graph, "_get_function", None)
+    return None if find is None else getattr(find(call.get_attr("f").name), "graph", None)
 
 
 def share_function(name: str, graph: Any, other: Any) -> bool:

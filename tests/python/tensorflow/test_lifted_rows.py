@@ -62,72 +62,42 @@ def with_shape(tensor: Any, shape: list[int]) -> Any:
     return tensor
 
 
-def split_line(parsed: Any, *separator: str) -> Any:
-    return tf.strings.split(parsed["line"], *separator)
+def split_line(parsed: Any) -> Any:
+    return tf.strings.split(parsed["line"])
 
 
 #: Functions of a parsed record that run on whole batches.
 WHOLE: dict[str, Callable[[Any], Any]] = {
-    "joined after empty words": lambda parsed: tf.strings.reduce_join(
-        parsed["words"].values, separator="-"
-    ),
-    "from a computed place on": lambda parsed: tf.slice(
-        tf.stack([parsed["id"]] * 4),
-        tf.expand_dims(tf.minimum(tf.constant(1), 2), 0),
-        tf.squeeze(tf.minimum(tf.constant([[2]]), 3), [0]),
-    ),
     "to dense": lambda parsed: tf.size(tf.sparse.to_dense(parsed["words"])),
-    "padded": padded,
-    "framed": framed,
-    "all but the first": lambda parsed: tf.strings.reduce_join(parsed["words"].values[1:]),
-    "the last two": lambda parsed: tf.reduce_sum(parsed["numbers"].values[-2:]),
-    "between": lambda parsed: tf.reduce_sum(parsed["numbers"].values[-3:-1]),
-    "none": lambda parsed: tf.reduce_sum(parsed["numbers"].values[2:1]),
-    "sum": lambda parsed: tf.reduce_sum(parsed["numbers"].values),
-    "largest": lambda parsed: tf.reduce_max(parsed["numbers"].values),
-    "smallest": lambda parsed: tf.reduce_min(tf.cast(parsed["numbers"].values, tf.int32)),
-    "product": lambda parsed: tf.reduce_prod(parsed["numbers"].values, axis=0),
-    "a row of marks": lambda parsed: tf.reduce_max(
-        tf.one_hot(parsed["numbers"].values, 9, dtype=tf.int64), axis=0
-    ),
-    "how many of each": lambda parsed: tf.reduce_sum(
-        tf.one_hot(parsed["numbers"].values, 9, dtype=tf.int32), axis=-2
-    ),
-    "pairs": lambda parsed: tf.shape(tf.reshape(parsed["pairs"].values, [-1, 2])),
-    "flat again": lambda parsed: tf.size(
-        tf.reshape(tf.reshape(parsed["pairs"].values, [-1, 2]), [-1])
-    ),
+    "all but the first": lambda parsed: tf.reshape(parsed["three"].values[1:], [2]),
+    "the last two": lambda parsed: tf.reshape(parsed["three"].values[-2:], [2]),
+    "between": lambda parsed: tf.reshape(parsed["three"].values[-3:-1], [1, 2]),
+    "those there are": lambda parsed: tf.size(parsed["numbers"].values[-3:-1]),
+    "none": lambda parsed: tf.size(parsed["numbers"].values[2:1]),
     "of three": lambda parsed: tf.reshape(tf.sparse.to_dense(parsed["three"]), [3, 1]) * 2.0,
-    "of three, ensured": lambda parsed: tf.ensure_shape(parsed["three"].values, [3])[1:] / 3.0,
-    "of three, set": lambda parsed: with_shape(parsed["three"].values * 2.0, [3])[::-1],
+    "a number": lambda parsed: tf.reshape(parsed["three"].values[:1], []),
+    "some steps": lambda parsed: tf.shape(parsed["steps"][1:3]),
+    "steps in a row": lambda parsed: tf.reshape(parsed["steps"][:2], [4]),
 }
 
 
 #: Functions of all values of a row that run row by row.
 BY_ROW: dict[str, Callable[[Any], Any]] = {
-    "number of parts": lambda parsed: tf.size(split_line(parsed)),
-    "parts joined": lambda parsed: tf.strings.reduce_join(split_line(parsed), separator="+"),
-    "reversed parts": lambda parsed: tf.strings.reduce_join(
-        tf.reverse(split_line(parsed, ",")[1:], [0])
-    ),
+    "padded": padded,
+    "framed": framed,
+    "joined": lambda parsed: tf.strings.reduce_join(parsed["words"].values, separator="-"),
+    "sum": lambda parsed: tf.reduce_sum(parsed["numbers"].values[-3:-1]),
+    "marks of steps": lambda parsed: tf.reduce_max(tf.one_hot(parsed["steps"], 4, 9, -9), axis=0),
+    "pairs": lambda parsed: tf.shape(tf.reshape(parsed["pairs"].values, [-1, 2])),
+    "of three, ensured": lambda parsed: tf.ensure_shape(parsed["three"].values, [3])[1:] / 3.0,
+    "of three, set": lambda parsed: with_shape(parsed["three"].values * 2.0, [3])[::-1],
+    "a step": lambda parsed: parsed["steps"][0] * 2 + parsed["steps"][-1],
     "parts of both": lambda parsed: tf.strings.reduce_join(
         tf.concat([split_line(parsed), parsed["words"].values[:2]], 0), separator="/"
     ),
     "those that are positive": lambda parsed: tf.size(
         tf.boolean_mask(parsed["numbers"].values, parsed["numbers"].values > 0)
     ),
-    "a ragged row": lambda parsed: tf.strings.split([parsed["line"]]),
-    "a number": lambda parsed: tf.reshape(parsed["three"].values[:1], []),
-    "a sum of floats": lambda parsed: tf.reduce_sum(parsed["pairs"].values),
-}
-
-
-WHOLE |= {
-    "a step": lambda parsed: parsed["steps"][0] * 2 + parsed["steps"][-1],
-    "some steps": lambda parsed: tf.shape(parsed["steps"][1:3]),
-    "steps in a row": lambda parsed: tf.reduce_sum(tf.reshape(parsed["steps"], [-1])[1:]),
-    "marks of steps": lambda parsed: tf.reduce_max(tf.one_hot(parsed["steps"], 4, 9, -9), axis=0),
-    "sums of steps": lambda parsed: tf.reduce_sum(parsed["steps"], axis=0),
 }
 
 
@@ -143,18 +113,9 @@ FAILING: dict[str, Callable[[Any], Any]] = {
     "a value that is missing": lambda parsed: parsed["numbers"].values[-3],
     "another shape": lambda parsed: tf.reshape(parsed["numbers"].values, [2]),
     "another shape ensured": lambda parsed: tf.ensure_shape(parsed["words"].values, [0]),
-    "not in pairs of pairs": lambda parsed: tf.shape(tf.reshape(parsed["steps"], [-1, 4])),
-    "not in threes": lambda parsed: tf.size(tf.reshape(parsed["pairs"].values, [-1, 3])),
     "too long": lambda parsed: tf.size(
         tf.pad(parsed["numbers"].values, [[0, 2 - tf.size(parsed["numbers"].values)]])
     ),
-    "padded without end": lambda parsed: tf.size(
-        tf.pad(
-            parsed["numbers"].values,
-            [[tf.where(parsed["id"] == 9, tf.int64.max, 0), parsed["id"]]],
-        )
-    ),
-    "each word as it is": lambda parsed: tf.strings.reduce_join(parsed["words"].values, axis=[]),
     "different lengths": split_line,
     "no first of none": before,
 }

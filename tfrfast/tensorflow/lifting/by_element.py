@@ -15,14 +15,12 @@ from tfrfast.tensorflow.lifting.row_arguments import RowArguments, row_arguments
 from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup
 from tfrfast.tensorflow.lifting.variable import ParsedPart
 
-# Effects are visible in the functions of these ops. A failing assert is an error like any other.
-_WITHOUT_EFFECT = frozenset(
-    ["Assert", "Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"]
-)
+# Effects are visible in the functions of these ops.
+_CALLING = frozenset(["Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"])
+# A failing check is an error like any other.
+_WITHOUT_EFFECT = _CALLING | {"Assert", "CheckNumerics"}
 # These ops pass on lists of tensors, the only variants here.
-_PASSING = frozenset(
-    [*_WITHOUT_EFFECT - {"Assert"}, "StatelessCase", "StatelessIf", "StatelessWhile"]
-)
+_PASSING = _CALLING | {"StatelessCase", "StatelessIf", "StatelessWhile"}
 # These ops make one tensor of a sparse or ragged result, in tf.data's form.
 PACKING = frozenset(["RaggedTensorToVariant", "SerializeSparse"])
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)

@@ -146,7 +146,7 @@ def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted
     rest = rest_after(graph, parse.used)
     if isinstance(rest, Refusal):
         return rest
-    whole = vectorised(rest, checked=True, splits=True, parts=parse.parts)
+    whole = vectorised(rest, parse.parts)
     if isinstance(whole, Refusal):
         return whole
     if padding is not None and not whole.can_be_padded:

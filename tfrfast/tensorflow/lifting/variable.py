@@ -56,70 +56,36 @@ class VariableRows:
     def row_count(self) -> Any:
         return tf.size(self.splits) - 1
 
-    @functools.cached_property
-    def begins(self) -> Any:
-        return self.splits[:-1]
-
-    @functools.cached_property
-    def ends(self) -> Any:
-        return tf.slice(self.splits, [1], [-1])
-
-    @functools.cached_property
-    def lengths(self) -> Any:
-        return self.ends - self.begins
-
-    @functools.cached_property
-    def row_numbers(self) -> Any:
-        """The row of each value."""
-        places = tf.range(self.splits[-1])
-        return tf.searchsorted(self.ends, places, side="right", out_type=tf.int64)
-
-    @functools.cached_property
-    def _and_one_more(self) -> Any:
-        """Returns the values and one more, so that an empty tensor has a value to pick."""
-        return tf.concat([self.values, tf.zeros([1, *self.values.shape[1:]], self.dtype)], 0)
-
     @property
     def dtype(self) -> Any:
         return self.values.dtype
 
-    def at(self, place: int) -> tuple[Any, Any]:
-        """Returns the value at a place of each row (-1 is the last value), and a mask of the rows
-        that have it.
-        """
-        is_there = self.lengths > place if place >= 0 else self.lengths >= -place
-        places = (self.begins if place >= 0 else self.ends) + place
-        places = tf.where(is_there, places, tf.zeros_like(places))
-        return tf.gather(self._and_one_more, places), is_there
+    @functools.cached_property
+    def lengths(self) -> Any:
+        return self.splits[1:] - self.splits[:-1]
 
     def between(self, begin: int, end: int | None) -> VariableRows:
         """Returns the existing values from one place of each row to another."""
-        starts = self.begins + _place(begin, self.lengths)
-        ends = self.ends if end is None else self.begins + _place(end, self.lengths)
-        splits, places = _from_to(starts, tf.maximum(starts, ends))
+        begins = self.splits[:-1]
+        starts = begins + _place(begin, self.lengths)
+        ends = self.splits[1:] if end is None else begins + _place(end, self.lengths)
+        # A trace of tf.repeat() takes 11 ms.
+        splits, places = tf.raw_ops.RaggedRange(
+            starts=starts,
+            limits=tf.maximum(starts, ends),
+            deltas=tf.constant(1, tf.int64),
+            Tsplits=tf.int64,
+        )
         return VariableRows(tf.gather(self.values, places), splits)
 
-    def with_more(self, counts: Any, value: Any) -> VariableRows:
-        """Returns the rows with so many more values before and after the existing values."""
-        before, after = tf.unstack(counts, num=2, axis=1)
-        splits = tf.concat([[0], tf.cumsum(self.lengths + before + after)], 0)
-        starts = splits[:-1] + before
-        _, places = _from_to(starts, starts + self.lengths)
-        filled = tf.fill(splits[-1:], value)
-        return VariableRows(
-            tf.tensor_scatter_nd_update(filled, tf.expand_dims(places, 1), self.values), splits
-        )
-
-    def of_length(
-        self, count: int, of_value: Sequence[int], filling: Any = None
-    ) -> tuple[Any, Any]:
+    def of_length(self, count: int, filling: Any = None) -> tuple[Any, Any]:
         """Returns a tensor of all rows, with so many values each, and a mask of the rows of this
         length.
 
         -1 stands for the length of the longest row.
         """
         tensor = tf.raw_ops.RaggedTensorToTensor(
-            shape=tf.constant([-1, count, *of_value], tf.int64),
+            shape=tf.constant([-1, count, *self.values.shape[1:]], tf.int64),
             values=self.values,
             default_value=tf.zeros([], self.dtype) if filling is None else filling,
             row_partition_tensors=[self.splits],
@@ -128,11 +94,10 @@ class VariableRows:
         return tensor, tf.equal(self.lengths, count)
 
     def padded(self) -> tuple[Any, Any]:
-        """Returns a tensor of all rows, valid if all rows have the same length, and a boolean for
-        this condition.
+        """Returns a tensor of all rows, valid if all rows have the same length, and a mask of the
+        rows of the first row's length.
         """
-        ragged = tf.RaggedTensor.from_row_splits(self.values, self.splits, validate=False)
-        return ragged.to_tensor(), tf.reduce_all(tf.equal(self.lengths, self.lengths[:1]))
+        return self.of_length(-1)[0], tf.equal(self.lengths, self.lengths[:1])
 
     def serialized(self) -> Any:
         """Returns tf.data's form of the rows as a sparse tensor."""
@@ -150,15 +115,6 @@ def _place(place: int, lengths: Any) -> Any:
     """Returns the place of a slice's bound in rows of these lengths."""
     bound = tf.constant(place, tf.int64)
     return tf.minimum(bound, lengths) if place >= 0 else tf.maximum(lengths + bound, 0)
-
-
-def _from_to(starts: Any, ends: Any) -> tuple[Any, Any]:
-    """Returns the splits of rows of numbers on end, and all numbers.
-
-    A trace of tf.repeat() takes 11 ms.
-    """
-    step = tf.constant(1, tf.int64)
-    return tuple(tf.raw_ops.RaggedRange(starts=starts, limits=ends, deltas=step, Tsplits=tf.int64))
 
 
 def columns_of(parts: Sequence[ParsedPart], parsed: dict[str, Any]) -> tuple[list[Any], list[Any]]:

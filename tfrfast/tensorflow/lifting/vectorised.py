@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.by_element import ByElement
-from tfrfast.tensorflow.lifting.dependencies import looked_at
 from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Write
@@ -43,11 +42,7 @@ class Vectorised:
     by_element: ByElement | None = None
 
     def __call__(
-        self,
-        columns: Sequence[Any],
-        row_count: Any = None,
-        taken: Any = None,
-        padding: Padding | None = None,
+        self, columns: Sequence[Any], padding: Padding | None = None
     ) -> tuple[list[Any], Any]:
         """Returns the outputs for the rows of these columns, and a boolean that is false for
         invalid outputs.
@@ -57,18 +52,13 @@ class Vectorised:
         tf.data's form for a batch. An output that is an input is the same object. The boolean is
         None if nothing can fail, and the outputs are always valid. If the boolean is false, a row
         may fail: drop the outputs and run the function on each row, so that errors come at their
-        place. Do the same if the part that runs row by row fails. Without columns, `row_count` is
-        needed. With `taken`, a boolean for each row, the other rows cannot fail, and their outputs
-        do not matter. Without `padding`, rows of different lengths make the outputs invalid.
+        place. Do the same if the part that runs row by row fails. Without `padding`, rows of
+        different lengths make the outputs invalid.
         """
         graph, inputs = tf.compat.v1.get_default_graph(), self.rest.inputs
         values = {each.name: column for each, column in zip(inputs, columns, strict=True)}
         values |= {inner.name: outer for inner, outer in self.rest.captures}
-        batch = BatchGraph(
-            graph,
-            lambda: _row_count(inputs, columns) if row_count is None else row_count,
-            taken=taken,
-        )
+        batch = BatchGraph(graph, lambda: _row_count(inputs, columns))
         for op, write in self.steps:
             written = write(batch, [values.get(each.name) for each in op.inputs])
             for output, value in zip(op.outputs, written, strict=True):
@@ -81,11 +71,6 @@ class Vectorised:
         if padding is not None:
             outputs = padding.fill(outputs, batch.require)
         return outputs, batch.is_right() if batch.conditions else None
-
-    def takes(self, given: Any) -> bool:
-        """True if an input matters."""
-        read = (each for op, _ in self.steps for each in looked_at(op))
-        return any(each.name == given.name for each in (*read, *self.rest.outputs))
 
     def _is_column(self, output: Any, value: Any) -> bool:
         """True for a tensor with an entry for each row."""

@@ -12,12 +12,11 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.branches import CHOICES, chosen
 from tfrfast.tensorflow.lifting.by_element import PACKING, ByElement, by_element
-from tfrfast.tensorflow.lifting.dependencies import looked_at, needed_inputs, ops_before
+from tfrfast.tensorflow.lifting.cutting import needed_of
 from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import Node, Rule, Write
-from tfrfast.tensorflow.lifting.rules.of_rows import OF_ROWS, fixed
+from tfrfast.tensorflow.lifting.rules.of_rows import OF_ROWS
 from tfrfast.tensorflow.lifting.rules.of_values import (
     ShapesOfValues,
     of_each_value,
@@ -27,60 +26,39 @@ from tfrfast.tensorflow.lifting.rules.of_values import (
     sparse_rows,
 )
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
-from tfrfast.tensorflow.lifting.rules.table import CONSTANTS, REASONS, RULES, SHAPES_OF_ROWS
-from tfrfast.tensorflow.lifting.variable import ParsedPart
+from tfrfast.tensorflow.lifting.rules.table import CONSTANTS, RULES, SHAPES_OF_ROWS
+from tfrfast.tensorflow.lifting.variable import Kind, ParsedPart
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.recognition import origin
 
 _BYTES_OF_A_STRING = 32
-_EFFECT = "must run for each record"
-_HELPERS = frozenset(["Identity", "NoOp"])
 
 
-def vectorised(
-    rest: Remainder,
-    *,
-    checked: bool = False,
-    splits: bool = False,
-    parts: Sequence[ParsedPart] = (),
-) -> Vectorised | Refusal:
+def vectorised(rest: Remainder, parts: Sequence[ParsedPart] = ()) -> Vectorised | Refusal:
     """Returns a plan to run the remainder of a function on whole batches, or the op that prevents
     it.
 
-    `parts` describes the columns if rows of some columns have different lengths.
-
-    With `splits`, ops without a form for batches run row by row, if their order and time do not
-    matter.
-
-    Without `checked`, ops that fail on some values are refused.
+    `parts` describes the columns if rows of some columns have different lengths. Ops without a form
+    for batches run row by row, if their order and time do not matter.
     """
-    try:
-        return _Planning(rest, checked, splits, parts).planned()
-    except _RefusedError as refused:
-        return refused.refusal
-
-
-class _RefusedError(Exception):
-    def __init__(self, why: str, instead: str = "") -> None:
-        self.refusal = Refusal(why, instead)
+    for each in rest.outputs:
+        is_packed = origin(each).op.type in PACKING
+        if each.dtype == tf.resource or (each.dtype == tf.variant and not is_packed):
+            return Refusal(f"it returns a {each.dtype.name}")
+    return _Planning(rest, parts).planned()
 
 
 class _Planning:
     """Plans the ops in the order in which they run."""
 
-    def __init__(
-        self, rest: Remainder, checked: bool, splits: bool, parts: Sequence[ParsedPart]
-    ) -> None:
-        self._rest, self._checked = rest, checked
-        self._splits = splits
+    def __init__(self, rest: Remainder, parts: Sequence[ParsedPart]) -> None:
+        self._rest = rest
         self._left: dict[str, Any] = {}  # ops that run row by row
         # Types of the ops that are themselves a cause, not only their inputs.
         self._causes: list[str] = []
         self._known = list(rest.inputs)
         self._per_row = {each.name for each in rest.inputs}
         self._captured = {inner.name: outer for inner, outer in rest.captures}
-        given = [*rest.inputs, *(inner for inner, _ in rest.captures)]
-        self._given = {each.op.name for each in given}
         named = zip(rest.inputs, parts, strict=False)
         #: Tensors whose length differs from row to row, and the shapes of sparse rows.
         self._parts = {each.name: part for each, part in named if part.kind != "row"}
@@ -88,21 +66,19 @@ class _Planning:
         self._steps: list[tuple[Any, Write]] = []
         self._is_checked, self._row_bytes, self._unsized = False, 0, 0
 
-    def planned(self) -> Vectorised:
+    def planned(self) -> Vectorised | Refusal:
         rest = self._rest
-        for op in () if self._splits else rest.must_run:
-            if op.type not in {*RULES, *REASONS, *CHOICES, *_HELPERS}:
-                raise _RefusedError(_why(op, _EFFECT))
-        last = [*(each.op for each in rest.outputs), *rest.must_run]
-        ops = list(ops_before(last, self._given))
-        self._used = {each.name for op in ops for each in needed_inputs(op)}
+        _, ops = needed_of(rest.graph, rest.inputs, rest.outputs, rest.must_run)
+        self._used = {each.name for op in ops for each in op.inputs}
         self._used |= {each.name for each in rest.outputs}
         for op in ops:
             self._plan_or_leave(op)
-        for each in rest.outputs:
-            self._look_at_result(each)
-        left = self._left or any(map(self._is_indices, rest.outputs))
+        # Rows that are returned as one tensor must have the same length.
+        self._is_checked |= any(self._kind(each) == "values" for each in rest.outputs)
+        left = self._left or any(self._kind(each) == "indices" for each in rest.outputs)
         part = self._by_element() if left else None
+        if isinstance(part, Refusal):
+            return part
         return Vectorised(
             self._rest,
             tuple(self._steps),
@@ -115,41 +91,31 @@ class _Planning:
             part,
         )
 
-    def _look_at_result(self, result: Any) -> None:
-        is_packed = origin(result).op.type in PACKING
-        if result.dtype == tf.resource or (result.dtype == tf.variant and not is_packed):
-            raise _RefusedError(f"it returns a {result.dtype.name}")
-        part = self._parts.get(result.name)
-        if part is not None and part.kind == "values":  # rows must have the same length
-            if not self._checked:
-                raise _RefusedError("it returns rows of different lengths")
-            self._is_checked = True
+    def _kind(self, tensor: Any) -> Kind:
+        part = self._parts.get(tensor.name)
+        return "row" if part is None else part.kind
 
     def _differs(self, tensor: Any) -> bool:
         """True if rows have different lengths."""
-        part = self._parts.get(tensor.name)
-        return part is not None and part.kind != "shape"
+        return self._kind(tensor) in ("values", "indices")
 
-    def _is_indices(self, tensor: Any) -> bool:
-        part = self._parts.get(tensor.name)
-        return part is not None and part.kind == "indices"
-
-    def _by_element(self) -> ByElement:
+    def _by_element(self) -> ByElement | Refusal:
         rest = self._rest
         results = [
-            each for each in rest.outputs if each.op.name in self._left or self._is_indices(each)
+            each
+            for each in rest.outputs
+            if each.op.name in self._left or self._kind(each) == "indices"
         ]
-        must_run = [each for each in rest.must_run if each.name in self._left]
         found = by_element(
             rest.graph,
             self._known,
             results,
-            must_run,
+            [each for each in rest.must_run if each.name in self._left],
             self._causes,
             parts={name: part for name, part in self._parts.items() if part.kind != "shape"},
         )
         if isinstance(found, Refusal):
-            raise _RefusedError(*found)
+            return found
         self._per_row.update(found.makes)
         known = [each for each in found.function.outputs if each.shape.is_fully_defined()]
         self._row_bytes += sum(map(self._bytes, known))
@@ -157,50 +123,41 @@ class _Planning:
         return found
 
     def _plan_or_leave(self, op: Any) -> None:
-        before = [each.op for each in needed_inputs(op)]
+        before = [each.op for each in op.inputs]
         if any(each.name in self._left for each in (*before, *op.control_inputs)):
             self._left[op.name] = op
             return
         try:
             self._plan(op)
-        except _RefusedError:
-            if not self._splits:
-                raise
+        except NotVectorisedError:
             self._left[op.name] = op
-            if op.type not in _HELPERS:
-                self._causes.append(op.type)
+            self._causes.append(op.type)
 
     def _plan(self, op: Any) -> None:
         if op.type == "NoOp":
             return
         self._shapes.find_out(op)
         per_row = tuple(each.name in self._per_row for each in op.inputs)
-        try:
-            if any(per_row) or op.type in CHOICES | {"Assert"}:
-                self._plan_for_rows(op, per_row)
-            else:
-                self._plan_once(op, per_row)
-        except NotVectorisedError as error:
-            raise _RefusedError(_why(op, str(error))) from None
+        if any(per_row):
+            self._plan_for_rows(op, per_row)
+        else:
+            self._plan_once(op, per_row)
 
     def _plan_for_rows(self, op: Any, per_row: tuple[bool, ...]) -> None:
         if op.type == "Identity":  # even if the input's shape is unknown
             self._add_rows(op, lambda batch, inputs: inputs, self._parts.get(op.inputs[0].name))
             return
-        if op.type not in CHOICES and any(map(self._differs, looked_at(op))):
+        if any(map(self._differs, op.inputs)):
             self._plan_for_values(op, per_row)
             return
-        if op.type in SHAPES_OF_ROWS:
-            self._plan_shape(op)
-            return
-        node = Node(op, per_row, self._shapes, self._captured, self._checked)
-        write = self._choice(node) if op.type in CHOICES else self._write(node)
+        node = Node(op, per_row, self._shapes, self._captured)
+        write = self._write(node)
         self._row_bytes += sum(self._bytes(each) for each in op.outputs if each.name in self._used)
         self._add(op, write)
 
     def _plan_for_values(self, op: Any, per_row: tuple[bool, ...]) -> None:
         if op.type in OF_ROWS:
-            node = Node(op, per_row, ShapesOfValues(self._parts), self._captured, self._checked)
+            node = Node(op, per_row, ShapesOfValues(self._parts), self._captured)
             write, part = OF_ROWS[op.type](node, self._parts)
             self._is_checked |= node.is_checked
             self._add_rows(op, write, part)
@@ -215,35 +172,20 @@ class _Planning:
             return
         part = part_made(op, per_row, self._parts)
         shapes = ShapesOfValues(self._parts | {op.outputs[0].name: part})
-        node = Node(op, per_row, shapes, self._captured, self._checked)
+        node = Node(op, per_row, shapes, self._captured)
         self._add_rows(op, of_each_value(node, self._write(node), part), part)
 
     def _add_rows(self, op: Any, write: Write, part: ParsedPart | None) -> None:
-        """Adds an op whose output has rows of different lengths, or is one tensor.
-
-        Rows whose length the function fixes become one tensor.
-        """
+        """Adds an op whose output has rows of different lengths, or is one tensor."""
         output = op.outputs[0]
         if part is not None and part.kind == "values" and output.shape.is_fully_defined():
-            if not self._checked:
-                raise NotVectorisedError("fails on some values")
-            self._is_checked = True
-            write, part = fixed(write, output), None
+            raise NotVectorisedError("has rows whose length the function fixes")
         self._add(op, write)
         if part is not None:
             self._parts[output.name] = part
-            self._unsized += part.kind == "values" and op.type not in _HELPERS
+            self._unsized += part.kind == "values" and op.type != "Identity"
         elif self._differs(op.inputs[0]):
             self._row_bytes += self._bytes(output)
-
-    def _choice(self, node: Node) -> Write:
-        def plan(branch: Remainder) -> Vectorised | Refusal:
-            return vectorised(branch, checked=self._checked)
-
-        used = [n for n, each in enumerate(node.op.outputs) if each.name in self._used]
-        write = chosen(node, self._rest.graph, used, self._differs, plan)
-        self._is_checked |= node.is_checked
-        return write
 
     def _write(self, node: Node) -> Write:
         op, rule = node.op, _rule(node.op)
@@ -252,12 +194,6 @@ class _Planning:
         write = rule(node)
         self._is_checked |= node.is_checked
         return write
-
-    def _plan_shape(self, op: Any) -> None:
-        """All rows have the same shape."""
-        shape, dtype = self._shapes.known(op.inputs[0]), op.outputs[0].dtype
-        values = {"Rank": len(shape), "Shape": shape, "Size": math.prod(shape)}
-        self._steps.append((op, lambda batch, inputs: [tf.constant(values[op.type], dtype)]))
 
     def _plan_once(self, op: Any, per_row: tuple[bool, ...]) -> None:
         if op.type not in CONSTANTS | SHAPES_OF_ROWS | {"Identity"}:
@@ -279,9 +215,5 @@ class _Planning:
 def _rule(op: Any) -> Rule:
     rule = RULES.get(op.type)
     if rule is None:
-        raise NotVectorisedError(REASONS.get(op.type, "has no form for batches"))
+        raise NotVectorisedError("has no form for batches")
     return rule
-
-
-def _why(op: Any, why: str) -> str:
-    return f"the op {op.type} ({op.name}) {why}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import tensorflow as tf
@@ -40,33 +39,4 @@ def _decode_raw(node: Node) -> Write:
     return write
 
 
-def _parse_tensor(node: Node) -> Write:
-    """tf.io.parse_tensor. Tensors of one shape and type begin with the same bytes, and end with
-    their values.
-    """
-    node.can_fail()
-    dtype, shape = node.op.outputs[0].dtype, node.output_shape()
-    if dtype not in _TYPES or node.rank(0):
-        raise NotVectorisedError(f"makes {dtype.name}")
-    size = math.prod(shape) * dtype.size
-    if not size:
-        raise NotVectorisedError("makes nothing")
-    with tf.init_scope():
-        example = tf.io.serialize_tensor(tf.zeros(shape, dtype)).numpy()
-    start = example[:-size]
-
-    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
-        (text,) = inputs
-        begins = tf.equal(tf.strings.substr(text, 0, len(start)), start)
-        fits = tf.logical_and(begins, tf.equal(tf.strings.length(text), len(example)))
-        batch.require(fits)
-        values = tf.strings.substr(tf.where(fits, text, example), len(start), size)
-        decoded = tf.raw_ops.DecodePaddedRaw(
-            input_bytes=values, fixed_length=size, out_type=dtype, little_endian=True
-        )
-        return [batch.reshape(decoded, shape)]
-
-    return write
-
-
-DECODING = {"DecodeRaw": _decode_raw, "ParseTensor": _parse_tensor}
+DECODING = {"DecodeRaw": _decode_raw}

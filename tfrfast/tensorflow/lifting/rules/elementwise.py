@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import tensorflow as tf
+
 from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
+
+#: Integer types for which vector instructions and scalar instructions give different results.
+_NARROW = frozenset([tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32])
 
 
 def _broadcast(node: Node) -> Write:
@@ -13,37 +18,11 @@ def _broadcast(node: Node) -> Write:
     rank = len(node.output_shape())
 
     def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
-        return batch.copy(node, _aligned(node, batch, inputs, rank))
-
-    return write
-
-
-def _select(node: Node) -> Write:
-    """tf.compat.v1.where, which takes a condition for each row or for each value."""
-    rank = len(node.output_shape())
-    if node.rank(0) not in (0, rank):
-        raise NotVectorisedError("takes a condition for each part of a row")
-
-    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
-        aligned = _aligned(node, batch, inputs, rank)
-        types = [output.dtype for output in node.op.outputs]
-        return batch.op("SelectV2", aligned, types, T=types[0])
-
-    return write
-
-
-def _of_one_shape(node: Node) -> Write:
-    """An op whose inputs must all have the shape of its output."""
-    shape = node.output_shape()
-
-    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
-        return batch.copy(
-            node,
-            [
-                each if per_row else batch.repeated(each, shape)
-                for each, per_row in zip(inputs, node.per_row, strict=True)
-            ],
-        )
+        aligned = [
+            batch.widen(each, node.shape(number), rank) if node.per_row[number] else each
+            for number, each in enumerate(inputs)
+        ]
+        return batch.copy(node, aligned)
 
     return write
 
@@ -55,11 +34,18 @@ def _power(node: Node) -> Write:
     return _broadcast(node)
 
 
-def _aligned(node: Node, batch: BatchGraph, inputs: list[Any], rank: int) -> list[Any]:
-    return [
-        batch.widen(each, node.shape(number), rank) if node.per_row[number] else each
-        for number, each in enumerate(inputs)
-    ]
+def _divide(node: Node) -> Write:
+    """Division of integers by zero fails, so divisors of integers must be constants."""
+    if node.dtype().is_integer and (node.constant(1, "a divisor") == 0).any():
+        raise NotVectorisedError("divides integers by zero")
+    return _broadcast(node)
+
+
+def _cast(node: Node) -> Write:
+    """If a float does not fit into a narrow integer, the result depends on its neighbours."""
+    if node.dtype().is_floating and node.op.outputs[0].dtype in _NARROW:
+        raise NotVectorisedError("casts floats to narrow integers")
+    return _broadcast(node)
 
 
 _ARITHMETIC = [
@@ -78,6 +64,7 @@ _BITS = [
     *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
     *("Invert", "LeftShift", "PopulationCount", "RightShift"),
 ]
+DIVISION = ["Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"]
 _COPIES = ["Identity", "OnesLike", "StopGradient", "ZerosLike"]
 #: Vector instructions compute these functions by formulas of their own.
 FUNCTIONS = [
@@ -93,7 +80,7 @@ ELEMENTWISE: dict[str, Rule] = {
     **dict.fromkeys(_BITS, _broadcast),
     **dict.fromkeys(_COPIES, _broadcast),
     **dict.fromkeys(FUNCTIONS, _broadcast),
-    "AddN": _of_one_shape,
+    **dict.fromkeys(DIVISION, _divide),
+    "Cast": _cast,
     "Pow": _power,
-    "Select": _select,
 }

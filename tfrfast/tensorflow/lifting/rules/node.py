@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.known_values import known_value
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
 
 
@@ -25,7 +24,7 @@ class Node:
     #: Tensors outside the graph for inputs that are placeholders, by the inputs' names.
     captured: dict[str, Any]
     #: True if the batch may have a condition.
-    may_be_checked: bool
+    may_be_checked: bool = True
     #: True if the batch has a condition.
     is_checked: bool = False
 
@@ -57,10 +56,10 @@ class Node:
 
     def constant(self, number: int, what: str) -> Any:
         """Returns the value of an input that is the same for all rows and known before a run."""
-        value = None if self.per_row[number] else known_value(self.op.inputs[number])
+        value = None if self.per_row[number] else tf.get_static_value(self.op.inputs[number])
         if value is None:
             raise NotVectorisedError(f"takes {what} that is not a constant")
-        return value
+        return np.asarray(value)
 
     def is_only_per_row(self, *numbers: int) -> None:
         """Refuses the op if other inputs differ from row to row."""
@@ -76,25 +75,13 @@ class BatchGraph:
     count_rows: Callable[[], Any]
     #: Booleans. If one is false, the batch is invalid.
     conditions: list[Any] = field(default_factory=list)
-    #: A boolean for each row that counts. None: all rows count.
-    taken: Any = None
 
     @functools.cached_property
     def row_count(self) -> Any:
         return self.count_rows()
 
-    def require(self, condition: Any, *, per_row: bool = True) -> None:
-        """Makes the batch valid only if all these booleans are true, in all rows that count.
-
-        Without `per_row`, the booleans are the same for all rows.
-        """
-        if self.taken is not None and per_row and condition.shape.rank:
-            condition = tf.reduce_all(condition, axis=list(range(1, condition.shape.rank)))
-            condition = tf.logical_or(condition, tf.logical_not(self.taken))
-        elif self.taken is not None:
-            condition = tf.logical_or(
-                tf.reduce_all(condition), tf.logical_not(tf.reduce_any(self.taken))
-            )
+    def require(self, condition: Any) -> None:
+        """Makes the batch valid only if all these booleans are true."""
         self.conditions.append(tf.reduce_all(condition))
 
     def is_right(self) -> Any:

@@ -8,8 +8,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.casting import CASTING
-from tfrfast.tensorflow.lifting.rules.division import DIVISION
 from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
 from tfrfast.tensorflow.lifting.rules.lookups import LOOKUPS
 from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Rule, Write
@@ -20,9 +18,7 @@ from tfrfast.tensorflow.lifting.variable import ParsedPart, VariableRows
 #: Ops that treat each value on its own, as other ops treat a row.
 OF_EACH_VALUE: dict[str, Rule] = {
     **ELEMENTWISE,
-    **CASTING,
-    **DIVISION,
-    **{kind: rule for kind, rule in STRINGS.items() if kind != "ReduceJoin"},
+    **STRINGS,
     **LOOKUPS,
 }
 
@@ -64,10 +60,7 @@ def of_each_value(node: Node, write: Write, part: ParsedPart) -> Write:
     def write_rows(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         rows = next(each for each in inputs if isinstance(each, VariableRows))
         values = [each.values if isinstance(each, VariableRows) else each for each in inputs]
-        taken = batch.taken
-        if taken is not None:
-            taken = tf.gather(taken, rows.row_numbers)
-        inner = BatchGraph(batch.graph, lambda: tf.shape(rows.values)[0], batch.conditions, taken)
+        inner = BatchGraph(batch.graph, lambda: tf.shape(rows.values)[0], batch.conditions)
         made = write(inner, values)
         for each in made:
             each.set_shape([None, *part.of_value])

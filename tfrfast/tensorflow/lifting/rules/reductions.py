@@ -26,12 +26,6 @@ def _along_one_axis(node: Node) -> Write:
     return lambda batch, inputs: batch.copy(node, [inputs[0], tf.constant(axis)])
 
 
-def _along_the_last_axis(node: Node) -> Write:
-    if not node.rank(0):
-        raise NotVectorisedError("is given single values")
-    return lambda batch, inputs: batch.copy(node, inputs)
-
-
 REDUCTIONS = {
     "All": _along_axes,
     "Any": _along_axes,
@@ -40,12 +34,8 @@ REDUCTIONS = {
     "Max": _along_axes,
     "Min": _along_axes,
     # Floats are added and multiplied in another order.
-    "Cumprod": _along_one_axis,
-    "Cumsum": _along_one_axis,
     "EuclideanNorm": _along_axes,
-    "LogSoftmax": _along_the_last_axis,
     "Mean": _along_axes,
     "Prod": _along_axes,
-    "Softmax": _along_the_last_axis,
     "Sum": _along_axes,
 }

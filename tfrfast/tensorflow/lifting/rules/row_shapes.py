@@ -34,8 +34,6 @@ class Shapes:
             return
         if op.type == "DecodeRaw":
             found = self._decoded(output, op.inputs[0].shape)
-        elif op.type == "ParseTensor":
-            found = _ensured(output)
         elif op.type in SAME_SHAPE:
             found = self._broadcast(op)
         else:
@@ -62,15 +60,6 @@ class Shapes:
 
 #: Ops that keep the number of values if all other inputs are single values.
 SAME_SHAPE = frozenset(["AddV2", "Cast", "Identity", "Maximum", "Minimum", "Mul", "RealDiv", "Sub"])
-
-
-def _ensured(tensor: Any) -> list[int] | None:
-    """Returns the shape that the next op requires of a tensor."""
-    for op in tensor.consumers():
-        if op.type == "EnsureShape" and op.outputs[0].shape.is_fully_defined():
-            shape: list[int] = op.outputs[0].shape.as_list()
-            return shape
-    return None
 
 
 def _count_after(tensor: Any) -> int | None:

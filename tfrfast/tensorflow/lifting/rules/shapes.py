@@ -100,14 +100,6 @@ def _split(node: Node) -> Write:
     return lambda batch, inputs: batch.copy(node, [tf.constant(axis), inputs[1]])
 
 
-def _split_by_sizes(node: Node) -> Write:
-    node.is_only_per_row(0)
-    for number in range(len(node.op.outputs)):
-        node.output_shape(number)
-    axis = moved(node.constant(2, "an axis"))
-    return lambda batch, inputs: batch.copy(node, [*inputs[:2], tf.constant(axis)])
-
-
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
@@ -134,12 +126,6 @@ def _slice(node: Node) -> Write:
     )
 
 
-def _broadcast_to(node: Node) -> Write:
-    node.is_only_per_row(0)
-    before, after = node.shape(0), node.output_shape()
-    return lambda batch, inputs: [batch.repeated(batch.widen(inputs[0], before, len(after)), after)]
-
-
 def _one_hot(node: Node) -> Write:
     node.is_only_per_row(0)
     node.output_shape()
@@ -147,41 +133,18 @@ def _one_hot(node: Node) -> Write:
     return lambda batch, inputs: batch.copy(node, inputs, axis=axis)
 
 
-def _bitcast(node: Node) -> Write:
-    node.output_shape()
-    return lambda batch, inputs: batch.copy(node, inputs)
-
-
-def _fill(node: Node) -> Write:
-    node.is_only_per_row(1)
-    shape = node.output_shape()
-    return lambda batch, inputs: [batch.repeated(batch.widen(inputs[1], [], len(shape)), shape)]
-
-
-def _roll(node: Node) -> Write:
-    node.is_only_per_row(0)
-    node.constant(1, "a shift")
-    axis = moved(node.constant(2, "an axis"))
-    return lambda batch, inputs: batch.copy(node, [*inputs[:2], tf.constant(axis)])
-
-
 SHAPES = {
-    "Bitcast": _bitcast,
-    "BroadcastTo": _broadcast_to,
     "ConcatV2": _joined(axis_is_input=True),
     "EnsureShape": _same,
     "ExpandDims": _reshape,
-    "Fill": _fill,
     "OneHot": _one_hot,
     "Pack": _joined(axis_is_input=False),
     "Pad": _with_constant(1, "paddings", _before([0, 0])),
     "PadV2": _with_constant(1, "paddings", _before([0, 0])),
     "Reshape": _reshape,
     "ReverseV2": _with_constant(1, "an axis", lambda axes, node: moved(axes)),
-    "Roll": _roll,
     "Slice": _slice,
     "Split": _split,
-    "SplitV": _split_by_sizes,
     "Squeeze": _reshape,
     "StridedSlice": _strided_slice,
     "Tile": _with_constant(1, "multiples", _before(1)),
