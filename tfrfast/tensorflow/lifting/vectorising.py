@@ -197,8 +197,10 @@ class _Planning:
 
     def _plan_once(self, op: Any, per_row: tuple[bool, ...]) -> None:
         if op.type not in CONSTANTS | SHAPES_OF_ROWS | {"Identity"}:
-            # The op runs even for a batch without rows, so it must not be able to fail.
-            _rule(op)(Node(op, per_row, self._shapes, self._captured, may_be_checked=False))
+            node = Node(op, per_row, self._shapes, self._captured)
+            _rule(op)(node)
+            if node.is_checked:  # the op runs even for a batch without rows
+                raise NotVectorisedError("fails on some values")
         types = [output.dtype for output in op.outputs]
         self._steps.append((op, lambda batch, inputs: batch.op(op.type, inputs, types, like=op)))
 

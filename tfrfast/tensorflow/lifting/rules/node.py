@@ -23,8 +23,6 @@ class Node:
     shapes: Shapes
     #: Tensors outside the graph for inputs that are placeholders, by the inputs' names.
     captured: dict[str, Any]
-    #: True if the batch may have a condition.
-    may_be_checked: bool = True
     #: True if the batch has a condition.
     is_checked: bool = False
 
@@ -34,8 +32,6 @@ class Node:
         The written ops must not fail: they require that no such value occurs, and still compute
         some result for such values.
         """
-        if not self.may_be_checked:
-            raise NotVectorisedError("fails on some values")
         self.is_checked = True
 
     def attr(self, name: str) -> Any:
