@@ -147,7 +147,7 @@ def test_a_loader_knows_the_lengths(tmp_path: Path) -> None:
         (tfr.Shuffle(), (9,), TypeError, "ByTokens needs lengths"),
         (tfr.InOrder(), (9, [1, 1, 1]), TypeError, "goes with a Shuffle or a Mixture, not with In"),
         (tfr.BlockShuffle(1, 1), (9, [1, 1, 1]), TypeError, "not with BlockShuffle"),
-        (tfr.Weighted([1, 1, 1]), (9, [1, 1, 1]), TypeError, "make a Mixture of these"),
+        (tfr.Weighted([1, 1, 1]), (9, [1, 1, 1]), TypeError, "make a Mixture of the sets"),
         (tfr.Mixture({"a": (3, 1)}, shuffle=False), (9, [1] * 3), TypeError, "has shuffle=True"),
     ],
 )

@@ -17,7 +17,7 @@ STRINGS = [b"cat", b"", b"dog\0", b"cat", b"\xff" * 300, b"", b"do", b"catt"]
 def bytes_of(
     strings: list[bytes], shape: tuple[int, ...] | None = None, before: int = 0
 ) -> tfr.Bytes:
-    """The strings as a column, which lies `before` bytes into a larger array."""
+    """Returns the strings as a column that begins `before` bytes into a larger array."""
     offsets = np.cumsum([before, *map(len, strings)])
     data = np.frombuffer(b"?" * before + b"".join(strings) + b"?" * before, np.uint8)
     return tfr.Bytes(data, offsets, shape)
@@ -46,7 +46,7 @@ INDICES: list[Any] = [
 
 
 def as_numpy_index(index: Any) -> Any:
-    """The same index for NumPy, which would turn an empty list into floats."""
+    """Returns the index for NumPy, which would turn an empty list into floats."""
     return np.array(index, np.int64) if isinstance(index, list) and not index else index
 
 

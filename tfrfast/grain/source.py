@@ -51,7 +51,7 @@ class Source:
         chosen = chosen_order(source, order, None)
         self._epochs = integer("epochs", epochs, 1, 2**31 - 1)
         if chosen is None and self._epochs > 1:
-            raise TypeError("epochs are those of an order: give order=, or repeat the dataset.")
+            raise TypeError("epochs=... needs an order: give order=, or repeat the dataset.")
         if chosen is None and self._records.needs_draws:
             raise ValueError(
                 "An image that is cropped or flipped at random takes its draws from an order: give "

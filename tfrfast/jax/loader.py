@@ -48,8 +48,8 @@ class Loader:
             )
         if sharding is not None and sharding.num_devices > 1 and loader.plan.batch_size is None:
             raise ValueError(
-                "A sharding needs batches of one shape, and those of a ByTokens have as many rows "
-                "as fit. Leave the sharding out, or give the Loader a number of rows."
+                "A sharding needs batches of one shape, and a ByTokens makes batches of as many "
+                "rows as fit. Leave the sharding out, or give the Loader a number of rows."
             )
         self._loader = copy.copy(loader)
         self._sharding = sharding
@@ -122,7 +122,7 @@ class _Epoch:
             raise StopIteration
         if owner._running is not self:
             raise RuntimeError(
-                "This `for` has ended: another one has begun, or a state or an epoch was chosen."
+                "This `for` has ended: another `for` has begun, or a state or an epoch was chosen."
             )
         while len(self._ready) <= owner._ahead and not self._is_over and self._failure is None:
             self._begin_one(self._columns)

@@ -50,7 +50,7 @@ class RemoteRecords(NamedTuple):
         return (
             f"An exact shuffle of {self.records:,} records of {size:,} bytes from a network takes "
             f"about {asked:,} requests an epoch{each}. {by_blocks} reads neighbours together; or "
-            f"keep what comes on a disk, with cache=tfr.DiskCache(...) of the {owner}."
+            f"keep the bytes on a disk, with cache=tfr.DiskCache(...) of the {owner}."
         )
 
 

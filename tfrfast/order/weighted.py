@@ -67,8 +67,8 @@ class Weighted(Order):
     def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
         if isinstance(batching, ByTokens):
             raise TypeError(
-                "ByTokens needs records that come equally often in each epoch, and those of a "
-                "Weighted do not. Put them into sets of their own, and make a Mixture of these."
+                "ByTokens needs an order in which all records come equally often, unlike a "
+                "Weighted. Put records of one weight into one set, and make a Mixture of the sets."
             )
         draws = shuffled(self.shuffle)._positions(self.length)
         return _native.Weighted(draws, self.weights)

@@ -195,7 +195,7 @@ class Steps(Reader):
 
     @property
     def lengths(self) -> NoReturn:
-        raise TypeError("The lengths of steps are not known: give those that are to count.")
+        raise TypeError("The lengths of steps are not known: give lengths=.")
 
     def by(self, feature: str, *, folder: object = None) -> NoReturn:
         raise TypeError("Records are found by key, not steps: use `steps.records.by`.")

@@ -63,12 +63,12 @@ def written_file(path: PathLike) -> bytes:
 _READING_URLS = (
     "but shards are read from files and from s3://, gs://, az://, hf:// and https:// URLs. Mount "
     "other storages as a folder, or copy the shards to a disk. tfr.TFRecordDataset hands such "
-    "names to TensorFlow, which reads those that it has a file system for."
+    "names to TensorFlow, which may have a file system for them."
 )
 _WRITING_URLS = (
-    "but this is written to a folder of this machine. Write there, and copy what was written; "
+    "but this is written to a folder of this machine. Write there, and copy the files; "
     "tfr.Writer, tfr.ShardedWriter and tfr.copy write to s3://, gs:// and az://. "
-    "tfr.TFRecordWriter hands names to TensorFlow, which writes those it has a file system for."
+    "tfr.TFRecordWriter hands names to TensorFlow, which may have a file system for them."
 )
 
 

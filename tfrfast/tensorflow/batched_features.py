@@ -93,7 +93,7 @@ def _records(files: Any, reader: Any, arguments: Sequence[Any]) -> Any:
         raise TypeError(
             "make_batched_features_dataset() of tfrfast reads whole TFRecord files: reader must be "
             f"None, TFRecordDataset, or a function that opens one file by it, but of {reader!r} "
-            f"{opening.why}. tf.data.experimental has it for others."
+            f"{opening.why}. tf.data.experimental has the function for other readers."
         )
     return TFRecordDataset(
         files, opening.compression, on_corruption="skip" if opening.skip_damage else "raise"

@@ -49,7 +49,7 @@ def test_a_source_of_a_mixture_keeps_its_weights(tmp_path: Path) -> None:
     with pytest.raises(IndexError, match="Item 400 does not exist"):
         source[400]
     assert "mixture=permuted" in repr(source)
-    with pytest.raises(TypeError, match="epochs are those of an order"):
+    with pytest.raises(TypeError, match="needs an order: give order="):
         tg.Source(mixture.reader, epochs=2)
 
 

@@ -60,7 +60,7 @@ def test_a_break_begins_the_next_epoch_and_ends_the_other_for(shards: list[str])
     next(first)
     plain.set_epoch(1)
     assert ids(ours) == ids(plain)
-    with pytest.raises(RuntimeError, match="another one has begun"):
+    with pytest.raises(RuntimeError, match="another `for` has begun"):
         next(first)
     second = iter(ours)
     next(second)

@@ -281,7 +281,7 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(
 
 @pytest.fixture
 def last_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Ctrl-C comes when the storage gets the last part of a shard, which it takes at this event."""
+    """Sends Ctrl-C when the storage gets the last part of a shard. The event lets the part in."""
     from moto.s3.models import S3Backend
 
     go_on = threading.Event()
@@ -370,7 +370,7 @@ def test_a_client_that_was_replaced_takes_no_more_objects(
 def test_an_object_that_cannot_be_completed_leaves_no_parts_of_the_others(
     bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of shards that are whole on the disk when their uploads begin."""
+    """With max_bytes, shards are whole on the disk when their uploads begin."""
     from moto.s3.models import S3Backend
 
     def fail(*_: Any, **__: Any) -> Any:

@@ -385,7 +385,7 @@ def test_a_function_is_never_called_again(files: list[str]) -> None:
     offset = 10
     theirs = names_of(files).interleave(counted).map(parsed).batch(8)
     traced = len(calls)
-    offset = 20  # it was traced with another
+    offset = 20  # the function was traced with another offset
     ours = tfr.accelerate(theirs)
     assert numbers(ours) == numbers(theirs)
     assert min(numbers(ours)) == 10

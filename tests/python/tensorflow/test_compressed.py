@@ -163,7 +163,7 @@ def test_explain_names_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(inflating, "_MUCH_BYTES", 0)
     monkeypatch.setattr(tfr._native, "inflated_bytes", lambda: 0)
     monkeypatch.setattr(slow_paths, "_told", set())
-    with pytest.warns(tfr.SlowPathWarning, match="of the dataset keeps what was inflated"):
+    with pytest.warns(tfr.SlowPathWarning, match="of the dataset keeps the inflated bytes"):
         shuffled = tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1)
     assert "inflated=tfr.DiskCache(folder, limit)" in str(tfr.explain(shuffled))
     mirror = tfr.DiskCache(tmp_path / "mirror", "64M")

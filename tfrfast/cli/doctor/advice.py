@@ -25,11 +25,11 @@ def _on_data(machine: Machine, data: Data) -> Iterator[str]:
     for place in data.places:
         if place.request_ms is not None:
             yield (
-                f"Each request to {place.mounted_at} takes {place.request_ms:.0f} ms, however few "
-                "bytes it is for. Records in order come in large requests. An exact shuffle makes "
+                f"Each request to {place.mounted_at} takes {place.request_ms:.0f} ms, even for a "
+                "few bytes. Records in order come in large requests. An exact shuffle makes "
                 f"a request for nearly every record, {_REQUESTS_AT_ONCE} at once, so at most "
                 f"{_shuffled_per_s(place.request_ms):,.0f} a second: use tfr.BlockShuffle, or keep "
-                "what comes on a disk with cache=tfr.DiskCache(...)."
+                "the bytes on a disk with cache=tfr.DiskCache(...)."
             )
         elif not place.is_mapped and place.bytes:
             yield (
@@ -59,7 +59,7 @@ def _on_data(machine: Machine, data: Data) -> Iterator[str]:
     if set(data.compression) - {"none"}:
         yield (
             "Shards are compressed, so about 1 MiB is inflated for each record that is read at "
-            "random. inflated=tfr.DiskCache(folder, limit) keeps what was inflated on a disk, and "
+            "random. inflated=tfr.DiskCache(folder, limit) keeps the inflated bytes on a disk, and "
             "`tfrfast shuffle` writes plain shards."
         )
         if machine.inflates_with is None:
@@ -89,8 +89,8 @@ def _on_machine(machine: Machine) -> Iterator[str]:
     if machine.load > machine.processors:
         yield (
             f"The machine is busy: {machine.load:.1f} programs want its "
-            f"{counted(machine.processors, 'processors')}. Reading is slower than on a machine of "
-            "its own, and timings made now say little."
+            f"{counted(machine.processors, 'processors')}. Reading is slower than on an idle "
+            "machine, and timings made now say little."
         )
     if machine.usable_processors < machine.processors:
         yield (
