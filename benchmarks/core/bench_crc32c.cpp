@@ -1,6 +1,6 @@
 // Every CRC-32C kernel that this CPU supports, on data in the L1 or L2 cache.
-// GOOGLE_CRC32C_LIBRARY=/path/to/libcrc32c.so adds google's for comparison; the google-crc32c wheel
-// holds one.
+// GOOGLE_CRC32C_LIBRARY=/path/to/libcrc32c.so adds Google's kernel for comparison; the wheel of
+// google-crc32c holds this library.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 
@@ -42,7 +42,7 @@ void one_size(benchmark::State& state, Crc32cKernel::Extend extend) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
-// Each call waits for the one before.
+// Each call waits for the previous call.
 void chained(benchmark::State& state, Crc32cKernel::Extend extend) {
   const auto count = static_cast<std::size_t>(state.range(0));
   const auto bytes = random_bytes(count);
@@ -51,7 +51,8 @@ void chained(benchmark::State& state, Crc32cKernel::Extend extend) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
-// Records of sizes drawn from [low, high], as branch predictors meet them; time is per record.
+// Records of random sizes from [low, high], which branch predictors cannot guess. Time is per
+// record.
 void records(benchmark::State& state, Crc32cKernel::Extend extend) {
   constexpr std::size_t kRecords = 4096, kBytes = 24 << 10;
   std::mt19937 random(2);
@@ -81,8 +82,7 @@ void of_u64(benchmark::State& state, Crc32cKernel::OfU64 function) {
   for (auto _ : state) benchmark::DoNotOptimize(function(++value));
 }
 
-// Frames in memory far larger than the caches, each read once, and memory to copy them to, which is
-// used again and again.
+// Frames in memory far larger than the caches, each read once. All copies go to the same memory.
 class Shard {
  public:
   explicit Shard(std::size_t record_bytes)
@@ -92,7 +92,7 @@ class Shard {
     shard_ = shard.data();
   }
 
-  // The next run of adjacent frames and where it goes.
+  // Returns the next run of adjacent frames, and sets `*out` to the place of its copy.
   const std::uint8_t* next(std::uint8_t** out) {
     if (kShardBytes - from_ < run_bytes()) from_ = 0;
     if (kOutBytes - to_ < run_bytes()) to_ = 0;
@@ -130,7 +130,7 @@ void copy(benchmark::State& state, Crc32cKernel::Copy copy) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(shard.run_bytes()));
 }
 
-// The rival of copy(): memcpy of a run, then the CRC of each record in the copy.
+// An alternative to copy(): memcpy of a run, then the CRC of each record in the copy.
 void copy_then_crc(benchmark::State& state, Crc32cKernel::Extend extend) {
   const auto record_bytes = static_cast<std::size_t>(state.range(0));
   Shard shard(record_bytes);

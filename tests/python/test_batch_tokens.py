@@ -169,7 +169,7 @@ MIXED = st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=40), min_size
 
 
 class BatchMixture(ReferenceMixture):
-    """Its units are batches of the sources, as docs/permutation.md specifies them."""
+    """A Mixture's units are batches of the sources, as docs/permutation.md specifies."""
 
     def __init__(self, sets: list[list[int]], tokens: int, **options: Any) -> None:
         self.sets, self.tokens = sets, tokens

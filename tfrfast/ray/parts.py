@@ -141,9 +141,9 @@ class OrderRange:
     last: int
     #: The number of the first record of `shards`.
     first_of_shards: int = 0
-    #: The records that another order has at these positions.
+    #: The record numbers at these positions, if the order is not the files' order.
     records: Int64Array | None = field(default=None, repr=False)
-    #: Or an encoded plan of these positions, and the epoch.
+    #: Instead of `records`: an encoded plan, and the epoch.
     planned: tuple[bytes, int] | None = field(default=None, repr=False)
 
     def read(

@@ -90,7 +90,7 @@ def test_the_runtimes_choice_is_foreseen(
 
 
 def test_the_runtimes_choice_is_made_here() -> None:
-    """Of this machine's processors."""
+    """Holds interleave() to our choice, for the processors of this machine."""
     dataset = tf.data.Dataset.range(64).interleave(
         lambda file: tf.data.Dataset.from_tensors(file).repeat(2),
         num_parallel_calls=tf.data.AUTOTUNE,
