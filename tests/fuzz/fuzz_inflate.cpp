@@ -50,7 +50,7 @@ struct Survey {
 };
 Survey survey(const std::shared_ptr<const StoredFile>& file, Compression compression) {
   Bytes stream;
-  StreamInflater inflater(file, compression, StreamInflater::Mode::survey);
+  StreamInflater inflater(file, compression, Inflater::Kind::zlib, StreamInflater::Checks::members);
   inflater.begin();
   Bytes piece(100'000);
   while (inflater.end() == StreamEnd::none && stream.size() < kMaxInflated) {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/base/bytes.h"
+#include "core/codec/isal_inflater.h"
 #include "core/codec/wrappers.h"
 #include "core/codec/zlib.h"
 
@@ -19,6 +20,8 @@ bool gzip_may_begin(std::span<const std::uint8_t> head) noexcept {
 }
 
 Checksum add_to_crc32(Checksum sum, std::span<const std::uint8_t> bytes) {
+  static const IsalChecksum fast = isal_crc32();
+  if (fast != nullptr) return fast(static_cast<std::uint32_t>(sum), bytes.data(), bytes.size());
   return zlib().crc32(sum, bytes.data(), static_cast<unsigned>(bytes.size()));
 }
 

@@ -158,8 +158,8 @@ SharedSpan InflatedFile::inflate(std::size_t number) const {
   for (bool is_mended = false;; is_mended = true) {
     // Before damage, the survey ended the span where zlib stopped. Another inflater may stop
     // elsewhere.
-    for (const auto mode : {StreamInflater::Mode::fast, StreamInflater::Mode::survey}) {
-      if (inflate_as(mode, number, before, inflated->memory.data())) return inflated;
+    for (const auto kind : {Inflater::Kind::fastest, Inflater::Kind::zlib}) {
+      if (inflate_as(kind, number, before, inflated->memory.data())) return inflated;
     }
     // The local copy may be damaged while the file is intact.
     if (is_mended || !file_->mend(file_range(number))) break;
@@ -168,7 +168,7 @@ SharedSpan InflatedFile::inflate(std::size_t number) const {
 }
 
 // False if the output differs from the indexed span.
-bool InflatedFile::inflate_as(StreamInflater::Mode mode, std::size_t number,
+bool InflatedFile::inflate_as(Inflater::Kind kind, std::size_t number,
                               std::span<const std::uint8_t> window, std::uint8_t* out) const {
   const Span span = (*points_)[number];
   const auto bytes = static_cast<std::size_t>(span.end - span.begin);
@@ -178,7 +178,7 @@ bool InflatedFile::inflate_as(StreamInflater::Mode mode, std::size_t number,
   std::unique_ptr<Announcement> announced;
   if (is_remote()) announced = file_->announce({&range, 1}, Reads::the_same);
   if (announced != nullptr) announced->hurry();
-  StreamInflater inflater(file_, compression_, mode);
+  StreamInflater inflater(file_, compression_, kind, StreamInflater::Checks::none);
   inflater.expect_end(range_end);
   inflater.begin_at(span.place, window);
   std::size_t done = 0;

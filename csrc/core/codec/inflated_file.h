@@ -61,8 +61,8 @@ class InflatedFile final : public StoredFile {
   SharedSpan span(std::size_t number) const;
   SharedSpan make(std::size_t number) const;
   SharedSpan inflate(std::size_t number) const;
-  bool inflate_as(StreamInflater::Mode mode, std::size_t number,
-                  std::span<const std::uint8_t> window, std::uint8_t* out) const;
+  bool inflate_as(Inflater::Kind kind, std::size_t number, std::span<const std::uint8_t> window,
+                  std::uint8_t* out) const;
   void inflate_ahead(std::size_t number) const noexcept;
   [[noreturn]] void throw_mismatch(const Span& span, const char* what) const;
 

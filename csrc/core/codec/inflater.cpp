@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <climits>
 #include <new>
-#include <utility>
 
 #include "core/codec/isal_inflater.h"
 #include "core/codec/zlib.h"
@@ -26,6 +25,8 @@ class ZlibInflater final : public Inflater {
     }
   }
   ~ZlibInflater() override { zlib_.inflate_end(&stream_); }
+
+  Kind kind() const noexcept override { return Kind::zlib; }
 
   void begin(unsigned bits, unsigned value, std::span<const std::uint8_t> window) override {
     zlib_.inflate_reset(&stream_);
@@ -72,13 +73,11 @@ class ZlibInflater final : public Inflater {
 
 }  // namespace
 
-std::unique_ptr<Inflater> make_zlib_inflater() {
+std::unique_ptr<Inflater> make_inflater(Inflater::Kind kind) {
+  if (kind == Inflater::Kind::fastest) {
+    if (std::unique_ptr<Inflater> isal = make_isal_inflater(); isal != nullptr) return isal;
+  }
   return std::make_unique<ZlibInflater>();
-}
-
-std::unique_ptr<Inflater> make_fast_inflater() {
-  std::unique_ptr<Inflater> fastest = make_isal_inflater();
-  return fastest != nullptr ? std::move(fastest) : make_zlib_inflater();
 }
 
 }  // namespace tfrfast

@@ -15,6 +15,10 @@ inline constexpr std::size_t kDeflateWindowBytes = 32 << 10;
 // One thread at a time.
 class Inflater {
  public:
+  enum class Kind : std::uint8_t {
+    fastest,  // the machine's fastest inflater; may pass over some block ends
+    zlib,     // stops at every block end
+  };
   enum class Stop : std::uint8_t {
     needs_input,
     output_full,
@@ -32,6 +36,8 @@ class Inflater {
 
   virtual ~Inflater() = default;
 
+  virtual Kind kind() const noexcept = 0;
+
   // Begins a stream or, with a `window`, continues inside a stream. `window` holds the last output
   // before this place, up to kDeflateWindowBytes. With `bits` > 0, the input begins with the lower
   // `bits` bits of `value`.
@@ -41,10 +47,7 @@ class Inflater {
                     bool stop_at_block_ends) = 0;
 };
 
-// Uses zlib, which can stop at block ends. Throws Error io if the machine has no zlib.
-std::unique_ptr<Inflater> make_zlib_inflater();
-
-// Uses the machine's fastest inflater. May ignore stop_at_block_ends.
-std::unique_ptr<Inflater> make_fast_inflater();
+// Throws Error io if the machine has no zlib.
+std::unique_ptr<Inflater> make_inflater(Inflater::Kind kind);
 
 }  // namespace tfrfast

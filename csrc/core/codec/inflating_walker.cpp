@@ -54,7 +54,8 @@ InflatingWalker::InflatingWalker(std::shared_ptr<const InflatedFile> inflated,
       keep_spans_(keep_spans),
       at_damage_(at_damage),
       ahead_(std::move(ahead)),
-      inflater_(inflated->file(), inflated->compression(), StreamInflater::Mode::survey),
+      inflater_(inflated->file(), inflated->compression(), Inflater::Kind::fastest,
+                StreamInflater::Checks::members),
       window_deflater_(kZRawWindow, kWindowLevel) {
   ahead_.come_far(*inflated_->file(), 0);
   inflater_.begin();
@@ -94,7 +95,15 @@ std::uint64_t InflatingWalker::max_bytes() const {
 
 bool InflatingWalker::inflate_next() {
   if (inflater_.end() != StreamEnd::none) return false;
-  SharedSpan span = inflate_span();
+  std::shared_ptr<InflatedSpan> span = inflate_span();
+  if (ending() != Ending::clean && inflater_.kind() != Inflater::Kind::zlib) {
+    // Another inflater may meet the damage a few bytes earlier or later than zlib. Every machine
+    // must find the same records before the damage.
+    std::uint8_t window[kDeflateWindowBytes];
+    inflater_.repeat_with_zlib(mark_, inflate_window(window));
+    span = inflate_span();
+  }
+  if (ending() != Ending::clean) find_next_member(*span);
   if (span->bytes > 0) {
     next_.begin = span->begin;
     next_.end = span->begin + span->bytes;
@@ -113,7 +122,7 @@ bool InflatingWalker::inflate_next() {
   return true;
 }
 
-SharedSpan InflatingWalker::inflate_span() {
+std::shared_ptr<InflatedSpan> InflatingWalker::inflate_span() {
   auto span = std::make_shared<InflatedSpan>();
   span->begin = file().bytes();
   span->lead = kLeadBytes;
@@ -143,13 +152,13 @@ SharedSpan InflatingWalker::inflate_span() {
     if (inflater_.at_boundary() && done >= (begins_member ? kSpanBytes / 2 : kSpanBytes)) break;
   }
   span->memory = std::move(memory);
-  if (ending() != Ending::clean) find_next_member(*span);
   return span;
 }
 
 void InflatingWalker::begin_next() {
   next_ = Span();
-  next_.place = inflater_.place();
+  mark_ = inflater_.mark();
+  next_.place = mark_.place;
   const std::span<const std::uint8_t> sample = inflater_.peek(kSampleBytes);
   next_.file_crc = crc32c(sample.data(), sample.size());
   const auto window_bytes = static_cast<std::size_t>(
@@ -162,6 +171,14 @@ void InflatingWalker::begin_next() {
   next_.window_crc = crc32c(next_window_.data(), next_window_.size());
 }
 
+// The window before the next span.
+std::span<const std::uint8_t> InflatingWalker::inflate_window(
+    std::span<std::uint8_t, kDeflateWindowBytes> out) {
+  Span begin = next_;
+  begin.window = next_window_;
+  return out.first(SeekPoints::inflate_window(begin, out));
+}
+
 // The inflater may have read past the damaged member's end, into the next member. The output of the
 // next member's bytes is cut off, so that no byte of the file counts twice.
 void InflatingWalker::find_next_member(InflatedSpan& span) {
@@ -172,11 +189,10 @@ void InflatingWalker::find_next_member(InflatedSpan& span) {
   const bool overlaps = next_member_ && *next_member_ < inflater_.file_offset();
   if (!overlaps || span.bytes == 0) return;
   std::uint8_t window[kDeflateWindowBytes];
-  Span begin = next_;
-  begin.window = next_window_;
-  StreamInflater inflater(inflated_->file(), compression, StreamInflater::Mode::survey);
+  StreamInflater inflater(inflated_->file(), compression, Inflater::Kind::zlib,
+                          StreamInflater::Checks::none);
   inflater.take_for_end(*next_member_);
-  inflater.begin_at(begin.place, {window, SeekPoints::inflate_window(begin, window)});
+  inflater.begin_at(next_.place, inflate_window(window));
   PooledBuffer again(span.bytes);
   std::size_t done = 0;
   while (done < span.bytes && inflater.end() == StreamEnd::none) {

@@ -42,8 +42,9 @@ class InflatingWalker final : public ShardWalker {
   InflatingWalker(std::shared_ptr<const InflatedFile> inflated, std::shared_ptr<SeekPoints> points,
                   bool keep_spans, AtDamage at_damage, LookAhead ahead);
   bool inflate_next();
-  SharedSpan inflate_span();
+  std::shared_ptr<InflatedSpan> inflate_span();
   void begin_next();
+  std::span<const std::uint8_t> inflate_window(std::span<std::uint8_t, kDeflateWindowBytes> out);
   void find_next_member(InflatedSpan& span);
 
   const std::shared_ptr<const InflatedFile> inflated_;
@@ -59,6 +60,7 @@ class InflatingWalker final : public ShardWalker {
   std::unique_ptr<ShardWalker> again_;     // walks through dropped spans
   SharedSpan current_;                     // the last span, preceded by the end of the span before
   Span next_;                              // the begin of the next span
+  StreamInflater::Mark mark_;              // the same for the inflater
   std::vector<std::uint8_t> next_window_;  // the window before `next_`, deflated
 };
 

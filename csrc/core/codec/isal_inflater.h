@@ -1,7 +1,8 @@
 // Inflates with Intel's ISA-L, from the machine or from PyPI's package `isal`. About twice as fast
-// as zlib, but cannot stop at block ends.
+// as zlib. Stops at most block ends.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "core/codec/inflater.h"
@@ -10,5 +11,12 @@ namespace tfrfast {
 
 // Null if no library passes the trial, or if $TFRFAST_INFLATE is "zlib".
 std::unique_ptr<Inflater> make_isal_inflater();
+
+// Continues a checksum like zlib's function of the same name. Null where make_isal_inflater()
+// returns null.
+using IsalChecksum = std::uint32_t (*)(std::uint32_t sum, const std::uint8_t* bytes,
+                                       std::uint64_t count);
+IsalChecksum isal_crc32();
+IsalChecksum isal_adler32();
 
 }  // namespace tfrfast

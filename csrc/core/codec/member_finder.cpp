@@ -23,7 +23,7 @@ MemberFinder::MemberFinder(std::shared_ptr<const StoredFile> file, Compression c
     : file_(std::move(file)),
       codec_(codec_of(compression)),
       pulse_(std::move(pulse)),
-      probe_(file_, compression, StreamInflater::Mode::survey),
+      probe_(file_, compression, Inflater::Kind::fastest, StreamInflater::Checks::members),
       out_(kPieceBytes),
       fruitless_bytes_left_(file_->data_bytes() + kMinFruitlessBytes) {}
 

@@ -17,11 +17,12 @@ constexpr std::uint64_t kMaxInputBytes = 1 << 20;
 }  // namespace
 
 StreamInflater::StreamInflater(std::shared_ptr<const StoredFile> file, Compression compression,
-                               Mode mode)
+                               Inflater::Kind kind, Checks checks)
     : file_(std::move(file)),
       codec_(codec_of(compression)),
-      checks_(mode == Mode::survey),
-      inflater_(mode == Mode::survey ? make_zlib_inflater() : make_fast_inflater()),
+      checks_(checks == Checks::members),
+      inflater_(make_inflater(kind)),
+      kind_(inflater_->kind()),
       end_of_file_(file_->bytes()),
       buffer_(kInputBytes) {}
 
@@ -31,6 +32,7 @@ void StreamInflater::begin(std::uint64_t member_offset) {
   end_ = StreamEnd::none;
   padding_begin_.reset();
   verified_members_ = 0;
+  if (inflater_->kind() != kind_) inflater_ = make_inflater(kind_);
   open_member();
 }
 
@@ -45,6 +47,14 @@ void StreamInflater::begin_at(const InflatePlace& place, std::span<const std::ui
   std::uint8_t before = 0;
   if (place.bits > 0 && !take(&before, 1)) return;
   inflater_->begin(place.bits, place.bits > 0 ? before >> (8 - place.bits) : 0u, window);
+}
+
+void StreamInflater::repeat_with_zlib(const Mark& mark, std::span<const std::uint8_t> window) {
+  inflater_ = make_inflater(Inflater::Kind::zlib);
+  begin_at(mark.place, window);
+  member_bytes_ = mark.member_bytes;
+  checksum_ = mark.checksum;
+  whole_member_ = mark.whole_member;
 }
 
 bool StreamInflater::fill() {

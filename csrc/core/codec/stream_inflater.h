@@ -33,16 +33,26 @@ struct InflatePlace {
 // thread at a time.
 class StreamInflater {
  public:
-  enum class Mode : std::uint8_t {
-    survey,  // stops at block ends on request, and checks members' checksums
-    fast,    // does neither
-  };
-  StreamInflater(std::shared_ptr<const StoredFile> file, Compression compression, Mode mode);
+  enum class Checks : std::uint8_t { none, members };  // of members' checksums
+  StreamInflater(std::shared_ptr<const StoredFile> file, Compression compression,
+                 Inflater::Kind kind, Checks checks);
 
   // Begins after the header of the member at byte `member_offset` of the file, or inside a member,
   // after `window`.
   void begin(std::uint64_t member_offset = 0);
   void begin_at(const InflatePlace& place, std::span<const std::uint8_t> window);
+
+  // A boundary inside a member.
+  struct Mark {
+    InflatePlace place;
+    std::uint64_t member_bytes = 0;
+    Checksum checksum = 0;
+    bool whole_member = true;
+  };
+  Mark mark() const noexcept { return {place(), member_bytes_, checksum_, whole_member_}; }
+  // Goes back to a mark in the current member, and uses zlib until the next begin().
+  void repeat_with_zlib(const Mark& mark, std::span<const std::uint8_t> window);
+  Inflater::Kind kind() const noexcept { return inflater_->kind(); }
 
   // From the next begin on, treats `file_offset` as the end of the file.
   void take_for_end(std::uint64_t file_offset) noexcept { end_of_file_ = file_offset; }
@@ -66,7 +76,8 @@ class StreamInflater {
   std::span<const std::uint8_t> peek(std::size_t count);
   // The place of the last member that was reached, or of the bytes where a member was expected.
   std::uint64_t member_offset() const noexcept { return member_offset_; }
-  // The number of members since begin() with correct length and checksum. Survey mode only.
+  // The number of members since begin() with correct length and checksum. Only with
+  // Checks::members.
   std::uint64_t verified_members() const noexcept { return verified_members_; }
 
  private:
@@ -82,7 +93,8 @@ class StreamInflater {
   const std::shared_ptr<const StoredFile> file_;
   const Codec& codec_;
   const bool checks_;
-  const std::unique_ptr<Inflater> inflater_;
+  std::unique_ptr<Inflater> inflater_;
+  const Inflater::Kind kind_;  // from begin() on
   std::uint64_t end_of_file_;
   std::uint64_t expected_end_ = 0;
   PooledBuffer buffer_;

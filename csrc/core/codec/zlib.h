@@ -1,12 +1,11 @@
 // The machine's zlib, found by SONAME on first use. Compiling, linking and installing tfrfast need
 // no zlib. The declarations below are our own; zlib's interface has been stable since version 1.2.
 //
-// A linked library would be faster. On one core of an Intel Xeon, zlib-ng 2.3 inflated the contents
+// A linked zlib-ng would be faster. On one core of an Intel Xeon, zlib-ng 2.3 inflated the contents
 // of small records and of small pictures 1.1 and 2.4 times as fast as zlib 1.2.13, and ISA-L 1.3
-// and 2.0 times as fast. zlib-ng compressed 3.6 and 1.8 times as fast at level 6. But a bare
-// machine has the headers of neither, Debian 12 has no zlib-ng, and a copy of the sources here
-// would need patches for good. zlib-ng is used where it is the machine's libz.so.1. libdeflate
-// cannot begin in the middle of a stream.
+// and 2.0 times as fast. zlib-ng compressed 3.6 and 1.8 times as fast at level 6. But Debian 12 has
+// no zlib-ng, and ISA-L comes with PyPI's package `isal`. zlib-ng is used where it is the machine's
+// libz.so.1. libdeflate cannot begin in the middle of a stream.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // ZLIB: two bytes before the deflate data, a checksum after the data (RFC 1950).
 #include "core/base/bytes.h"
+#include "core/codec/isal_inflater.h"
 #include "core/codec/wrappers.h"
 #include "core/codec/zlib.h"
 #include "core/shard/framing.h"
@@ -34,6 +35,8 @@ bool read_zlib_header(std::vector<std::uint8_t>& header, const MoreBytes& more) 
 }
 
 Checksum add_to_adler32(Checksum sum, std::span<const std::uint8_t> bytes) {
+  static const IsalChecksum fast = isal_adler32();
+  if (fast != nullptr) return fast(static_cast<std::uint32_t>(sum), bytes.data(), bytes.size());
   return zlib().adler32(sum, bytes.data(), static_cast<unsigned>(bytes.size()));
 }
 
