@@ -117,15 +117,6 @@ TEST_CASE("framing: a length that would overflow is a torn payload") {
   }
 }
 
-TEST_CASE("framing: a bad header stops the walk where it stands") {
-  std::string shard = frame_of("good") + frame_of("bad") + frame_of("unseen");
-  shard[20] ^= 1;
-  const Walk walk = walk_whole(shard);
-  CHECK(walk.step.stop == WalkStop::bad_header);
-  CHECK(walk.step.next == 20);
-  CHECK(walk.step.frames == 1);
-}
-
 TEST_CASE("framing: a walk stops when it has no space, and goes on from there") {
   const std::string shard = frame_of("a") + frame_of("b") + frame_of("c");
   const Walk first = walk_whole(shard, 2);
