@@ -192,8 +192,6 @@ void Workers::work() {
 
 void Workers::look_at_remote_ahead() {
   announced_ahead_ = outcomes_.size();
-  // From a disk, the first batch would be read just as soon without an announcement.
-  if (!source_->is_remote()) announced_ = 1;
   if (!source_->is_remote() || run_.steps_left() == 0) return;
   RowNumbers rows;
   const RemoteAhead remote =

@@ -93,6 +93,7 @@ bool ReadAhead::is_cold(std::span<const Row> samples) noexcept {
     const Row& row = samples[samples.size() / count * sample];
     if (!row.shard->file->is_cached(row.frame.offset)) {
       cold_calls_left_.store(kColdCalls, std::memory_order_relaxed);
+      bytes_until_probe_.store(0, std::memory_order_relaxed);  // look again after these calls
       return true;
     }
   }

@@ -363,7 +363,11 @@ void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_by
   compare_samples(1, [&row](std::size_t) { return row.record; });
   // Announce the row as one request, however long the row is.
   AnnouncedRows announced;
-  if (row.shard->file->traits().is_remote) announced = announce_rows({&row, 1});
+  if (row.shard->file->traits().is_remote) {
+    announced = announce_rows({&row, 1});
+  } else if (batch_bytes == 0) {
+    announce({&row, 1});  // the rows of a batch have been announced together
+  }
   read_frame(row, options_.verify,
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
 }

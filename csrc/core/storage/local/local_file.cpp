@@ -55,6 +55,9 @@ class MappedFile final : public LocalFile {
     for (const ReadRange& each : ranges) {
       if (each.offset > bytes() || each.bytes > bytes() - each.offset) throw_shrunk(bytes());
     }
+    // The first touch of a cold page reads up to megabytes around the page, unless the page was
+    // announced.
+    for (const ReadRange& each : ranges) advise_mapping(mapping_, each.offset, each.bytes);
     const std::uint8_t* const source = mapping();
     const bool readable = run_guarded([=] {
       for (const ReadRange& each : ranges) {
