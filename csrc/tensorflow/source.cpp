@@ -295,7 +295,10 @@ Records Source::read(std::span<const Row> rows) const {
 }
 
 Announcements Source::announce(std::span<const Row> rows) const noexcept {
-  if (records_ != nullptr && !records_->is_remote()) return records_->reader()->announce(rows);
+  if (records_ != nullptr && !records_->is_remote()) {
+    return records_->reader()->announce(
+        rows, gap_bytes_of_epoch(records_->record_count(), records_->mean_record_bytes()));
+  }
   const bool is_remote =
       records_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_remote);
   if (!is_remote) return {};

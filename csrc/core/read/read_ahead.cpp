@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/memory.h"
+
 namespace tfrfast {
 namespace {
 
@@ -15,10 +17,12 @@ namespace {
 constexpr std::int64_t kBytesPerProbe = 8 << 20;
 // After a cold probe, this many calls announce their records without looking.
 constexpr int kColdCalls = 16;
+constexpr std::uint64_t kEpochGapBytes = 1 << 20;
 
 // Joins sorted ranges of one file across small gaps, up to as many bytes as the storage keeps.
-std::vector<FileRange> joined(std::span<const StoredRange> parts) {
+std::vector<FileRange> joined(std::span<const StoredRange> parts, std::uint64_t gap_bytes) {
   const StorageTraits& traits = parts.front().file->traits();
+  gap_bytes = std::max<std::uint64_t>(gap_bytes, traits.gap_bytes);
   std::vector<FileRange> ranges;
   std::uint64_t left = traits.max_announced_bytes;
   for (std::size_t part = 0; part < parts.size() && left > 0;) {
@@ -27,7 +31,7 @@ std::vector<FileRange> joined(std::span<const StoredRange> parts) {
     for (; part < parts.size(); ++part) {
       const std::uint64_t offset = parts[part].offset;
       // A remote storage bridges gaps itself, and counts the bytes that will be read.
-      if (traits.is_remote ? offset != end : offset > end && offset - end > traits.gap_bytes) break;
+      if (traits.is_remote ? offset != end : offset > end && offset - end > gap_bytes) break;
       end = std::max(end, offset + parts[part].bytes);
     }
     ranges.push_back({begin, std::min(end - begin, left)});
@@ -38,7 +42,8 @@ std::vector<FileRange> joined(std::span<const StoredRange> parts) {
 
 }  // namespace
 
-AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads) noexcept {
+AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads,
+                              std::uint64_t gap_bytes) noexcept {
   AnnouncedRows announced;
   try {
     std::sort(parts.begin(), parts.end(), [](const StoredRange& a, const StoredRange& b) {
@@ -47,7 +52,7 @@ AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads) noexc
     for (auto part = parts.begin(); part != parts.end();) {
       const auto end = std::find_if(
           part, parts.end(), [part](const StoredRange& each) { return each.file != part->file; });
-      const std::vector<FileRange> ranges = joined({part, end});
+      const std::vector<FileRange> ranges = joined({part, end}, gap_bytes);
       auto announcement = part->file->announce(ranges, reads);
       if (announcement != nullptr) announced.files.push_back(std::move(announcement));
       for (const FileRange& each : ranges) announced.bytes += each.bytes;
@@ -59,7 +64,8 @@ AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads) noexc
   return announced;
 }
 
-AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads) noexcept {
+AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads,
+                            std::uint64_t gap_bytes) noexcept {
   std::vector<StoredRange> ranges;
   try {
     ranges.reserve(rows.size());
@@ -70,16 +76,23 @@ AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads) noexcept {
     ranges.push_back(
         {row.shard->file.get(), row.frame.offset, row.frame.payload_bytes + kFrameOverhead});
   }
-  return announce_ranges(std::move(ranges), reads);
+  return announce_ranges(std::move(ranges), reads, gap_bytes);
+}
+
+std::uint64_t gap_bytes_of_epoch(std::uint64_t record_count,
+                                 std::uint64_t mean_record_bytes) noexcept {
+  const std::uint64_t max_mean = max_memory_bytes() / 2 / std::max<std::uint64_t>(record_count, 1);
+  return mean_record_bytes <= max_mean ? kEpochGapBytes : 0;
 }
 
 bool ReadAhead::is_due(std::size_t record_count) noexcept {
   if (is_remote_.load(std::memory_order_relaxed)) return true;
   if (cold_calls_left_.load(std::memory_order_relaxed) > 0) return true;
   const auto bytes = static_cast<std::int64_t>(record_count * mean_record_bytes_);
-  if (bytes_until_probe_.fetch_sub(bytes, std::memory_order_relaxed) > bytes) return false;
-  bytes_until_probe_.store(kBytesPerProbe, std::memory_order_relaxed);
-  return true;
+  // Threads may overwrite each other's counts, which costs less than counting exactly.
+  const std::int64_t left = bytes_until_probe_.load(std::memory_order_relaxed) - bytes;
+  bytes_until_probe_.store(left > 0 ? left : kBytesPerProbe, std::memory_order_relaxed);
+  return left <= 0;
 }
 
 bool ReadAhead::is_cold(std::span<const Row> samples) noexcept {

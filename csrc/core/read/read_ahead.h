@@ -26,17 +26,27 @@ struct StoredRange {
 
 // Announces ranges that will be read soon, sorted by place, with close ranges joined. Never throws:
 // the read itself will report the error.
-AnnouncedRows announce_ranges(std::vector<StoredRange> ranges,
-                              Reads reads = Reads::another) noexcept;
+// Gaps of up to `gap_bytes` in local files are announced, too.
+AnnouncedRows announce_ranges(std::vector<StoredRange> ranges, Reads reads = Reads::another,
+                              std::uint64_t gap_bytes = 0) noexcept;
 // Announces rows that will be read soon.
-AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads = Reads::another) noexcept;
+AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads = Reads::another,
+                            std::uint64_t gap_bytes = 0) noexcept;
+
+// The gaps to announce where an epoch will read the whole source: long reads take less time than
+// many short reads. 0 if memory may not keep the source, so that its pages would be read again.
+std::uint64_t gap_bytes_of_epoch(std::uint64_t record_count,
+                                 std::uint64_t mean_record_bytes) noexcept;
 
 // Decides when to announce: if recent records were not cached. Safe from many threads.
 class ReadAhead {
  public:
   // Records have `mean_record_bytes` on average. Records of remote storages are always announced.
-  ReadAhead(std::uint64_t mean_record_bytes, bool is_remote) noexcept
-      : mean_record_bytes_(mean_record_bytes), is_remote_(is_remote) {}
+  // Gaps of up to `gap_bytes` between records are announced, too.
+  ReadAhead(std::uint64_t mean_record_bytes, bool is_remote, std::uint64_t gap_bytes = 0) noexcept
+      : mean_record_bytes_(mean_record_bytes), gap_bytes_(gap_bytes), is_remote_(is_remote) {}
+
+  std::uint64_t gap_bytes() const noexcept { return gap_bytes_; }
 
   // Whether to call is_cold() for the next records: recent records were cold, or the next look is
   // due. While everything is cached, this is the only call.
@@ -56,6 +66,7 @@ class ReadAhead {
 
  private:
   const std::uint64_t mean_record_bytes_;
+  const std::uint64_t gap_bytes_;
   std::atomic<bool> is_remote_;
   std::atomic<std::int64_t> bytes_until_probe_{0};
   std::atomic<int> cold_calls_left_{0};

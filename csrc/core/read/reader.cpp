@@ -302,7 +302,7 @@ AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead&
     Row* const rows = memory.as<Row>();
     std::uninitialized_default_construct_n(rows, records.size());
     locate_rows(0, records.size(), record_at, rows);
-    return announce_rows({rows, records.size()});
+    return announce_rows({rows, records.size()}, Reads::another, lately.gap_bytes());
   } catch (const std::exception&) {
     return {};
   }
@@ -336,10 +336,10 @@ bool Reader::is_remote() const noexcept {
          });
 }
 
-Announcements Reader::announce(std::span<const Row> rows) const noexcept {
+Announcements Reader::announce(std::span<const Row> rows, std::uint64_t gap_bytes) const noexcept {
   if (!is_remote()) read_ahead_->come_near();
   if (!read_ahead_->is_due(rows.size()) || !read_ahead_->is_cold(rows)) return {};
-  return announce_rows(rows).files;
+  return announce_rows(rows, Reads::another, gap_bytes).files;
 }
 
 std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {

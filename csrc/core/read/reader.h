@@ -53,8 +53,8 @@ class Reader final : public RecordSource {
 
   AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
   // Announces rows that will be read now, if this reader's recent reads were cold. read() calls
-  // this itself.
-  Announcements announce(std::span<const Row> rows) const noexcept;
+  // this itself. Gaps of up to `gap_bytes` are announced, too.
+  Announcements announce(std::span<const Row> rows, std::uint64_t gap_bytes = 0) const noexcept;
 
   // Reads one record into `out`, which must have space for the payload that locate() found. Call
   // check_space() before allocating the space. Throws for damage even with `skip_damage`.
