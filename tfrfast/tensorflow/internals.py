@@ -215,6 +215,19 @@ def is_stateful(kind: str) -> bool:
     return definition is None or definition.is_stateful
 
 
+# TensorFlow counts neither failing asserts nor tables as state.
+_WITHOUT_STATE = ("Assert", "HashTableV2", "LookupTableFindV2")
+
+
+def has_state(function: Any) -> bool:
+    """True if a function has ops with a state, such as random numbers.
+
+    TensorFlow saves symbolic positions at each element, and logs each function with a state then.
+    """
+    kinds = {operation.type for operation in function.graph.get_operations()}
+    return any(map(is_stateful, kinds.difference(_WITHOUT_STATE)))
+
+
 def batched(spec: Any, rows: int | None) -> Any:
     """Returns the spec of batches of elements with this spec, like batch()."""
     return spec._batch(rows)

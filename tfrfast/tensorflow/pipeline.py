@@ -164,8 +164,7 @@ class Pipeline:
             return Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
         if self.source.takes_turns and self.shuffle is None:
             return self._in_turns(sequence, number, lifted)
-        batched = self._in_batches(sequence, number)
-        return batched if lifted is None else replace(batched, lifted=lifted)
+        return self._in_batches(sequence, number, lifted)
 
     def of_blocks(self) -> Pipeline | Refusal:
         """Reads single elements, parsed in whole blocks. May build indexes."""
@@ -221,8 +220,8 @@ class Pipeline:
         turns = self.source.in_turns()
         if turns is None:
             return Refusal("interleaved files are missing or damaged", _LEAVE_IT_OUT)
-        batched = self._in_batches(sequence.in_turns(turns[1], self.source.file_shuffle), rows)
-        return replace(batched, source=turns[0], lifted=lifted)
+        in_turns = sequence.in_turns(turns[1], self.source.file_shuffle)
+        return replace(self._in_batches(in_turns, rows, lifted), source=turns[0])
 
     def _lifted(self, padding: Padding | None) -> Lifted | Refusal:
         """Lifts the maps before a batch(), if they can run on whole batches."""
@@ -252,11 +251,15 @@ class Pipeline:
         batch = Batched(number, bool(drop_remainder))
         return self._in_batches(replace(self.sequence, batch=batch), number)
 
-    def _in_batches(self, sequence: Sequence, rows: int) -> Pipeline:
+    def _in_batches(self, sequence: Sequence, rows: int, lifted: Lifted | None = None) -> Pipeline:
         prefetched = self.prefetched
         if prefetched is not None and self.batch is None:
             prefetched = -(-prefetched // rows) if prefetched > 0 else prefetched
-        return replace(self, sequence=sequence, cached=False, prefetched=prefetched)
+        made = replace(self, sequence=sequence, cached=False, prefetched=prefetched)
+        if lifted is None:
+            return made
+        saves_positions = self.saves_positions and not lifted.has_state
+        return replace(made, lifted=lifted, saves_positions=saves_positions)
 
     def parsed(self, features: TensorFeatures) -> Pipeline | Refusal:
         if self.batch is None:

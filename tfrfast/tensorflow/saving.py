@@ -81,6 +81,8 @@ def _what_prevents(dataset: Any) -> str:
     if not _is_wrapper(dataset) and not bears(dataset):
         kind = type(dataset).__name__.strip("_")
         return f"TensorFlow cannot save a position in its {kind}, or takes long to"
+    if any(internals.has_state(each.function) for each in internals.functions_of(dataset)):
+        return "a function has a state, such as random numbers"
     return next(filter(None, map(_what_prevents, _inputs_of(dataset))), "")
 
 

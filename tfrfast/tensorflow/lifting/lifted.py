@@ -77,6 +77,12 @@ class Lifted:
         """True if run() itself can fail, because ops run row by row."""
         return self.rest.by_element is not None
 
+    @property
+    def has_state(self) -> bool:
+        """True if run() draws random numbers, for example."""
+        rows = self.rest.by_element
+        return rows is not None and internals.has_state(rows.function)
+
     def row_bytes(self, record_bytes: int) -> int:
         """Returns the approximate bytes of a row's results, for records of so many bytes on
         average.
