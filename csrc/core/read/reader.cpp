@@ -365,8 +365,9 @@ void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_by
   AnnouncedRows announced;
   if (row.shard->file->traits().is_remote) {
     announced = announce_rows({&row, 1});
-  } else if (batch_bytes == 0) {
-    announce({&row, 1});  // the rows of a batch have been announced together
+  } else if (batch_bytes == 0 && !is_remote_ && read_ahead_->is_due(1) &&
+             read_ahead_->is_cold({&row, 1})) {
+    announced = announce_rows({&row, 1});  // the rows of a batch have been announced together
   }
   read_frame(row, options_.verify,
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
