@@ -29,6 +29,8 @@ _NAMES_OF_ROWS = {
 #: Why batches before ignore_errors() are made of single elements.
 LEAVES_OUT = "ignore_errors() after it leaves out single elements"
 _COUNTED = "the indexes count the records"
+#: The refusal of a call without a rule.
+THEIRS = Refusal("it is TensorFlow's")
 _EXACT = "an exact order of all records that are left"
 
 
@@ -47,7 +49,7 @@ class Taken(NamedTuple):
 def taken(pipeline: Pipeline, call: Any) -> Taken | Refusal:
     """Returns the pipeline after the call. A shuffle or interleaved files may build indexes."""
     rule = _RULES.get(nodes.kind(call))
-    return Refusal("it is TensorFlow's") if rule is None else rule(pipeline, call)
+    return THEIRS if rule is None else rule(pipeline, call)
 
 
 def history_of(pipeline: Pipeline, steps: tuple[Step, ...]) -> History:

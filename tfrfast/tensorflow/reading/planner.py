@@ -21,6 +21,7 @@ from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
 from tfrfast.tensorflow.reading.grammar import (
     LEAVES_OUT,
+    THEIRS,
     cuts_rows_again,
     history_of,
     rows_of,
@@ -187,6 +188,8 @@ class _Planner:
             self._left.insert(0, self._cache)
         why_not = why_no_gain(self._left, pipeline)
         if why_not is not None:
+            if refusal is THEIRS and isinstance(blocks, Refusal):
+                return Refusal(f"{call_of(self._left[0])} takes single elements: {blocks.why}")
             return refusal if refusal.why else why_not
         for call in self._left:
             if not nodes.can_be_moved(call):
