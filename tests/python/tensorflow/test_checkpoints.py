@@ -114,14 +114,31 @@ def test_restores_at_every_position(
 POSITIONS_ALONE = "Checkpoints of its iterators hold positions alone."
 
 
+def looked_up(records: Any) -> Any:
+    """Has tables, and an assert in a branch: TensorFlow counts neither as state."""
+    known = tf.lookup.KeyValueTensorInitializer(["a"], tf.constant([0], tf.int64))
+    table = tf.lookup.StaticVocabularyTable(known, 3)
+
+    def checked(words: Any) -> Any:
+        tf.debugging.assert_non_negative(words)
+        return words
+
+    def look_up(batch: Any) -> Any:
+        words = table.lookup(batch)
+        return tf.cond(tf.size(words) > 9, lambda: checked(words), lambda: -words)
+
+    return records.batch(50).map(look_up)
+
+
 @pytest.mark.parametrize(
     "make",
     [
         lambda files: tfr.TFRecordDataset(files).shuffle(1).batch(50).prefetch(2),
         lambda files: tfr.TFRecordDataset(files).shuffle(1).batch(50).map(tf.size).repeat(2),
+        lambda files: looked_up(tfr.TFRecordDataset(files).shuffle(1)),
         lambda files: tfr.Loader(files, 50).to_tf_dataset().prefetch(2),
     ],
-    ids=["shuffle", "map", "loader"],
+    ids=["shuffle", "map", "tables and asserts", "loader"],
 )
 def test_shuffles_and_loaders_save_positions(
     make: Callable[[list[str]], Any], tmp_path: Path
