@@ -41,7 +41,7 @@ def build_on_theirs(pipeline: Pipeline) -> Any | None:
     """
     shuffle = pipeline.shuffle
     theirs = pipeline.source.stream_of_theirs()
-    if theirs is None or (shuffle is not None and shuffle.turns is None):
+    if theirs is None or (shuffle is not None and not shuffle.is_file_order):
         return None
     sequence, batch = pipeline.sequence, pipeline.selected or pipeline.batch
     if sequence is not None:

@@ -16,7 +16,9 @@ from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.library import end_waits_at_interrupts
 from tfrfast.tensorflow.patterns import expand_patterns
 from tfrfast.tensorflow.reading.names import names_of
+from tfrfast.tensorflow.reading.shuffles import order_of
 from tfrfast.tensorflow.schemes import has_scheme, is_ours
+from tfrfast.tensorflow.sequence import Shuffle
 
 
 class FileNames(NamedTuple):
@@ -24,9 +26,9 @@ class FileNames(NamedTuple):
 
     dataset: Any  # of scalar strings
     tensor: Any  # a vector; None if the names come from a dataset
-    known: list[bytes] | None  # None if the names are symbolic, or come in a random order
-    in_any_order: list[bytes] | None = None  # names that come in a random order
+    known: list[bytes] | None  # None if the names are symbolic, or only iterating tells them
     why_unknown: str = ""
+    shuffle: Shuffle | None = None  # the order of `known` in each iteration; None: as they are
 
     @property
     def has_scheme(self) -> bool:
@@ -80,6 +82,7 @@ def _names_in(dataset: Any, storage: Storage) -> FileNames:
         reach(urls, storage)
     if not found.shuffled:
         return FileNames(dataset, tf.constant(names, tf.string), names)
-    why = "its files come in a random order"
-    in_any_order = None if any(map(has_scheme, names)) else names
-    return FileNames(dataset, None, None, in_any_order, why)
+    order = None if found.shuffle is None or found.epochs != 1 else order_of(found.shuffle)
+    if order is None:
+        return FileNames(dataset, None, None, "its files come in a random order")
+    return FileNames(dataset, None, names, shuffle=order)

@@ -220,7 +220,7 @@ class Pipeline:
         turns = self.source.in_turns()
         if turns is None:
             return Refusal("interleaved files are missing or damaged", _LEAVE_IT_OUT)
-        in_turns = sequence.in_turns(turns[1], self.source.file_shuffle)
+        in_turns = sequence.in_turns(turns[1], self.source.names.shuffle)
         return replace(self._in_batches(in_turns, rows, lifted), source=turns[0])
 
     def _lifted(self, padding: Padding | None) -> Lifted | Refusal:
@@ -275,7 +275,7 @@ class Pipeline:
     def in_memory(self, filename: Any) -> Pipeline | Refusal:
         if not isinstance(filename, str) or filename:
             return Refusal("it writes a file")
-        if self.source.file_shuffle is not None:
+        if self.source.names.shuffle is not None:
             return Refusal("it keeps the order of shuffled files")
         if self.source.compression:
             return Refusal("it keeps records that would be inflated again in each epoch")
@@ -324,10 +324,9 @@ def _has_one_shape(spec: Any) -> bool:
 def _streams(source: Source) -> Refusal:
     """Returns the reason why a source is not planned."""
     if source.names.known is None:
-        instead = "tfr.TFRecordDataset of a list of names or a pattern"
-        if source.names.in_any_order is not None:
-            instead += ", or shuffle() of the records"
-        return Refusal(source.names.why_unknown, instead)
+        return Refusal(
+            source.names.why_unknown, "tfr.TFRecordDataset of a list of names or a pattern"
+        )
     if source.num_parallel_reads is not None:
         return Refusal("num_parallel_reads is known only in the graph", "give a Python integer")
     return Refusal("it is not given batches of records", "batch() before it")

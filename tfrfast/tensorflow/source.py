@@ -21,7 +21,7 @@ from tfrfast.tensorflow.open_files import OpenFiles
 from tfrfast.tensorflow.planning import OpenPlan, open_plan
 from tfrfast.tensorflow.sampling import mean_record_bytes
 from tfrfast.tensorflow.schemes import any_has_scheme
-from tfrfast.tensorflow.sequence import EVERYTHING, Shuffle, Turns
+from tfrfast.tensorflow.sequence import EVERYTHING, Turns
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,6 @@ class Source:
     num_parallel_reads: Any = None
     turns: int | None = 1  # the number of interleaved files; None: unknown here
     block_records: int = 1  # records of a file in each turn; more than 1 only in batches
-    file_shuffle: Shuffle | None = None  # the order of the files
     plan: OpenPlan | None = None
     open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
@@ -48,8 +47,6 @@ class Source:
         if self.plan is not None:
             return self
         names = self.names.known
-        if names is None and build_indexes:  # a shuffle takes files in any order
-            names = self.names.in_any_order
         if names is None:
             return None
         plan = open_plan(
@@ -76,13 +73,13 @@ class Source:
             return None
         assert self.names.known is not None
         file_records = source.plan.file_records(len(self.names.known))
-        shuffles = self.file_shuffle is not None
+        shuffles = self.names.shuffle is not None
         return source, Turns(self.turns, tuple(file_records), self.block_records, shuffles)
 
     @property
     def remote_records(self) -> RemoteRecords | None:
         """Returns the records if they are planned and come from a network."""
-        plan, names = self.plan, self.names.known or self.names.in_any_order or []
+        plan, names = self.plan, self.names.known or []
         if plan is None or not any(is_url(os.fsdecode(name)) for name in names):
             return None
         return RemoteRecords(
@@ -102,7 +99,7 @@ class Source:
 
     def seek_cost(self) -> str | None:
         """Measures what an exact shuffle costs where a read at random is slow."""
-        plan, names = self.plan, self.names.known or self.names.in_any_order or []
+        plan, names = self.plan, self.names.known or []
         if plan is None or self.compression or not names or not plan.record_count:
             return None
         return seek_cost(
@@ -119,11 +116,11 @@ class Source:
     @property
     def takes_turns(self) -> bool:
         """True if records come in a known order other than file after file."""
-        return self.has_known_order and (self.turns != 1 or self.file_shuffle is not None)
+        return self.has_known_order and (self.turns != 1 or self.names.shuffle is not None)
 
     @property
     def description(self) -> str:
-        names = self.names.in_any_order if self.names.known is None else self.names.known
+        names = self.names.known
         if names is None:
             return f"TFRecordDataset: {self.names.why_unknown}"
         files = f"{len(names):,} file" + "s" * (len(names) != 1)
@@ -164,8 +161,8 @@ class Source:
         """Returns the same by TensorFlow's own reader; None if that reader would read other records
         or none.
         """
-        names = self.names.known or self.names.in_any_order
-        if names is None or self.skip_damage or self.block_records != 1 or self.file_shuffle:
+        names = self.names.known
+        if names is None or self.skip_damage or self.block_records != 1:
             return None
         if any(is_url(os.fsdecode(name)) for name in names):
             return None

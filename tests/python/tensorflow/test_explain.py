@@ -131,7 +131,10 @@ class TestExplain:
                 ),
                 "num_parallel_reads",
             ),
-            (lambda files: tfr.TFRecordDataset(tf.data.Dataset.list_files(files)), "random order"),
+            (
+                lambda files: tfr.TFRecordDataset(tf.data.Dataset.list_files(files).repeat()),
+                "come from a dataset",
+            ),
         ],
     )
     def test_says_why_a_source_streams(self, unindexed: list[str], make: Any, why: str) -> None:
@@ -191,7 +194,7 @@ def test_compressed_records_stay_in_memory(tmp_path: Path) -> None:
 
 def test_a_repr_says_planned_or_streaming(files: list[str]) -> None:
     assert repr(tfr.TFRecordDataset(files)).startswith("<TFRecordDataset, planned, element_spec=")
-    unknown = tfr.TFRecordDataset(tf.data.Dataset.list_files(files))
+    unknown = tfr.TFRecordDataset(tf.data.Dataset.list_files(files).repeat())
     assert repr(unknown).startswith("<TFRecordDataset, streaming, ")
     mapped = tfr.TFRecordDataset(files).shuffle(2).batch(4).map(tf.size)
     assert repr(mapped).startswith(

@@ -168,8 +168,7 @@ class _Planner:
         counted = self._counted(pipeline)
         if isinstance(counted, Refusal):
             return counted
-        one_by_one = replace(counted.source, turns=1, num_parallel_reads=None, file_shuffle=None)
-        source = one_by_one.planned(True)
+        source = replace(counted.source, turns=1, num_parallel_reads=None).planned(True)
         if source is None or source.plan is None or source.plan.damage:
             return Refusal("files that are read in part are missing or damaged")
         records = _on_end(parts, source.plan.file_records(len(parts)))
@@ -355,7 +354,7 @@ def _source(records: Records, file_shuffle: Shuffle | None) -> Source:
     if urls := [os.fsdecode(each) for each in names if is_ours(each)]:
         reach(urls, storage)
     return Source(
-        FileNames(dataset, tensor, names),
+        FileNames(dataset, tensor, names, shuffle=file_shuffle),
         skip_damage=records.opening.skip_damage,
         zero_copy=records.opening.zero_copy,
         compression=records.opening.compression,
@@ -363,7 +362,6 @@ def _source(records: Records, file_shuffle: Shuffle | None) -> Source:
         num_parallel_reads=None if turns == 1 else turns,
         turns=turns,
         block_records=records.block,
-        file_shuffle=file_shuffle,
     )
 
 
