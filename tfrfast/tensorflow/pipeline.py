@@ -127,10 +127,10 @@ class Pipeline:
     def shuffled(self, shuffle: Shuffle) -> Pipeline | Refusal:
         """Adds a shuffle. May build indexes. Raises for structural damage."""
         sequence = self.sequence or EVERYTHING
-        if self.source.takes_turns and sequence.records != EVERYTHING.records:
-            return Refusal("only some records of interleaved files are shuffled", _SHUFFLE_FIRST)
         if sequence.shuffled(shuffle) is None:
             return _refused_shuffle(sequence)
+        if self.source.takes_turns and sequence.records != EVERYTHING.records:
+            return Refusal("only some records of interleaved files are shuffled", _SHUFFLE_FIRST)
         source = self.source.planned(build_indexes=True)
         if source is None or source.plan is None:
             return _streams(self.source)
@@ -333,7 +333,7 @@ def _streams(source: Source) -> Refusal:
 
 
 def _refused_shuffle(sequence: Sequence) -> Refusal:
-    if sequence.shuffle is not None:
+    if sequence.shuffle is not None and sequence.shuffle.turns is None:
         return Refusal("there is a shuffle() before it, which is exact", "leave it out")
     return Refusal("it is given batches", "shuffle() before batch()")
 

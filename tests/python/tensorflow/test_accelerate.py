@@ -257,6 +257,7 @@ def test_shuffled_files_come_in_an_order_that_tensorflow_could_give(
     twice = numbers(tfr.accelerate(in_batches(records(seed=7).repeat(2))))
     assert twice[:TOTAL] == seeded[0]
     assert sorted(twice[TOTAL:]) == sorted(seeded[0])
+    assert "it is given batches" in str(tfr.explain(tfr.accelerate(plain.shuffle(3))))
     single = tfr.accelerate(records(seed=7).map(record_number).padded_batch(8))
     assert single._history.is_planned
     assert numbers(single) == seeded[0]
@@ -359,6 +360,15 @@ def test_parts_of_one_shuffle_are_a_split(files: list[str]) -> None:
     ours = numbers(tfr.accelerate(first)), numbers(tfr.accelerate(rest))
     assert len(ours[0]) == 30
     assert sorted(ours[0] + ours[1]) == sorted(numbers(in_batches(tf.data.TFRecordDataset(files))))
+
+
+def test_parts_of_files_shuffled_once_are_a_split(files: list[str]) -> None:
+    rows = tf.data.Dataset.from_tensor_slices({"path": files, "number": range(len(files))})
+    rows = rows.shuffle(9, seed=5, reshuffle_each_iteration=False)
+    records = rows.flat_map(lambda row: read(row["path"]))
+    parts = records.take(40).batch(4), records.skip(40).batch(8)
+    found = [record for part in parts for batch in tfr.accelerate(part) for record in batch.numpy()]
+    assert len(found) == len({*found}) == TOTAL
 
 
 def test_parts_of_one_shuffle_are_read_by_one(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tfrfast.tensorflow.reading.grammar import (
     rows_of,
     taken,
 )
-from tfrfast.tensorflow.reading.shuffles import order_of
+from tfrfast.tensorflow.reading.shuffles import is_kept, order_of
 from tfrfast.tensorflow.reading.sources import FilePart, Records
 from tfrfast.tensorflow.recognition import parses_examples
 from tfrfast.tensorflow.schemes import is_ours
@@ -104,10 +104,11 @@ class _Planner:
         self._cache: Any = None
         #: True if the order of records is known without a shuffle.
         self._in_order = chain.records.has_order
-        #: The order of the files, if they are shuffled and records are not.
+        #: The order of the files, if they are shuffled and records are not. A kept order stays
+        #: TensorFlow's, because another dataset of the same files may be, too.
         self._file_shuffle: Shuffle | None = None
         of_names = chain.records.names.shuffle
-        if of_names is not None and not self._comes_shuffle():
+        if of_names is not None and not is_kept(of_names) and not self._comes_shuffle():
             self._file_shuffle = order_of(of_names)
             self._in_order = self._file_shuffle is not None
             why = "each iteration has another order of the files"
