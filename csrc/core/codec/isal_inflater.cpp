@@ -189,12 +189,8 @@ bool passes_trial(const Isal& isal) {
   return has_stopped && used == in.size() - 8 && done == bytes.size() && out == bytes;
 }
 
-// The library inside PyPI's package `isal`, installed beside this package. Empty if the package is
-// absent.
-std::string library_beside_us() {
-  Dl_info here{};
-  if (::dladdr(reinterpret_cast<const void*>(&make_isal_inflater), &here) == 0) return {};
-  const std::string package = folder_of(folder_of(here.dli_fname)) + "/isal";
+// The library inside PyPI's package `isal`. Empty if the package is absent.
+std::string library_in_package(const std::string& package) {
   try {
     for (const std::string& name : list_folder(package)) {
       if (name.starts_with("igzip_lib.") && name.ends_with(".so")) return package + "/" + name;
@@ -205,15 +201,25 @@ std::string library_beside_us() {
   return {};
 }
 
+// The library that this package contains, or that the package `isal` beside this package contains,
+// or that of the machine. Null if all are missing.
+void* find_isal() {
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<const void*>(&make_isal_inflater), &here) != 0) {
+    const std::string folder = folder_of(here.dli_fname);
+    for (const std::string& path :
+         {folder + "/libisal.so.2", library_in_package(folder_of(folder) + "/isal")}) {
+      if (path.empty()) continue;
+      if (void* const found = find_library({path.c_str()}); found != nullptr) return found;
+    }
+  }
+  return find_library({"libisal.so.2"});
+}
+
 std::optional<Isal> load_isal() {
   const char* choice = std::getenv("TFRFAST_INFLATE");
   if (choice != nullptr && std::string_view(choice) == "zlib") return {};
-  void* library = find_library({"libisal.so.2"});
-  if (library == nullptr) {
-    if (const std::string path = library_beside_us(); !path.empty()) {
-      library = find_library({path.c_str()});
-    }
-  }
+  void* const library = find_isal();
   Isal found;
   if (library == nullptr || !find_function(library, "isal_inflate_init", found.init) ||
       !find_function(library, "isal_inflate_set_dict", found.set_dictionary) ||
