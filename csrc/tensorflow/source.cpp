@@ -167,6 +167,8 @@ void Source::plan(std::shared_ptr<const RecordSource> records) {
     facts_.push_back(now.file_facts());
   }
   records_ = std::move(records);
+  read_ahead_.emplace(records_->mean_record_bytes(), records_->is_remote(),
+                      bytes_of_epoch(records_->record_count(), records_->mean_record_bytes()));
   places_ = std::make_shared<Places>();
 }
 
@@ -296,8 +298,7 @@ Records Source::read(std::span<const Row> rows) const {
 
 Announcements Source::announce(std::span<const Row> rows) const noexcept {
   if (records_ != nullptr && !records_->is_remote()) {
-    return records_->reader()->announce(
-        rows, gap_bytes_of_epoch(records_->record_count(), records_->mean_record_bytes()));
+    return records_->reader()->announce(rows, *read_ahead_);
   }
   const bool is_remote =
       records_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_remote);

@@ -23,11 +23,11 @@ std::uint64_t nanoseconds_since(Clock::time_point begin) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
 }
 
-// An epoch of a small part of the records skips the gaps.
-std::uint64_t epoch_gap_bytes(const RecordSource& source, const Plan& plan) noexcept {
+// 0 if an epoch reads a small part of the records.
+std::uint64_t epoch_bytes(const RecordSource& source, const Plan& plan) noexcept {
   const std::uint64_t records = source.record_count();
   if (static_cast<std::uint64_t>(plan.positions()) < records / 2) return 0;
-  return gap_bytes_of_epoch(records, source.mean_record_bytes());
+  return bytes_of_epoch(records, source.mean_record_bytes());
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ Workers::Workers(std::shared_ptr<const RecordSource> source,
       goes_on_(goes_on),
       outcomes_(options.prefetch),
       read_ahead_(source_->mean_record_bytes(), source_->is_remote(),
-                  epoch_gap_bytes(*source_, *run_.whole)) {
+                  epoch_bytes(*source_, *run_.whole)) {
   look_at_remote_ahead();
   threads_.reserve(options.threads);
   try {

@@ -79,10 +79,9 @@ AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads,
   return announce_ranges(std::move(ranges), reads, gap_bytes);
 }
 
-std::uint64_t gap_bytes_of_epoch(std::uint64_t record_count,
-                                 std::uint64_t mean_record_bytes) noexcept {
+std::uint64_t bytes_of_epoch(std::uint64_t record_count, std::uint64_t mean_record_bytes) noexcept {
   const std::uint64_t max_mean = max_memory_bytes() / 2 / std::max<std::uint64_t>(record_count, 1);
-  return mean_record_bytes <= max_mean ? kEpochGapBytes : 0;
+  return mean_record_bytes <= max_mean ? record_count * mean_record_bytes : 0;
 }
 
 bool ReadAhead::is_due(std::size_t record_count) noexcept {
@@ -110,7 +109,20 @@ bool ReadAhead::is_cold(std::span<const Row> samples) noexcept {
       return true;
     }
   }
+  if (epoch_bytes_left_.load(std::memory_order_relaxed) != epoch_bytes_) {
+    epoch_bytes_left_.store(epoch_bytes_, std::memory_order_relaxed);
+  }
   return false;
+}
+
+AnnouncedRows ReadAhead::announce(std::span<const Row> rows) noexcept {
+  const bool with_gaps = epoch_bytes_left_.load(std::memory_order_relaxed) > 0;
+  AnnouncedRows announced = announce_rows(rows, Reads::another, with_gaps ? kEpochGapBytes : 0);
+  const auto bytes = static_cast<std::int64_t>(announced.bytes);
+  const std::int64_t left = epoch_bytes_left_.fetch_sub(bytes, std::memory_order_relaxed);
+  // The whole source was announced.
+  if (left > 0 && left <= bytes) cold_calls_left_.store(0, std::memory_order_relaxed);
+  return announced;
 }
 
 }  // namespace tfrfast

@@ -33,20 +33,20 @@ AnnouncedRows announce_ranges(std::vector<StoredRange> ranges, Reads reads = Rea
 AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads = Reads::another,
                             std::uint64_t gap_bytes = 0) noexcept;
 
-// The gaps to announce where an epoch will read the whole source: long reads take less time than
-// many short reads. 0 if memory may not keep the source, so that its pages would be read again.
-std::uint64_t gap_bytes_of_epoch(std::uint64_t record_count,
-                                 std::uint64_t mean_record_bytes) noexcept;
+// The bytes of a source that an epoch will read. 0 if memory may not keep them, so that pages would
+// be read again.
+std::uint64_t bytes_of_epoch(std::uint64_t record_count, std::uint64_t mean_record_bytes) noexcept;
 
 // Decides when to announce: if recent records were not cached. Safe from many threads.
 class ReadAhead {
  public:
   // Records have `mean_record_bytes` on average. Records of remote storages are always announced.
-  // Gaps of up to `gap_bytes` between records are announced, too.
-  ReadAhead(std::uint64_t mean_record_bytes, bool is_remote, std::uint64_t gap_bytes = 0) noexcept
-      : mean_record_bytes_(mean_record_bytes), gap_bytes_(gap_bytes), is_remote_(is_remote) {}
-
-  std::uint64_t gap_bytes() const noexcept { return gap_bytes_; }
+  // If an epoch will read the whole source, gaps between records are announced, too, until
+  // `epoch_bytes` have been announced: long reads take less time than many short reads.
+  ReadAhead(std::uint64_t mean_record_bytes, bool is_remote, std::uint64_t epoch_bytes = 0) noexcept
+      : mean_record_bytes_(mean_record_bytes),
+        epoch_bytes_(static_cast<std::int64_t>(epoch_bytes)),
+        is_remote_(is_remote) {}
 
   // Whether to call is_cold() for the next records: recent records were cold, or the next look is
   // due. While everything is cached, this is the only call.
@@ -54,6 +54,8 @@ class ReadAhead {
 
   // Whether to announce the sampled records: a sample, or a recent sample, was not cached.
   bool is_cold(std::span<const Row> samples) noexcept;
+
+  AnnouncedRows announce(std::span<const Row> rows) noexcept;
 
   // Call when all remote records have been copied to this machine.
   void come_near() noexcept {
@@ -66,10 +68,11 @@ class ReadAhead {
 
  private:
   const std::uint64_t mean_record_bytes_;
-  const std::uint64_t gap_bytes_;
+  const std::int64_t epoch_bytes_;
   std::atomic<bool> is_remote_;
   std::atomic<std::int64_t> bytes_until_probe_{0};
   std::atomic<int> cold_calls_left_{0};
+  std::atomic<std::int64_t> epoch_bytes_left_{epoch_bytes_};
 };
 
 }  // namespace tfrfast

@@ -233,7 +233,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   }
   make_space({rows, count}, batch);
   Announcements announced;
-  if (!request.is_announced) announced = announce({rows, count});
+  if (!request.is_announced) announced = announce({rows, count}, *read_ahead_);
 
   std::vector<std::size_t> order;
   if (inflates() && any_is_inflated({rows, count})) order = order_of_places({rows, count});
@@ -302,7 +302,7 @@ AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead&
     Row* const rows = memory.as<Row>();
     std::uninitialized_default_construct_n(rows, records.size());
     locate_rows(0, records.size(), record_at, rows);
-    return announce_rows({rows, records.size()}, Reads::another, lately.gap_bytes());
+    return lately.announce({rows, records.size()});
   } catch (const std::exception&) {
     return {};
   }
@@ -336,10 +336,10 @@ bool Reader::is_remote() const noexcept {
          });
 }
 
-Announcements Reader::announce(std::span<const Row> rows, std::uint64_t gap_bytes) const noexcept {
-  if (!is_remote()) read_ahead_->come_near();
-  if (!read_ahead_->is_due(rows.size()) || !read_ahead_->is_cold(rows)) return {};
-  return announce_rows(rows, Reads::another, gap_bytes).files;
+Announcements Reader::announce(std::span<const Row> rows, ReadAhead& lately) const noexcept {
+  if (!is_remote()) lately.come_near();
+  if (!lately.is_due(rows.size()) || !lately.is_cold(rows)) return {};
+  return lately.announce(rows).files;
 }
 
 std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {

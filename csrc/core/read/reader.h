@@ -52,9 +52,8 @@ class Reader final : public RecordSource {
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
   AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
-  // Announces rows that will be read now, if this reader's recent reads were cold. read() calls
-  // this itself. Gaps of up to `gap_bytes` are announced, too.
-  Announcements announce(std::span<const Row> rows, std::uint64_t gap_bytes = 0) const noexcept;
+  // Announces rows that will be read now, if recent reads were cold. read() calls this itself.
+  Announcements announce(std::span<const Row> rows, ReadAhead& lately) const noexcept;
 
   // Reads one record into `out`, which must have space for the payload that locate() found. Call
   // check_space() before allocating the space. Throws for damage even with `skip_damage`.
