@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <cerrno>
-
 #include "core/index/text_index.h"
 #include "shard_fixture.h"
 
@@ -32,14 +30,6 @@ struct Fixture {
 };
 
 }  // namespace
-
-TEST_CASE_FIXTURE(Fixture, "text index: exported and imported it is the same") {
-  const IndexedShard indexed =
-      open_indexed(shard.path(), IoMode::pread, {IndexUse::memory, "", {}});
-  export_text_index(*indexed.index, path);
-  CHECK(read_file(path) == "0 19\n19 16\n35 116\n");
-  CHECK(import(read_file(path))->copy_offsets() == indexed.index->copy_offsets());
-}
 
 TEST_CASE_FIXTURE(Fixture, "text index: blanks, blank lines and line ends of all kinds") {
   for (const std::string text : {"0 19\n19 16\n35 116", "0\t19\r\n19  16 \r\n\r\n35 116\r\n",
@@ -73,10 +63,4 @@ TEST_CASE_FIXTURE(Fixture, "text index: frames that the shard does not have are 
   CHECK(holds(refusal_of("0 18446744073709551615\n"), "can have 18446744073709551615 bytes"));
   CHECK(holds(refusal_of("0 19\n19 16\n"), "ends at byte 35, but '" + shard.path() + "' has 151"));
   CHECK(holds(refusal_of("0 35\n35 116\n"), "has no such records"));
-}
-
-TEST_CASE_FIXTURE(Fixture, "text index: one that is not there is an I/O error") {
-  CHECK(error_of([&] {
-          import_text_index(folder / "missing", StoredFile::open(shard.path()));
-        }).system_error() == ENOENT);
 }

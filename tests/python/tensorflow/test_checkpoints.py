@@ -47,20 +47,9 @@ DATASETS: dict[str, Callable[[list[str]], Any]] = {
 }
 
 
-@pytest.fixture(params=DATASETS)
-def dataset(request: pytest.FixtureRequest, files: list[str]) -> Any:
-    return DATASETS[request.param](files)
-
-
 def plain(element: Any) -> Any:
     value = element.numpy()
     return value if isinstance(value, bytes) else value.tolist()
-
-
-@pytest.fixture(params=[True, False], ids=["symbolic", "explicit"])
-def symbolic(request: pytest.FixtureRequest) -> bool:
-    """Each default is one of the two. Another test holds the defaults."""
-    return bool(request.param)
 
 
 def test_a_checkpoint_of_a_shuffle_is_small(files: list[str], tmp_path: Path) -> None:
@@ -82,14 +71,22 @@ def test_all_iterations_are_of_one_dataset(files: list[str]) -> None:
         )
 
 
+# TensorFlow has no symbolic checkpoints of interleave(). Another test holds the defaults.
+NOT_SYMBOLIC = ["parallel reads"]
+EXPLICIT = [*NOT_SYMBOLIC, "stream, batches", "planned", "planned, part", "shuffled, epochs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "symbolic"),
+    [*((name, True) for name in DATASETS if name not in NOT_SYMBOLIC)]
+    + [(name, False) for name in EXPLICIT],
+)
 def test_restores_at_every_position(
-    dataset: Any, tmp_path: Path, symbolic: bool, request: pytest.FixtureRequest
+    files: list[str], name: str, symbolic: bool, tmp_path: Path
 ) -> None:
-    if symbolic and request.node.callspec.params["dataset"] == "parallel reads":
-        pytest.skip("TensorFlow has no symbolic checkpoints of interleave()")
     options = tf.data.Options()
     options.experimental_symbolic_checkpoint = symbolic
-    dataset = dataset.with_options(options)
+    dataset = DATASETS[name](files).with_options(options)
     iterator = iter(dataset)
     checkpoint = tf.train.Checkpoint(iterator=iterator)
 
