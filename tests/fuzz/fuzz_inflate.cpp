@@ -104,17 +104,29 @@ void tamper(IndexSections& index, std::span<const std::uint8_t> how) {
   index.shard.seek_points_crc = crc32c(&index.bytes[section_at], sizeof(SeekHeader) + spans);
 }
 
+// Whether a member after the first begins in the first `bytes` of the stream.
+bool member_begins_before(const InflatedFile& walked, std::size_t bytes) {
+  const SeekPoints& points = walked.seek_points();
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    if (points[i].begin <= bytes && points[i].window.empty()) return true;
+  }
+  return false;
+}
+
 void check(const std::shared_ptr<const StoredFile>& file, Compression compression,
            std::span<const std::uint8_t> how) {
-  Survey surveyed = survey(file, compression);
-  Bytes& stream = surveyed.stream;
-  if (stream.size() >= kMaxInflated) return;
+  const auto [before_damage, may_go_on] = survey(file, compression);
+  if (before_damage.size() >= kMaxInflated) return;
   const auto index = index_of(*file, compression, walk_shard(file, nullptr, compression), true);
-  const std::size_t before_damage = stream.size();
-  stream.resize(static_cast<std::size_t>(index->facts().stream_bytes));
-  require(stream.size() == before_damage || (surveyed.may_go_on && stream.size() > before_damage));
-  as_indexed(file, *index)
-      ->read(before_damage, stream.data() + before_damage, stream.size() - before_damage);
+  const auto walked = as_indexed(file, *index);
+  Bytes stream(static_cast<std::size_t>(index->facts().stream_bytes));
+  walked->read(0, stream.data(), stream.size());
+  const auto same = static_cast<std::size_t>(std::ranges::mismatch(before_damage, stream).in1 -
+                                             before_damage.begin());
+  if (!may_go_on) require(stream == before_damage);
+  // The walk gives the bytes of the next whole member to that member alone.
+  require(same == before_damage.size() || same == stream.size() ||
+          member_begins_before(dynamic_cast<const InflatedFile&>(*walked), same));
   require(index->covers_shard());
   IndexSections saved = sections_of(*index);
   const auto loaded = load(saved);
