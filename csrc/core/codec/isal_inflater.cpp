@@ -119,6 +119,8 @@ class IsalInflater final : public Inflater {
 
  private:
   std::size_t piece_bytes() const {
+    // First the output that ISA-L keeps: the end of the block may be in it.
+    if (state_->kept_begin != state_->kept_end) return 0;
     if (state_->block_state != kStored) return kInputPiece;
     // The header of a stored block is too short to be met by chance.
     const int left = state_->stored_bytes_left - state_->read_in_length / 8;
@@ -170,8 +172,11 @@ bool passes_trial(const Isal& isal) {
   for (int turn = 0; turn < 1000; ++turn) {
     const std::span<const std::uint8_t> piece(in.data() + used,
                                               std::min<std::size_t>(501, in.size() - used));
-    const Inflater::Step step = inflater->step(piece, {out.data() + done, out.size() - done},
-                                               done > bytes.size() / 3 && !has_stopped);
+    const bool stops = done > bytes.size() / 3 && !has_stopped;
+    // With little space, ISA-L keeps output from before the block's end.
+    const std::size_t left = out.size() - done;
+    const std::size_t space = stops ? std::min<std::size_t>(97, left) : left;
+    const Inflater::Step step = inflater->step(piece, {out.data() + done, space}, stops);
     used += static_cast<std::size_t>(step.consumed);
     done += step.produced;
     if (step.stop == Inflater::Stop::corrupt || used > in.size()) return false;
