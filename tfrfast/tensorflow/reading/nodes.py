@@ -237,7 +237,7 @@ _MAKINGS = {
     "_OptionsDataset": _Making(tf.raw_ops.OptionsDataset, others=_options),
     "_PaddedBatchDataset": _Making(tf.raw_ops.PaddedBatchDatasetV2, others=_padded_batch),
     "_ParallelBatchDataset": _Making(tf.raw_ops.ParallelBatchDataset),
-    # The dataset does not show whether it is deterministic. A fixed order is right for both.
+    # Only the serialised graph shows whether it is deterministic. A fixed order is right for both.
     "_ParallelInterleaveDataset": _Making(
         tf.raw_ops.ParallelInterleaveDatasetV4, "f", others=lambda _: {"deterministic": "true"}
     ),
