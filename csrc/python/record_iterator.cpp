@@ -115,7 +115,7 @@ class RecordIterator::Reading {
 };
 
 RecordIterator::RecordIterator(py::object reader)
-    : owner_(std::move(reader)), reader_(owner_.cast<const OpenReader&>()) {
+    : owner_(std::move(reader)), reader_(owner_.cast<const PythonReader&>()) {
   reader_.get();
 }
 

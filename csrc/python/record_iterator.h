@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/read/record_batch.h"
-#include "python/open_reader.h"
+#include "python/python_reader.h"
 
 namespace tfrfast::python {
 
@@ -37,7 +37,7 @@ class RecordIterator {
   void read_on();
 
   const pybind11::object owner_;  // owns the reader
-  const OpenReader& reader_;
+  const PythonReader& reader_;
   std::shared_ptr<Reading> reading_;  // while a thread is reading
   std::shared_ptr<const RecordBatch> batch_;
   std::optional<Error> error_;  // after the batch

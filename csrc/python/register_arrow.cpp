@@ -17,7 +17,7 @@
 #include "core/base/error.h"
 #include "python/arrays.h"
 #include "python/classes.h"
-#include "python/open_reader.h"
+#include "python/python_reader.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -222,7 +222,7 @@ std::vector<ScanColumn> scan_columns(const std::vector<Content>& contents) {
 // A scan, from which streams can be made.
 class PythonScan {
  public:
-  PythonScan(const OpenReader& reader, const Plan& plan, std::shared_ptr<FeatureSchema> features,
+  PythonScan(const PythonReader& reader, const Plan& plan, std::shared_ptr<FeatureSchema> features,
              const std::vector<Content>& columns, unsigned threads, unsigned prefetch,
              std::string advice) {
     scan_.source = reader.get();
@@ -298,7 +298,7 @@ void register_arrow(py::module_& module) {
       .def("__arrow_c_array__", &ArrowColumn::array, py::arg("requested_schema") = py::none());
 
   py::class_<PythonScan>(module, "Scan")
-      .def(constructor<PythonScan, const OpenReader&, const Plan&, std::shared_ptr<FeatureSchema>,
+      .def(constructor<PythonScan, const PythonReader&, const Plan&, std::shared_ptr<FeatureSchema>,
                        const std::vector<Content>&, unsigned, unsigned, std::string>(),
            py::arg("reader"), py::arg("plan"), py::arg("features"), py::arg("columns"),
            py::arg("threads"), py::arg("prefetch"), py::arg("advice") = "")

@@ -17,7 +17,7 @@
 #include "core/read/batch_space.h"
 #include "python/arrays.h"
 #include "python/classes.h"
-#include "python/open_reader.h"
+#include "python/python_reader.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -75,9 +75,9 @@ py::array hash_ints(const KeyInts& keys) {
 }
 
 // An open key file of a reader's data.
-class OpenKeys {
+class PythonKeyFile {
  public:
-  OpenKeys(const std::string& path, const OpenReader& reader)
+  PythonKeyFile(const std::string& path, const PythonReader& reader)
       : file_([&] {
           const std::shared_ptr<const Reader> data = reader.frames();
           const WithoutGil without_gil;
@@ -87,7 +87,7 @@ class OpenKeys {
   const KeyFile& file() const noexcept { return *file_; }
 
   // Returns the record with this key, which is bytes or an int. None if no record has the key.
-  py::object item(const OpenReader& reader, const py::object& key) const {
+  py::object item(const PythonReader& reader, const py::object& key) const {
     if (PyBytes_Check(key.ptr())) {
       const WireBytes bytes{reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(key.ptr())),
                             static_cast<std::size_t>(PyBytes_GET_SIZE(key.ptr()))};
@@ -141,7 +141,7 @@ class OpenKeys {
 
  private:
   template <class Key>
-  py::object record_of(const OpenReader& open, std::uint64_t hash, const Key& key) const {
+  py::object record_of(const PythonReader& open, std::uint64_t hash, const Key& key) const {
     // Another thread may close the reader meanwhile.
     const std::shared_ptr<const Reader> reader = open.frames();
     for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
@@ -187,28 +187,29 @@ class OpenKeys {
 void register_keys(py::module_& module) {
   module.def("hash_strings", &hash_strings, py::arg("data"), py::arg("offsets"));
   module.def("hash_ints", &hash_ints, py::arg("keys"));
-  py::class_<OpenKeys>(module, "KeyFile")
-      .def(constructor<OpenKeys, const std::string&, const OpenReader&>(), py::arg("path"),
+  py::class_<PythonKeyFile>(module, "KeyFile")
+      .def(constructor<PythonKeyFile, const std::string&, const PythonReader&>(), py::arg("path"),
            py::arg("reader"))
-      .def_property_readonly("feature", [](const OpenKeys& keys) { return keys.file().feature(); })
+      .def_property_readonly("feature",
+                             [](const PythonKeyFile& keys) { return keys.file().feature(); })
       .def_property_readonly("has_ints",
-                             [](const OpenKeys& keys) { return keys.file().has_ints(); })
+                             [](const PythonKeyFile& keys) { return keys.file().has_ints(); })
       .def_property_readonly("num_records",
-                             [](const OpenKeys& keys) { return keys.file().record_count(); })
+                             [](const PythonKeyFile& keys) { return keys.file().record_count(); })
       .def_property_readonly("num_entries",
-                             [](const OpenKeys& keys) { return keys.file().entry_count(); })
+                             [](const PythonKeyFile& keys) { return keys.file().entry_count(); })
       .def_property_readonly("num_distinct",
-                             [](const OpenKeys& keys) { return keys.file().distinct_count(); })
+                             [](const PythonKeyFile& keys) { return keys.file().distinct_count(); })
       .def_property_readonly("fingerprint",
-                             [](const OpenKeys& keys) { return keys.file().fingerprint(); })
-      .def_property_readonly("stamp", [](const OpenKeys& keys) { return keys.file().stamp(); })
-      .def("hashes", &OpenKeys::hashes)
-      .def("item", &OpenKeys::item, py::arg("reader"), py::arg("key"))
-      .def("find", &OpenKeys::find, py::arg("hashes"))
-      .def("numbers", &OpenKeys::numbers, py::arg("hash"))
-      .def("check_strings", &OpenKeys::check_strings, py::arg("records"), py::arg("data"),
+                             [](const PythonKeyFile& keys) { return keys.file().fingerprint(); })
+      .def_property_readonly("stamp", [](const PythonKeyFile& keys) { return keys.file().stamp(); })
+      .def("hashes", &PythonKeyFile::hashes)
+      .def("item", &PythonKeyFile::item, py::arg("reader"), py::arg("key"))
+      .def("find", &PythonKeyFile::find, py::arg("hashes"))
+      .def("numbers", &PythonKeyFile::numbers, py::arg("hash"))
+      .def("check_strings", &PythonKeyFile::check_strings, py::arg("records"), py::arg("data"),
            py::arg("offsets"))
-      .def("check_ints", &OpenKeys::check_ints, py::arg("records"), py::arg("keys"));
+      .def("check_ints", &PythonKeyFile::check_ints, py::arg("records"), py::arg("keys"));
 }
 
 }  // namespace tfrfast::python

@@ -2,7 +2,7 @@
 
 #include "python/classes.h"
 #include "python/columns.h"
-#include "python/open_reader.h"
+#include "python/python_reader.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -17,9 +17,9 @@ constexpr double kSecondsBetweenSignals = 0.1;
 class PythonLoader;
 
 // The state of a `for` loop.
-class PythonPass {
+class PythonLoaderPass {
  public:
-  explicit PythonPass(py::object loader);
+  explicit PythonLoaderPass(py::object loader);
 
   // Returns the next batch, or None at the end. A batch is a RecordBatch, or (columns, indices,
   // valid).
@@ -34,7 +34,7 @@ class PythonPass {
 // The destructor stops the workers without the GIL.
 class PythonLoader {
  public:
-  PythonLoader(const OpenReader& reader, const Plan& plan, unsigned threads, unsigned prefetch,
+  PythonLoader(const PythonReader& reader, const Plan& plan, unsigned threads, unsigned prefetch,
                std::shared_ptr<FeatureSchema> features)
       : features_(std::move(features)),
         loader_(reader.get(), plan.options(), LoaderOptions{threads, prefetch}, features_) {}
@@ -70,10 +70,10 @@ class PythonLoader {
   Loader loader_;
 };
 
-PythonPass::PythonPass(py::object loader)
+PythonLoaderPass::PythonLoaderPass(py::object loader)
     : owner_(std::move(loader)), loader_(owner_.cast<PythonLoader&>()), pass_(loader_.begin()) {}
 
-py::object PythonPass::next() {
+py::object PythonLoaderPass::next() {
   Loader& loader = loader_.core();
   LoadedBatch batch;
   Loader::Wait wait = loader.poll_next(*pass_, &batch);
@@ -121,13 +121,14 @@ py::dict stats(PythonLoader& self) {
 }  // namespace
 
 void register_loader(py::module_& module) {
-  py::class_<PythonPass>(module, "LoaderPass").def("next", &PythonPass::next);
+  py::class_<PythonLoaderPass>(module, "LoaderPass").def("next", &PythonLoaderPass::next);
   py::class_<PythonLoader>(module, "Loader")
-      .def(constructor<PythonLoader, const OpenReader&, const Plan&, unsigned, unsigned,
+      .def(constructor<PythonLoader, const PythonReader&, const Plan&, unsigned, unsigned,
                        std::shared_ptr<FeatureSchema>>(),
            py::arg("reader"), py::arg("plan"), py::arg("threads"), py::arg("prefetch"),
            py::arg("features"))
-      .def("begin", [](py::object self) { return std::make_unique<PythonPass>(std::move(self)); })
+      .def("begin",
+           [](py::object self) { return std::make_unique<PythonLoaderPass>(std::move(self)); })
       .def("seek", &PythonLoader::seek, py::arg("epoch"), py::arg("position"))
       .def("close", &PythonLoader::close)
       .def("place", &place)

@@ -10,8 +10,8 @@
 #include "core/storage/storage_options.h"
 #include "python/arrays.h"
 #include "python/choices.h"
-#include "python/open_reader.h"
 #include "python/plain_function.h"
+#include "python/python_reader.h"
 #include "python/record_iterator.h"
 #include "python/register.h"
 #include "python/text.h"
@@ -25,12 +25,12 @@ namespace {
 using Core = std::shared_ptr<const RecordSource>;
 using Frames = std::shared_ptr<const Reader>;
 
-std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
-                                        const std::string& compression, const std::string& verify,
-                                        const std::string& on_corruption, const std::string& io,
-                                        const std::string& index, const std::string& index_folder,
-                                        unsigned threads, const StorageOptions& storage,
-                                        const py::object& progress) {
+std::unique_ptr<PythonReader> open_reader(const std::vector<std::string>& paths,
+                                          const std::string& compression, const std::string& verify,
+                                          const std::string& on_corruption, const std::string& io,
+                                          const std::string& index, const std::string& index_folder,
+                                          unsigned threads, const StorageOptions& storage,
+                                          const py::object& progress) {
   ShardSetOptions shards;
   shards.index.storage = storage;
   shards.io = io_mode(io);
@@ -44,29 +44,29 @@ std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
   const OpeningProgress report = [&](std::uint64_t done, std::uint64_t all) {
     without_gil.call_back(progress, done, all);
   };
-  return std::make_unique<OpenReader>(
+  return std::make_unique<PythonReader>(
       std::make_shared<const Reader>(ShardSet::open(paths, shards, report), reading));
 }
 
 // Joins the records of several readers, end to end, with the first reader's options.
-std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& readers) {
+std::unique_ptr<PythonReader> join_readers(const std::vector<const PythonReader*>& readers) {
   std::vector<std::shared_ptr<const ShardSet>> sets;
   std::vector<Frames> open;  // keeps the readers alive until the sets are joined
-  for (const OpenReader* reader : readers) open.push_back(reader->frames());
+  for (const PythonReader* reader : readers) open.push_back(reader->frames());
   const WithoutGil without_gil;
   for (const Frames& reader : open) {
     sets.push_back(std::shared_ptr<const ShardSet>(reader, &reader->shards()));
   }
-  return std::make_unique<OpenReader>(
+  return std::make_unique<PythonReader>(
       std::make_shared<const Reader>(ShardSet::joined(sets), open.at(0)->options()));
 }
 
 // Like join_readers(), for records that are not all frames of shards.
-std::unique_ptr<OpenReader> join_sources(const std::vector<const OpenReader*>& readers) {
+std::unique_ptr<PythonReader> join_sources(const std::vector<const PythonReader*>& readers) {
   std::vector<Core> sources;
-  for (const OpenReader* reader : readers) sources.push_back(reader->get());
+  for (const PythonReader* reader : readers) sources.push_back(reader->get());
   const WithoutGil without_gil;
-  return std::make_unique<OpenReader>(std::make_shared<const JoinedSource>(std::move(sources)));
+  return std::make_unique<PythonReader>(std::make_shared<const JoinedSource>(std::move(sources)));
 }
 
 // Locates an existing record. Opening the record's shard may take a while.
@@ -117,7 +117,7 @@ bool is_one_number(const py::object& key) {
   return PyLong_Check(key.ptr()) || py::getattr(key, "ndim", py::int_(0)).equal(py::int_(0));
 }
 
-py::object get_item(const OpenReader& self, const py::object& key) {
+py::object get_item(const PythonReader& self, const py::object& key) {
   const Core reader = self.get();
   const auto count = static_cast<std::int64_t>(reader->record_count());
   if (is_one_number(key)) {
@@ -133,7 +133,7 @@ py::object get_item(const OpenReader& self, const py::object& key) {
 
 PyObject* call_get_item(PyObject* self, PyObject* key) noexcept {
   return call_plainly([=] {
-    return get_item(py::handle(self).cast<const OpenReader&>(),
+    return get_item(py::handle(self).cast<const PythonReader&>(),
                     py::reinterpret_borrow<py::object>(key));
   });
 }
@@ -141,7 +141,7 @@ PyObject* call_get_item(PyObject* self, PyObject* key) noexcept {
 PyMethodDef item_definition{"item", &call_get_item, METH_O, nullptr};
 
 // Bytes of the compressed shards' streams.
-std::uint64_t inflating_bytes(const OpenReader& self) {
+std::uint64_t inflating_bytes(const PythonReader& self) {
   const ShardSet& shards = self.get()->shards();
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -151,7 +151,7 @@ std::uint64_t inflating_bytes(const OpenReader& self) {
   return bytes;
 }
 
-py::tuple locate(const OpenReader& self, std::int64_t number) {
+py::tuple locate(const PythonReader& self, std::int64_t number) {
   const Frames reader = self.frames();
   const auto count = static_cast<std::int64_t>(reader->record_count());
   const Row row =
@@ -191,11 +191,11 @@ class ShardFrames {
   SlotIndex index_;
 };
 
-py::bytes describe(const OpenReader& self) {
+py::bytes describe(const PythonReader& self) {
   return py::bytes(SourceSpec::of(*self.get()).encode());
 }
 
-py::dict describe_shard(const OpenReader& self, std::size_t number) {
+py::dict describe_shard(const PythonReader& self, std::size_t number) {
   const Core reader = self.get();
   const ShardSlot& shard = reader->shards().slot(number);
   py::dict facts;
@@ -209,7 +209,7 @@ py::dict describe_shard(const OpenReader& self, std::size_t number) {
   return facts;
 }
 
-py::list skipped(const OpenReader& self) {
+py::list skipped(const PythonReader& self) {
   py::list all;
   const Core reader = self.get();
   for (const SkippedBytes& each : reader->skipped()) {
@@ -221,7 +221,7 @@ py::list skipped(const OpenReader& self) {
 
 // Reads, verifies and drops the records from `begin` to `end`, or about `max_bytes`. Returns the
 // next record's number and the number of good records.
-py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t end,
+py::tuple verify_from(const PythonReader& self, std::uint64_t begin, std::uint64_t end,
                       std::uint64_t max_bytes) {
   const Core reader = self.get();
   RecordSource::Range range;
@@ -244,37 +244,37 @@ void register_reader(py::module_& module) {
   py::class_<ShardFrames>(module, "ShardFrames")
       .def("offsets_and_lengths", &ShardFrames::offsets_and_lengths);
 
-  py::class_<OpenReader>(module, "Reader")
+  py::class_<PythonReader>(module, "Reader")
       .def(py::init(&open_reader), py::arg("paths"), py::arg("compression"), py::arg("verify"),
            py::arg("on_corruption"), py::arg("io"), py::arg("index"), py::arg("index_folder"),
            py::arg("threads"), py::arg("storage"), py::arg("progress"))
       .def_static("joined", &join_readers, py::arg("readers"))
       .def_static("joined_sources", &join_sources, py::arg("readers"))
       .def("source_starts",
-           [](const OpenReader& self) {
+           [](const PythonReader& self) {
              const std::vector<std::int64_t>& starts = self.get()->source_starts();
              return py::array_t<std::int64_t>(static_cast<py::ssize_t>(starts.size()),
                                               starts.data());
            })
-      .def("__len__", [](const OpenReader& self) { return self.get()->record_count(); })
+      .def("__len__", [](const PythonReader& self) { return self.get()->record_count(); })
       .def_property_readonly(
           "item", [](const py::object& self) { return bind_plainly(item_definition, self); })
       .def("__iter__",
            [](py::object self) { return std::make_unique<RecordIterator>(std::move(self)); })
       .def(
           "read",
-          [](const OpenReader& self, const py::object& indices) {
+          [](const PythonReader& self, const py::object& indices) {
             const Core reader = self.get();
             return read_many(
                 reader, record_numbers(indices, static_cast<std::int64_t>(reader->record_count())));
           },
           py::arg("indices"))
-      .def("close", &OpenReader::close)
-      .def_property_readonly("closed", &OpenReader::closed)
+      .def("close", &PythonReader::close)
+      .def_property_readonly("closed", &PythonReader::closed)
       .def_property_readonly("fingerprint",
-                             [](const OpenReader& self) { return self.get()->fingerprint(); })
+                             [](const PythonReader& self) { return self.get()->fingerprint(); })
       .def("locate", &locate)
-      .def("num_shards", [](const OpenReader& self) { return self.get()->shards().size(); })
+      .def("num_shards", [](const PythonReader& self) { return self.get()->shards().size(); })
       .def("inflating_bytes", &inflating_bytes)
       .def("describe", &describe)
       .def("describe_shard", &describe_shard)

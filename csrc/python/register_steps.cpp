@@ -20,7 +20,7 @@
 #include "core/steps/step_spec.h"
 #include "core/steps/step_tables.h"
 #include "python/classes.h"
-#include "python/open_reader.h"
+#include "python/python_reader.h"
 #include "python/register.h"
 #include "python/text.h"
 #include "python/without_gil.h"
@@ -58,13 +58,13 @@ std::optional<py::bytes> layout_for(std::string_view encoded_axis,
   return py::bytes(StepLayout::of(axis, wire(*sample)).encode());
 }
 
-class StepPartOfReader {
+class PythonStepPartMaker {
  public:
-  explicit StepPartOfReader(std::string_view encoded) : maker_(StepLayout::decode(encoded)) {}
+  explicit PythonStepPartMaker(std::string_view encoded) : maker_(StepLayout::decode(encoded)) {}
 
   // Adds the records from `begin` to `end`, or about `max_bytes`, and returns the next record's
   // number.
-  std::uint64_t add(const OpenReader& open, std::uint64_t begin, std::uint64_t end,
+  std::uint64_t add(const PythonReader& open, std::uint64_t begin, std::uint64_t end,
                     std::uint64_t max_bytes) {
     const std::shared_ptr<const Reader> reader = open.frames();
     const WithoutGil without_gil;
@@ -100,9 +100,9 @@ class StepPartOfReader {
   StepPartMaker maker_;
 };
 
-class StepTablesMaker {
+class PythonStepTables {
  public:
-  explicit StepTablesMaker(std::string_view encoded_axis)
+  explicit PythonStepTables(std::string_view encoded_axis)
       : tables_(StepAxis::decode(encoded_axis)) {}
 
   void append(std::string_view part) {
@@ -133,11 +133,11 @@ StepWindow::Pad pad_named(const std::string& name) {
   return StepWindow::Pad::leave_out;
 }
 
-std::unique_ptr<OpenReader> open_steps(const OpenReader& open, const std::string& path,
-                                       std::uint64_t stamp, const std::vector<Window>& windows,
-                                       const std::vector<Later>& laters,
-                                       const std::map<std::string, std::string>& names,
-                                       const std::map<std::string, std::string>& absent) {
+std::unique_ptr<PythonReader> open_steps(const PythonReader& open, const std::string& path,
+                                         std::uint64_t stamp, const std::vector<Window>& windows,
+                                         const std::vector<Later>& laters,
+                                         const std::map<std::string, std::string>& names,
+                                         const std::map<std::string, std::string>& absent) {
   const std::shared_ptr<const Reader> reader = open.frames();
   StepOptions options;
   options.names.insert(names.begin(), names.end());
@@ -149,28 +149,28 @@ std::unique_ptr<OpenReader> open_steps(const OpenReader& open, const std::string
     options.laters[name] = {of, seed, min_steps, max_steps};
   }
   const WithoutGil without_gil;
-  return std::make_unique<OpenReader>(StepSpec{path, stamp, std::move(options)}.open(reader));
+  return std::make_unique<PythonReader>(StepSpec{path, stamp, std::move(options)}.open(reader));
 }
 
-std::shared_ptr<const StepReader> steps_of(const OpenReader& open) {
+std::shared_ptr<const StepReader> steps_of(const PythonReader& open) {
   auto reader = std::dynamic_pointer_cast<const StepReader>(open.get());
   if (reader == nullptr) throw Error(ErrorKind::invalid, "This reader has no steps.");
   return reader;
 }
 
-std::unique_ptr<OpenReader> chosen_steps(const OpenReader& open, std::string_view bits) {
+std::unique_ptr<PythonReader> chosen_steps(const PythonReader& open, std::string_view bits) {
   const auto reader = steps_of(open);
   const WithoutGil without_gil;
-  return std::make_unique<OpenReader>(reader->only(bits));
+  return std::make_unique<PythonReader>(reader->only(bits));
 }
 
-std::unique_ptr<OpenReader> steps_with_columns(const OpenReader& open,
-                                               const std::vector<std::string>& names) {
-  return std::make_unique<OpenReader>(steps_of(open)->with_columns(names));
+std::unique_ptr<PythonReader> steps_with_columns(const PythonReader& open,
+                                                 const std::vector<std::string>& names) {
+  return std::make_unique<PythonReader>(steps_of(open)->with_columns(names));
 }
 
 // Returns the record of a step, and the step's number in the record.
-py::tuple place_of_step(const OpenReader& open, std::int64_t number) {
+py::tuple place_of_step(const PythonReader& open, std::int64_t number) {
   const auto reader = steps_of(open);
   const auto count = static_cast<std::int64_t>(reader->record_count());
   const StepReader::Place found =
@@ -178,7 +178,7 @@ py::tuple place_of_step(const OpenReader& open, std::int64_t number) {
   return py::make_tuple(found.record, found.step);
 }
 
-py::array first_steps_of(const OpenReader& open) {
+py::array first_steps_of(const PythonReader& open) {
   const auto reader = steps_of(open);
   const std::vector<std::uint64_t>& all = reader->first_steps();
   py::array_t<std::int64_t> made(static_cast<py::ssize_t>(all.size()));
@@ -186,7 +186,7 @@ py::array first_steps_of(const OpenReader& open) {
   return made;
 }
 
-py::dict step_facts(const OpenReader& open) {
+py::dict step_facts(const PythonReader& open) {
   const auto reader = steps_of(open);
   const StepFile& file = reader->file();
   py::list features;
@@ -218,18 +218,18 @@ py::dict step_facts(const OpenReader& open) {
 void register_steps(py::module_& module) {
   module.def("step_axis", &encode_axis, py::arg("prefixes"), py::arg("features"));
   module.def("step_layout", &layout_for, py::arg("axis"), py::arg("sample"));
-  py::class_<StepPartOfReader>(module, "StepPartMaker")
-      .def(constructor<StepPartOfReader, std::string_view>(), py::arg("layout"))
-      .def("add", &StepPartOfReader::add, py::arg("reader"), py::arg("begin"), py::arg("end"),
+  py::class_<PythonStepPartMaker>(module, "StepPartMaker")
+      .def(constructor<PythonStepPartMaker, std::string_view>(), py::arg("layout"))
+      .def("add", &PythonStepPartMaker::add, py::arg("reader"), py::arg("begin"), py::arg("end"),
            py::arg("max_bytes"))
-      .def("finish", &StepPartOfReader::finish);
+      .def("finish", &PythonStepPartMaker::finish);
   py::class_<StepFileBytes>(module, "StepFileBytes")
       .def("read", &read_step_file, py::arg("at"), py::arg("count"));
-  py::class_<StepTablesMaker>(module, "StepTables")
-      .def(constructor<StepTablesMaker, std::string_view>(), py::arg("axis"))
-      .def("append", &StepTablesMaker::append, py::arg("part"))
-      .def("finish", &StepTablesMaker::finish, py::arg("fingerprint"), py::arg("stamp"))
-      .def_property_readonly("num_steps", &StepTablesMaker::step_count);
+  py::class_<PythonStepTables>(module, "StepTables")
+      .def(constructor<PythonStepTables, std::string_view>(), py::arg("axis"))
+      .def("append", &PythonStepTables::append, py::arg("part"))
+      .def("finish", &PythonStepTables::finish, py::arg("fingerprint"), py::arg("stamp"))
+      .def_property_readonly("num_steps", &PythonStepTables::step_count);
   module.def("open_steps", &open_steps, py::arg("reader"), py::arg("path"), py::arg("stamp"),
              py::arg("windows"), py::arg("laters"), py::arg("names"), py::arg("absent"));
   module.def("chosen_steps", &chosen_steps, py::arg("reader"), py::arg("bits"));

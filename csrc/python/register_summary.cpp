@@ -45,9 +45,9 @@ py::tuple sums_facts(NumberSums sums, bool is_float) {
 }
 
 // Numbers of one kind, summed for each position of a row. Many threads may add to it.
-class PythonSums {
+class PythonNumberSums {
  public:
-  explicit PythonSums(std::size_t positions) : sums_(positions) {
+  explicit PythonNumberSums(std::size_t positions) : sums_(positions) {
     if (positions == 0) throw Error(ErrorKind::invalid, "A row has at least one number.");
   }
   void add_ints(const SummedArray<std::int64_t>& values) { add(values); }
@@ -81,7 +81,7 @@ class PythonSums {
 };
 
 // A summary of values of one kind. Many threads may add values.
-class PythonSummary {
+class PythonValueSummary {
  public:
   void add_ints(const SummedArray<std::int64_t>& values) { add_numbers(values); }
   void add_floats(const SummedArray<float>& values) { add_numbers(values); }
@@ -141,17 +141,17 @@ class PythonSummary {
 }  // namespace
 
 void register_summary(py::module_& module) {
-  py::class_<PythonSums>(module, "NumberSums")
-      .def(constructor<PythonSums, std::size_t>(), py::arg("positions"))
-      .def("add_ints", &PythonSums::add_ints, py::arg("values"))
-      .def("add_floats", &PythonSums::add_floats, py::arg("values"))
-      .def("facts", &PythonSums::facts, py::arg("is_float"));
-  py::class_<PythonSummary>(module, "ValueSummary")
-      .def(constructor<PythonSummary>())
-      .def("add_ints", &PythonSummary::add_ints, py::arg("values"))
-      .def("add_floats", &PythonSummary::add_floats, py::arg("values"))
-      .def("add_strings", &PythonSummary::add_strings, py::arg("data"), py::arg("offsets"))
-      .def("facts", &PythonSummary::facts, py::arg("frequent"), py::arg("kind"));
+  py::class_<PythonNumberSums>(module, "NumberSums")
+      .def(constructor<PythonNumberSums, std::size_t>(), py::arg("positions"))
+      .def("add_ints", &PythonNumberSums::add_ints, py::arg("values"))
+      .def("add_floats", &PythonNumberSums::add_floats, py::arg("values"))
+      .def("facts", &PythonNumberSums::facts, py::arg("is_float"));
+  py::class_<PythonValueSummary>(module, "ValueSummary")
+      .def(constructor<PythonValueSummary>())
+      .def("add_ints", &PythonValueSummary::add_ints, py::arg("values"))
+      .def("add_floats", &PythonValueSummary::add_floats, py::arg("values"))
+      .def("add_strings", &PythonValueSummary::add_strings, py::arg("data"), py::arg("offsets"))
+      .def("facts", &PythonValueSummary::facts, py::arg("frequent"), py::arg("kind"));
 }
 
 }  // namespace tfrfast::python

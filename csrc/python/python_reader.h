@@ -12,9 +12,9 @@
 namespace tfrfast::python {
 
 // The core's source lives as long as it is used, even after close().
-class OpenReader {
+class PythonReader {
  public:
-  explicit OpenReader(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
+  explicit PythonReader(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
 
   const std::shared_ptr<const RecordSource>& get() const {
     if (source_ == nullptr) throw Error(ErrorKind::closed, "This reader has been closed.");
