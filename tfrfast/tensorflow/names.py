@@ -18,7 +18,7 @@ from tfrfast.tensorflow.patterns import expand_patterns
 from tfrfast.tensorflow.reading.names import names_of
 from tfrfast.tensorflow.reading.shuffles import order_of
 from tfrfast.tensorflow.schemes import has_scheme, is_ours
-from tfrfast.tensorflow.sequence import Shuffle
+from tfrfast.tensorflow.sequence import SeededOrder
 
 
 class FileNames(NamedTuple):
@@ -28,7 +28,7 @@ class FileNames(NamedTuple):
     tensor: Any  # a vector; None if the names come from a dataset
     known: list[bytes] | None  # None if the names are symbolic, or only iterating tells them
     why_unknown: str = ""
-    shuffle: Shuffle | None = None  # the order of `known` in each iteration; None: as they are
+    shuffle: SeededOrder | None = None  # the order of `known` in each iteration; None: as they are
 
     @property
     def has_scheme(self) -> bool:

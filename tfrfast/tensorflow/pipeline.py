@@ -19,7 +19,7 @@ from tfrfast.tensorflow.lifting.elements import with_ragged
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
-from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence, Shuffle
+from tfrfast.tensorflow.sequence import EVERYTHING, Batched, SeededOrder, Sequence
 from tfrfast.tensorflow.source import Source
 
 _LEAVE_IT_OUT = "no num_parallel_reads, or shuffle() first"
@@ -77,7 +77,7 @@ class Pipeline:
         return None if self.sequence is None else self.sequence.batch
 
     @property
-    def shuffle(self) -> Shuffle | None:
+    def shuffle(self) -> SeededOrder | None:
         return None if self.sequence is None else self.sequence.shuffle
 
     def narrowed(
@@ -124,7 +124,7 @@ class Pipeline:
             return Refusal("TensorFlow says at the end whether there are so many elements")
         return counted
 
-    def shuffled(self, shuffle: Shuffle) -> Pipeline | Refusal:
+    def shuffled(self, shuffle: SeededOrder) -> Pipeline | Refusal:
         """Adds a shuffle. May build indexes. Raises for structural damage."""
         sequence = self.sequence or EVERYTHING
         if sequence.shuffled(shuffle) is None:

@@ -24,7 +24,7 @@ from tfrfast.tensorflow.reading.grammar import LEAVES_OUT, Taken, history_of
 from tfrfast.tensorflow.reading.shuffles import note_order, order_of
 from tfrfast.tensorflow.recognition import features_of_transformation
 from tfrfast.tensorflow.seeds import draw_seed
-from tfrfast.tensorflow.sequence import Shuffle
+from tfrfast.tensorflow.sequence import SeededOrder
 
 _ONE_BY_ONE = Refusal("it handles elements one by one", "batch() first, if batches will do")
 _READ_BY_THEIRS = Refusal(
@@ -270,7 +270,7 @@ def _note(shuffle: Any, seed: Any, order: BlockShuffle | None) -> None:
     found = order_of(shuffle) if seed is None else None
     drawn = draw_seed(known) if found is None else found.seed
     reshuffles = nodes.attribute(shuffle, "reshuffle_each_iteration") is not False
-    note_order(shuffle, Shuffle(drawn, reshuffles, order, seed is not None))
+    note_order(shuffle, SeededOrder(drawn, reshuffles, order, seed is not None))
 
 
 def _one_by_one(dataset: Planned) -> Planned | None:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tfrfast import _native
-from tfrfast.order import BlockShuffle, InOrder
-from tfrfast.order import Shuffle as ExactShuffle
+from tfrfast.order import BlockShuffle, InOrder, Shuffle
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class Shuffle:
+class SeededOrder:
     """The order of an epoch, from a seed and, if it reshuffles, the epoch's number."""
 
     seed: int
@@ -89,7 +88,7 @@ class Batched:
 @dataclass(frozen=True)
 class Sequence:
     records: Progression
-    shuffle: Shuffle | None = None
+    shuffle: SeededOrder | None = None
     positions: Progression | None = None  # of the shuffled records; None before a shuffle
     #: None: without end.
     epochs: int | None = 1
@@ -116,18 +115,18 @@ class Sequence:
     def shard(self, num_shards: int, index: int) -> Sequence | None:
         return self._narrowed("shard", num_shards, index)
 
-    def shuffled(self, shuffle: Shuffle) -> Sequence | None:
+    def shuffled(self, shuffle: SeededOrder) -> Sequence | None:
         """Adds a shuffle. Each epoch has each record once, even if repeat() came first."""
         if self.shuffle is not None or self.batch is not None:
             return None
         positions = Progression(0, 1, self.records.count)
         return dataclasses.replace(self, shuffle=shuffle, positions=positions)
 
-    def in_turns(self, turns: Turns, of_files: Shuffle | None) -> Sequence:
+    def in_turns(self, turns: Turns, of_files: SeededOrder | None) -> Sequence:
         """Returns the same calls on the records of interleaved files, which may be shuffled."""
         assert self.shuffle is None
         count = sum(turns.file_records)
-        shuffle = of_files or Shuffle(0, reshuffles=False)
+        shuffle = of_files or SeededOrder(0, reshuffles=False)
         return dataclasses.replace(
             self,
             records=Progression(0, 1, count),
@@ -185,7 +184,7 @@ class Sequence:
             return _native.InterleavedOrder(
                 turns.file_records, turns.files, turns.block_records, turns.shuffles_files
             )
-        order = InOrder() if shuffle is None else shuffle.blocks or ExactShuffle()
+        order = InOrder() if shuffle is None else shuffle.blocks or Shuffle()
         return order._positions(self.records.count)
 
     def encode(self) -> bytes:

@@ -31,7 +31,7 @@ from tfrfast.tensorflow.reading.shuffles import is_kept, order_of
 from tfrfast.tensorflow.reading.sources import FilePart, Records
 from tfrfast.tensorflow.recognition import parses_examples
 from tfrfast.tensorflow.schemes import is_ours
-from tfrfast.tensorflow.sequence import EVERYTHING, Progression, Shuffle
+from tfrfast.tensorflow.sequence import EVERYTHING, Progression, SeededOrder
 from tfrfast.tensorflow.source import Source
 
 #: Larger data sets are not indexed without request.
@@ -106,7 +106,7 @@ class _Planner:
         self._in_order = chain.records.has_order
         #: The order of the files, if they are shuffled and records are not. A kept order stays
         #: TensorFlow's, because another dataset of the same files may be, too.
-        self._file_shuffle: Shuffle | None = None
+        self._file_shuffle: SeededOrder | None = None
         of_names = chain.records.names.shuffle
         if of_names is not None and not is_kept(of_names) and not self._comes_shuffle():
             self._file_shuffle = order_of(of_names)
@@ -346,7 +346,7 @@ def _is_reached(name: bytes) -> bool:
         return False
 
 
-def _source(records: Records, file_shuffle: Shuffle | None) -> Source:
+def _source(records: Records, file_shuffle: SeededOrder | None) -> Source:
     names = list(records.names.files)
     tensor = tf.constant(names, tf.string)
     dataset = tf.data.Dataset.from_tensor_slices(tensor)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED, mixed
-from tfrfast.tensorflow.sequence import Shuffle
+from tfrfast.tensorflow.sequence import SeededOrder
 
 _SWITCH = "TFRFAST_ACCELERATE=0"
 
@@ -21,17 +21,17 @@ _drawn: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _planned: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
-def note_order(shuffle: Any, order: Shuffle) -> None:
+def note_order(shuffle: Any, order: SeededOrder) -> None:
     """Notes the requested order, which TensorFlow's own arguments cannot hold."""
     vars(shuffle)[_NOTED] = order
 
 
-def order_of(shuffle: Any) -> Shuffle | None:
+def order_of(shuffle: Any) -> SeededOrder | None:
     """Returns the order of a shuffle; None if its seed is known only in the graph.
 
     All datasets that are derived from the same shuffle have the same seed.
     """
-    noted: Shuffle | None = vars(shuffle).get(_NOTED)
+    noted: SeededOrder | None = vars(shuffle).get(_NOTED)
     if noted is not None:
         return noted
     first = static_integer(nodes.attribute(shuffle, "seed"))
@@ -41,9 +41,9 @@ def order_of(shuffle: Any) -> Shuffle | None:
     reshuffles = not is_kept(shuffle)
     if first == second == 0:
         drawn = _drawn.setdefault(shuffle, secrets.randbits(63))
-        return Shuffle(drawn, reshuffles, seeded=False)
+        return SeededOrder(drawn, reshuffles, seeded=False)
     seed = second % 2**64 if first == DEFAULT_GLOBAL_SEED else mixed(first, second)
-    return Shuffle(seed, reshuffles)
+    return SeededOrder(seed, reshuffles)
 
 
 def is_kept(shuffle: Any) -> bool:
