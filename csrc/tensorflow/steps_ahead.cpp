@@ -15,8 +15,9 @@ constexpr std::uint64_t kMaxSlack = 128;
 constexpr std::uint64_t kSlackBytes = std::uint64_t{256} << 20;
 // Withdrawing examines each step separately.
 constexpr std::uint64_t kMaxSteps = 4096;
-// A kernel serves several iterations if their datasets share a function. An iteration that none of
-// the last kIdleCalls calls belongs to has been abandoned, for example by restoring a checkpoint.
+// A kernel serves several iterations if their datasets share a function. If none of the last
+// kIdleCalls calls belongs to an iteration, the iteration was abandoned, for example by restoring a
+// checkpoint.
 constexpr std::uint64_t kIdleCalls = 64;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Arrow's C data interface: the structs in which programs hand each other columns. Arrow's
 // specification fixes the layout. The receiver of a struct calls `release` once, on any thread.
-// Before, the receiver may move the struct: copy the struct, and set the old copy's `release` to
-// null.
+// Before that, the receiver may move the struct: it copies the struct and sets the old copy's
+// `release` to null.
 #pragma once
 
 #include <cstdint>

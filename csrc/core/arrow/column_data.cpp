@@ -57,7 +57,8 @@ void check_text(const Column& column, const ArrowField& field,
   }
 }
 
-// Divides the rows' starts: from values to items of `item_values` values.
+// Converts the rows' starts from numbers of values to numbers of items. An item has `item_values`
+// values.
 void divide_splits(Column& column, std::size_t item_values,
                    std::span<const std::int64_t> record_numbers) {
   auto* splits = column.row_splits.as<std::int64_t>();

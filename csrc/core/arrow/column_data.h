@@ -14,8 +14,9 @@ namespace tfrfast {
 // Takes the column's memory. Copies nothing except booleans, which Arrow packs. `field` describes
 // the nesting of a row. A row that the column's presence marks as absent becomes null.
 //
-// A list of fixed lists divides each row by the items' size. Throws Error(feature) for a row that
-// cannot be divided. `record_numbers` are the rows' record numbers, for errors.
+// In a list of fixed lists, a row's number of values must be a multiple of an item's number of
+// values. Otherwise throws Error(feature). `record_numbers` are the rows' record numbers, for
+// errors.
 ArrowData column_data(Column column, const ArrowField& field,
                       std::span<const std::int64_t> record_numbers);
 

@@ -48,7 +48,7 @@ class ExportedStream {
   bool next(ArrowData* out) {
     Checking checking(*this);
     if (Clock::now() - checked_at_ > std::chrono::duration<double>(kSecondsBetweenChecks)) {
-      checking.check();  // a consumer that never waits must call the check, too
+      checking.check();  // a stream that never waits would not call the check
     }
     return stream_.next(out);
   }

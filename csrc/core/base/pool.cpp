@@ -103,7 +103,7 @@ class Pool {
       std::lock_guard lock(mutex_);
       bound = std::max(kPoolRetainedBytes, std::min(lent_ + lent_ / 8, max_retained_bytes()));
       lent_ -= size.bytes;
-      // Keep a size that was needed only once within the smaller bound.
+      // The larger bound is only for sizes that were needed repeatedly.
       const std::size_t own_bound = was_wanted_[size.number] ? bound : kPoolRetainedBytes;
       while (retained_ + size.bytes > own_bound && stale_count < kMaxStale &&
              take_stale(&stale[stale_count])) {
@@ -116,7 +116,8 @@ class Pool {
     }
     if (data != nullptr) discard(data, size.bytes);
     for (std::size_t i = 0; i < stale_count; ++i) discard(stale[i].data, stale[i].bytes);
-    // Small buffers also come back between two batches, when fewer bytes are in use than usual.
+    // A small buffer does not shrink the pool: it may come back between two batches, when fewer
+    // bytes are in use than usual.
     if (size.bytes >= kPoolRetainedBytes / 16) shrink_to(bound);
   }
 
@@ -193,8 +194,8 @@ class Pool {
   std::array<std::vector<std::uint8_t*>, kClasses> shelves_;
   std::uint64_t taken_ = 0;                           // buffers taken so far
   std::array<std::uint64_t, kClasses> last_taken_{};  // value of `taken_` at the class's last take
-  // For each class: whether its shelf was ever empty when a buffer was taken, and whether it was
-  // twice.
+  // For each class: whether its shelf was ever empty when a buffer was taken, and whether that
+  // happened twice.
   std::array<bool, kClasses> was_missed_{};
   std::array<bool, kClasses> was_wanted_{};
 };

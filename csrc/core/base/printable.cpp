@@ -14,8 +14,8 @@ struct Range {
   std::uint32_t last;
 };
 
-// Unicode's categories Cc, Cf, Zl and Zp, and the noncharacters. Without the two joiners U+200C and
-// U+200D, which some scripts and many emoji need.
+// Unicode's categories Cc, Cf, Zl and Zp, and the noncharacters. The two joiners U+200C and U+200D
+// are printable, because some scripts and many emoji need them.
 constexpr Range kUnprintable[] = {
     {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x0600, 0x0605},
     {0x061c, 0x061c},   {0x06dd, 0x06dd},   {0x070f, 0x070f},   {0x0890, 0x0891},

@@ -15,7 +15,7 @@ namespace {
 
 // Instead of waiting for a span, a thread inflates one of this many next spans.
 constexpr std::size_t kSpansAhead = 4;
-// The growth of hardly compressible data: compressed data exceed the inflated data by at most this.
+// Data that hardly compress grow by at most this many bytes.
 constexpr std::uint64_t kMostGrowth = 4 << 10;
 // Padding or damage of any length may lie between a span's data and the next span's. A request for
 // a span reaches at most this far past the span's inflated size.
@@ -113,7 +113,7 @@ void InflatedFile::inflate_ahead(std::size_t number) const noexcept {
   }
 }
 
-// From the mirror, if another process has put it there, else from the file.
+// Takes the span from the mirror if another process has put it there. Otherwise inflates it.
 SharedSpan InflatedFile::make(std::size_t number) const {
   CachedObject* const object = kept();
   if (object == nullptr) return inflate(number);
@@ -174,7 +174,7 @@ bool InflatedFile::inflate_as(Inflater::Kind kind, std::size_t number,
   const auto bytes = static_cast<std::size_t>(span.end - span.begin);
   const FileRange range = file_range(number);
   const std::uint64_t range_end = range.offset + range.bytes;
-  // Request the range as a whole, whatever pieces it is read in.
+  // Request the whole range at once, although it is read in pieces.
   std::unique_ptr<Announcement> announced;
   if (is_remote()) announced = file_->announce({&range, 1}, Reads::the_same);
   if (announced != nullptr) announced->hurry();
@@ -220,8 +220,8 @@ FileRange InflatedFile::file_range(std::size_t number) const {
   return {begin, std::max(begin, end) - begin};
 }
 
-// Announces each span once, however many of its records are announced, and no span that is inflated
-// already.
+// Announces each span once, however many of its records are announced, and leaves out inflated
+// spans.
 std::unique_ptr<Announcement> InflatedFile::announce(std::span<const FileRange> ranges,
                                                      Reads) const noexcept {
   const CachedObject* const object = kept();
@@ -250,7 +250,7 @@ std::unique_ptr<Announcement> InflatedFile::announce(std::span<const FileRange> 
   }
 }
 
-// What the mirror has may have been damaged where the shard is not.
+// The mirror's copy may be damaged while the shard is intact.
 bool InflatedFile::mend(const FileRange& range) const noexcept {
   CachedObject* const object = kept();
   if (object == nullptr || range.offset >= bytes()) return false;

@@ -119,7 +119,7 @@ class IsalInflater final : public Inflater {
 
  private:
   std::size_t piece_bytes() const {
-    // First the output that ISA-L keeps: the end of the block may be in it.
+    // First hand out the output that ISA-L keeps: it may contain the end of the block.
     if (state_->kept_begin != state_->kept_end) return 0;
     if (state_->block_state != kStored) return kInputPiece;
     // The header of a stored block is too short to be met by chance.
@@ -127,7 +127,7 @@ class IsalInflater final : public Inflater {
     return static_cast<std::size_t>(std::max(left, 1));
   }
 
-  // Only after output, so that every stop is further on than the last.
+  // True only after output, so that every stop lies after the previous stop.
   bool is_at_block_end() const {
     return state_->block_state == kInHeader && state_->kept_begin == state_->kept_end && made_ > 0;
   }

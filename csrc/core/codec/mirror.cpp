@@ -15,14 +15,14 @@ namespace tfrfast {
 namespace {
 
 constexpr std::uint64_t kPage = kCachePageBytes;
-// The limit for one shard. A shard of 8 GiB, read at random, has hardly more seams at a time.
+// The max number of seams of one shard. A shard of 8 GiB that is read at random seldom has more.
 constexpr std::size_t kMaxSeams = 4096;
 
 }  // namespace
 
 std::unique_ptr<Mirror> Mirror::of(const StoredFile& file, const StorageOptions& options) {
   const std::string path = file.traits().is_remote ? file.path() : absolute_path(file.path());
-  // `tfrfast cache` shows the name. No path and no URL begins so.
+  // `tfrfast cache` shows the name. No path and no URL begins with "inflated ".
   std::string name = "inflated " + path;
   auto set = hold_inflated(name, options, file.traits().is_remote);
   if (set == nullptr) return nullptr;
@@ -37,8 +37,8 @@ CachedObject* Mirror::object(const SeekPoints& points) const noexcept {
   std::shared_ptr<CachedObject>* known = object_.load(std::memory_order_acquire);
   if (known == nullptr) {
     if (!points.is_complete()) return nullptr;
-    // Without a lock, which a forked child could inherit: if two threads make an object, one of the
-    // two is dropped.
+    // Takes no lock, because a forked child could inherit a held lock. If two threads make an
+    // object, one object is dropped.
     auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
         new (std::nothrow) std::shared_ptr<CachedObject>(open(points)));
     if (made == nullptr) return nullptr;
@@ -82,7 +82,7 @@ void Mirror::keep(const SeekPoints& points, const SharedSpan& span) const noexce
       fill_seam(object, last, stream_bytes, *span);
     }
   } catch (const std::exception&) {
-    // No memory. What is not kept is inflated again.
+    // No memory. The span is inflated again when needed.
   }
 }
 

@@ -1,4 +1,4 @@
-// A copy of what a compressed shard inflates to, in a cache on this machine.
+// Keeps the inflated bytes of a compressed shard in a cache on this machine.
 #pragma once
 
 #include <atomic>

@@ -135,7 +135,7 @@ class ColumnBuilder {
   // Moves the string if it lies elsewhere in the record, and restores the overwritten bytes.
   void take_place() noexcept;
 
-  // The last string that was put. Its memory may be freed by then.
+  // The last string that was put. Its memory may have been freed since.
   WireBytes last_string() const noexcept { return last_string_; }
 
   // The number of values in the last row that was put. Only if rows may differ.

@@ -71,7 +71,8 @@ class Encoder {
   bool is_constant() const noexcept { return is_constant_; }
   std::uint64_t constant_bytes() const noexcept { return constant_.total; }
 
-  // Bytes of the row's values: packed numbers without tag and length, or strings with theirs.
+  // Bytes of the row's values: packed numbers without tag and length, or strings with tags and
+  // lengths.
   std::uint64_t measure_values(std::size_t row) const noexcept {
     const auto [first, end] = values_of(row);
     switch (source_->kind) {

@@ -68,7 +68,7 @@ Column finish_padded(FilledRows& rows) {
   const std::string pad = strings && padding ? padding->strings[0] : std::string();
   const std::size_t item = strings ? sizeof(std::int64_t) : rows.feature.value_bytes;
   std::size_t bytes, string_bytes = 0;
-  // Every row gets the length of the longest one, so a single record decides how much memory this
+  // Every row gets the longest row's length, so a single record decides how much memory the column
   // takes.
   if (__builtin_mul_overflow(rows.count, rows.longest, &column.value_count) ||
       __builtin_add_overflow(column.value_count, 1, &bytes) ||

@@ -19,7 +19,7 @@ std::vector<RecordPart> parts_of(const FeatureSchema& schema) {
   return parts;
 }
 
-// Makes the records the rows, in place of the steps.
+// Turns a column with a row for each step into a column with a row for each record.
 Column rows_of(StepColumn list) {
   Column column = std::move(list.steps);
   column.steps = std::exchange(column.rows, list.rows);

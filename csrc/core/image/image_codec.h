@@ -41,7 +41,8 @@ struct Pixels {
   double window_width = 0;
 };
 
-// Decodes images one by one. One thread. A damaged image is a `false`, never an exception.
+// Decodes images one by one. One thread. A damaged image makes a call return false, and never
+// throw.
 class ImageCodec {
  public:
   virtual ~ImageCodec() = default;
@@ -54,7 +55,7 @@ class ImageCodec {
   virtual bool decode(const StoredWindow& window, std::uint32_t height, std::uint32_t width,
                       std::uint32_t channels, Pixels& pixels) = 0;
 
-  // The reason of the last `false`, as half a sentence.
+  // Why the last call returned false, as half a sentence.
   const std::string& problem() const noexcept { return problem_; }
 
  protected:

@@ -17,7 +17,7 @@ const char* const kNoCodecs =
     "libjpeg-turbo-devel libpng-devel` or `brew install jpeg-turbo libpng`) and build tfrfast "
     "again, or install a wheel.";
 
-// The window in the stored image that is `crop` in the upright one.
+// Returns the window of the stored image that becomes `crop` in the upright image.
 StoredWindow stored_window(const Crop& crop, const ImageHeader& stored, const Turn& turn) noexcept {
   StoredWindow window{crop.top, crop.left, crop.height, crop.width};
   const std::uint32_t height = turn.swaps_axes ? stored.width : stored.height;

@@ -30,8 +30,9 @@ class ImageDecoder {
   // Throws Error(invalid) in a build without image codecs.
   explicit ImageDecoder(const ImageSpec& spec);
 
-  // Reads the header of `image`, which stays as it is until finish(), and chooses the window.
-  // Returns false for a damaged, unknown or too large image, and problem() holds the reason.
+  // Reads the header of `image`, and chooses the window. The bytes of `image` must not change
+  // before finish(). Returns false for a damaged, unknown or too large image, and problem() holds
+  // the reason.
   //
   // If the spec asks for grey, begin() and finish() set crop().damaged and return true instead. The
   // result is then grey, or empty without a size.

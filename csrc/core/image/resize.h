@@ -1,4 +1,4 @@
-// Decoded pixels to a result of a given size.
+// Resizes decoded pixels to a given size.
 #pragma once
 
 #include <cstddef>

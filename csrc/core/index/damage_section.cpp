@@ -4,7 +4,7 @@
 
 namespace tfrfast {
 
-// Damage has a list of its own. As gaps in the offsets, it would cost every lookup.
+// Damage has a list of its own, because gaps in the offsets would slow down every lookup.
 std::vector<DamageEntry> damage_entries_of(std::span<const Damage> damage) {
   std::vector<DamageEntry> entries;
   for (const Damage& each : damage) {

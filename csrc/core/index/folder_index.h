@@ -30,7 +30,8 @@ class FolderIndex {
   const std::string& path() const noexcept { return file_->path(); }
   const FileFacts& file_facts() const noexcept { return file_->facts(); }
   std::uint64_t part_count() const noexcept { return part_count_; }
-  // Says which parts were left out as damaged, for example by a power cut. Empty if none were.
+  // Names the parts that were left out because they are damaged, for example after a power cut.
+  // Empty if no part was left out.
   const std::string& left_out() const noexcept { return left_out_; }
 
   // The shards, ordered by the bytes of their names, then by data folder.

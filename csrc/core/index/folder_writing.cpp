@@ -21,8 +21,9 @@ namespace tfrfast {
 namespace {
 
 constexpr int kMaxWaitMs = 30'000;
-// Reading this many parts one by one takes no time. Beyond, the index is rewritten when added parts
-// have doubled it, so that writing many shards one by one rewrites each section only a few times.
+// Reading this many parts one by one takes no time. With more parts, the index is rewritten when
+// added parts have doubled it, so that writing many shards one by one rewrites each section only a
+// few times.
 constexpr std::uint64_t kFewParts = 64;
 // The same limit in bytes, for a shard that grows and is indexed again and again.
 constexpr std::uint64_t kFewBytes = 16 << 20;

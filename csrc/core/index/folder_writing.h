@@ -4,7 +4,7 @@
 // after the last part. The header is written last, and makes the new part count. A process that has
 // the file open keeps seeing the old parts. When added parts have doubled the file, and on demand,
 // the file is replaced by a file without obsolete entries. A process may be killed at any moment:
-// the old index is whole then, or the new one.
+// then the old index is whole, or the new index.
 //
 // A file of indexes belongs to its user. Beside another user's file, this user gets a second file,
 // so that all users still believe their own indexes.

@@ -13,7 +13,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kChunkFrames = 4096;
-// From frames of this part of a request on, reading only the headers is faster.
+// If frames have more than 1/kLargePart of a request's bytes, reading only the headers is faster.
 constexpr std::uint64_t kLargePart = 4;
 // With AtDamage::stop, this many bytes after a bad header are searched for the next record, which
 // the error message names.

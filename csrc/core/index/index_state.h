@@ -45,8 +45,8 @@ inline bool index_fits(const ShardIndex& index, const StoredFile& file) {
 bool has_claimed_damage(const ShardIndex& index, const StoredFile& file);
 
 // Whether the frames of a few dozen records differ from the indexed frames. False if the index has
-// no samples, or if versions last, so that the state is proof. Reads 16 bytes per sampled record.
-// Throws Error io, truncated, and stale_index if the index is damaged.
+// no samples, or if the storage's versions last: then an unchanged state is proof enough. Reads 16
+// bytes per sampled record. Throws Error io, truncated, and stale_index if the index is damaged.
 bool samples_differ(const ShardIndex& index, const StoredFile& file);
 
 // Whether `index` describes the result of a walk of `file`. The seek points may differ from the

@@ -27,10 +27,10 @@ struct Fit {
   std::uint64_t width = PackedOffsets::kWildWidth;
 };
 
-// Rejected: a line by least squares, or the narrowest strip around the offsets, saves 1 %, and the
-// strip takes more than twice the time. Elias-Fano codes save two bits a record for images, cost
-// one for small records, and each lookup has to search the upper bits. Lengths instead of offsets
-// need a prefix sum for each lookup.
+// Rejected: a line by least squares and the narrowest strip around the offsets save 1 %, and the
+// strip takes more than twice the time. Elias-Fano codes save two bits a record for images and cost
+// one bit for small records, and each lookup has to search the upper bits. Lengths instead of
+// offsets need a prefix sum for each lookup.
 Fit fit_line(std::span<const std::uint64_t> offsets) {
   const auto [lowest, highest] = std::minmax_element(offsets.begin(), offsets.end());
   if (*highest > kMaxLineOffset) return {};

@@ -49,8 +49,8 @@ class LoaderPass {
 // Safe from many threads, which may share a pass: each batch goes to one thread, once. Workers hold
 // only core objects, so they never need Python. A batch that cannot be read is an Error at its
 // place in the order. Such a batch does not count as consumed, and the next call tries the batch
-// again. A forked child has no workers: it starts its own at the parent's place, and never touches
-// the parent's.
+// again. A forked child has no workers. It starts workers of its own at the parent's place, and
+// never touches the parent's workers.
 class Loader {
  public:
   // Ignores `plan.start`; seek() sets the place. If `features` is null, batches hold records.

@@ -212,7 +212,7 @@ void Workers::look_at_remote_ahead() {
 }
 
 // The first ticket announces all batches up to the distance. Each later ticket announces one more
-// batch. If batches share requests, a ticket now and then announces several at once.
+// batch. If batches share requests, some tickets announce several batches at once.
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
   // Otherwise two workers could announce the same batch.
   std::unique_lock announcing(announcing_, std::defer_lock);

@@ -29,8 +29,8 @@ std::int64_t sum_of(const std::vector<std::int64_t>& file_records) {
 // The laps of files in one order. Immutable.
 class InterleavedOrder::Laps {
  public:
-  // A slot that gives blocks of `records` records: its first block in lap `lap`, from record
-  // `first` on.
+  // A slot that gives blocks of `records` records. Its first block comes in lap `lap` and begins
+  // with record `first`.
   struct Active {
     std::int64_t slot = 0;
     std::int64_t lap = 0;

@@ -48,7 +48,7 @@ class InterleavedOrder final : public Order {
   bool shuffles_files_;
   std::shared_ptr<const Laps> laps_;  // of files in their own order; null if files are shuffled
 
-  // The last epoch's shuffled files. A step takes a microsecond, and making laps more.
+  // The last epoch's shuffled files. A step takes a microsecond, and making the laps takes longer.
   struct Last {
     std::uint64_t seed = 0, epoch = 0;
     std::shared_ptr<const Laps> laps;

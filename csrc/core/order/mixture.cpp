@@ -119,8 +119,8 @@ std::int64_t Mixture::capacity(std::size_t source) const noexcept {
   return spec_.sources[source]->positions() / spec_.unit_rows;
 }
 
-// Where a change of weights interrupts a period, this counts all draws of the period, because the
-// seed decides which of them come before the change.
+// If a change of weights interrupts a period, all draws of the period count, because the seed
+// decides which draws come before the change.
 void Mixture::check_capacities() const {
   if (spec_.repeats) return;
   std::vector<std::int64_t> before(spec_.sources.size());  // in the epoch where the segment begins
@@ -293,7 +293,7 @@ std::int64_t Mixture::longest_without_repeats(const std::vector<std::int64_t>& r
   }
   const std::int64_t most = std::min(max_length / unit_rows - periods * period, period - 1);
   const auto fits = [&](std::int64_t rest) {
-    // A look at the quotas' lower bounds is cheaper than the quotas.
+    // The quotas' lower bounds are cheaper to compute than the quotas.
     for (std::size_t s = 0; s < weights.size(); ++s) {
       if (rest * weights[s] / period > records[s] / unit_rows - periods * weights[s]) return false;
     }

@@ -57,7 +57,7 @@ class Mixture final : public Order {
   std::vector<std::int64_t> counts(std::uint64_t seed, std::uint64_t epoch,
                                    std::int64_t position) const;
 
-  // The place where the source has given `earlier` records since the beginning, and gives the next.
+  // The place of the record that the source gives after `earlier` records since the beginning.
   // Throws Error(invalid) if there is no such place.
   struct Place {
     std::uint64_t epoch = 0;

@@ -114,7 +114,7 @@ Plan::Slice Plan::slice(std::int64_t step) const noexcept {
 
 // The ranks and the streams fall into gcd(world, streams) groups. Row i of the step belongs to
 // group i % groups, and every group has the same number of ranks and streams. Within a group the
-// rows are split evenly, stream by stream; a single rank takes them all. Each rank gets as many
+// rows are split evenly, stream by stream; a single rank takes all rows. Each rank gets as many
 // rows as a contiguous slice would have.
 void Plan::write_positions(const Slice& slice, std::int64_t* out) const noexcept {
   const std::int64_t streams = order().streams();

@@ -25,7 +25,8 @@ Arrangement arrangement_named(std::string_view name);  // throws Error(invalid)
 // Immutable. Any number of threads.
 class Stretch {
  public:
-  // `period` has one slot per unit of weight, spread if the arrangement is.
+  // `period` has one slot per unit of weight. The slots must be spread if the arrangement is
+  // `spread`.
   Stretch(std::shared_ptr<const Slots> period, Arrangement arrangement, std::int64_t length);
 
   std::int64_t length() const noexcept { return length_; }

@@ -12,8 +12,8 @@ namespace tfrfast {
 inline constexpr std::int64_t kMaxWeightSum = std::int64_t{1} << 62;
 
 // An epoch draws as many records as `order` has positions. Each record comes as often as its weight
-// says, rounded down or up. Each epoch rounds other records up. docs/permutation.md specifies the
-// draws. Holds 8 bytes per record.
+// says, rounded down or up. Other records are rounded up in each epoch. docs/permutation.md
+// specifies the draws. Holds 8 bytes per record.
 class Weighted final : public Order {
  public:
   static constexpr const char* kName = "weighted";

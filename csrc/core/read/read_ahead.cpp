@@ -11,9 +11,9 @@
 namespace tfrfast {
 namespace {
 
-// While everything is cached, a reader looks at a few records after each so many bytes. A look asks
-// the system for one byte. Counting major faults would not reveal a cold file once reading ahead
-// works, and mincore() says nothing about files of other users.
+// While everything is cached, a reader probes a few records each time it has read this many bytes.
+// A probe asks the system about one byte. Counting major faults would not reveal a cold file once
+// reading ahead works, and mincore() says nothing about files of other users.
 constexpr std::int64_t kBytesPerProbe = 8 << 20;
 // After a cold probe, this many calls announce their records without looking.
 constexpr int kColdCalls = 16;

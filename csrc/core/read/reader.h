@@ -94,11 +94,12 @@ class Reader final : public RecordSource {
   ReadOptions options_;
   std::uint64_t mean_record_bytes_ = 0;
   bool is_remote_ = false;  // at opening
-  // at least all shards before this are plain, or read from a whole Mirror
+  // a lower bound: all shards before this number are plain, or read from a whole Mirror
   mutable std::atomic<std::size_t> plain_shards_{0};
-  // at least all shards before this are local now
+  // a lower bound: all shards before this number are local now
   mutable std::atomic<std::size_t> near_shards_{0};
-  mutable std::atomic<std::size_t> open_shards_{0};  // at least all shards before this are open
+  // a lower bound: all shards before this number are open
+  mutable std::atomic<std::size_t> open_shards_{0};
   enum class Samples : std::uint8_t { unread, read_before, compared };
   // One for each shard, and the number of shards to compare. Null and 0 if the files' state is
   // proof.

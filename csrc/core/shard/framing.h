@@ -25,7 +25,7 @@ void encode_header(std::uint64_t payload_bytes, std::uint8_t* out) noexcept;
 MaskedCrc decode_footer(const std::uint8_t* bytes) noexcept;
 void encode_footer(MaskedCrc payload_crc, std::uint8_t* out) noexcept;
 
-// Whether the length in the header matches its CRC. It may still reach past the shard's end.
+// Whether the length in the header matches its CRC. The frame may still reach past the shard's end.
 bool header_is_intact(const FrameHeader& header) noexcept;
 
 // The reason why a walk along the chain of frames stopped: the shard's end, damage, or a limit of

@@ -65,8 +65,8 @@ class ShardWalker {
   enum class Ending : std::uint8_t { clean, truncated, corrupt };
   virtual Ending ending() const { return Ending::clean; }
   // Call after corrupt compressed data. Looks for later data that can be inflated. Returns true if
-  // there is some: its bytes follow the shard's bytes so far. A record that the damage cut off
-  // stays cut off.
+  // such data exist. Their bytes follow the shard's bytes so far. A record that the damage cut off
+  // stays incomplete.
   virtual bool resume() { return false; }
 
   // A long call calls `pulse` every few MiB of the file or the shard. `pulse` may throw to end the

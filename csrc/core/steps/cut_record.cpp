@@ -103,7 +103,8 @@ class Cutting {
   }
 
  private:
-  // Whether it is a SequenceExample, in which features along the axis are lists of Features.
+  // Whether the record is a SequenceExample, in which features along the axis are lists of
+  // Features.
   bool has_lists() {
     bool has_any = false;
     for_each_whole_entry(

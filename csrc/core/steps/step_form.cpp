@@ -20,7 +20,7 @@ std::string zero_of(StepForm form) {
 namespace {
 
 // Returns the size of a message that takes `bytes` bytes with its tag and its length. Empty if no
-// message does.
+// message takes so many bytes.
 std::optional<std::uint64_t> content_of(std::uint64_t bytes) noexcept {
   for (std::uint64_t length_bytes = 1; length_bytes < bytes; ++length_bytes) {
     const std::uint64_t content = bytes - 1 - length_bytes;

@@ -13,7 +13,7 @@ namespace tfrfast {
 
 // The action of commit() if a file with the name exists.
 enum class Existing : std::uint8_t {
-  replace,  // replace the file in one step; readers that have it open keep the old one
+  replace,  // replace the file in one step; open readers keep the old file
   keep,     // throw Error io (EEXIST)
 };
 

@@ -25,7 +25,7 @@ struct StorageOptions {
 
   std::string encode() const;
   static StorageOptions decode(std::string_view encoded);  // throws Error(invalid)
-  // The same as a part of another description.
+  // Like encode() and decode(), as a part of another description.
   void write_to(Encoder& encoder) const;
   static StorageOptions read_from(Decoder& decoder);
 };

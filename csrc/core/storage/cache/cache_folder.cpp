@@ -343,7 +343,7 @@ std::vector<CacheFolder::Found> CacheFolder::find_in(const std::string& folder) 
         ::fstatat(opened, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
     }
-    // The first page of a file's log may come at any time.
+    // The first page of a file's log may be written at any time.
     const std::uint64_t least = S_ISREG(status.st_mode) ? 2 * kCachePageBytes : 0;
     found.push_back(
         {entry->d_name, written_ns(status), std::max(disk_bytes_of(status), least), {}});

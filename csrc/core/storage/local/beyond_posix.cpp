@@ -63,7 +63,7 @@ int give_name(int descriptor, const std::string& path) noexcept {
 
 bool reserve_space(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
   struct statfs filesystem;
-  // On tmpfs, reserving space would clear the space for nothing.
+  // On tmpfs, reserving space would only fill memory with zeros, without a gain.
   return ::fstatfs(descriptor, &filesystem) == 0 && filesystem.f_type != TMPFS_MAGIC &&
          ::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                      static_cast<off_t>(bytes)) == 0;

@@ -50,9 +50,9 @@ void flush_folder(const std::string& folder);  // to the disk; throws Error io
 // has a name.
 void make_folders(const std::string& folder, unsigned mode = 0777);
 
-// Remembers which of a folder and its parents are missing. The destructor removes those that exist
-// by then and are empty, so work that was refused or given up leaves no folders. Does nothing in a
-// forked child.
+// Remembers which of a folder and its parents are missing. The destructor removes each missing
+// folder that exists by then and is empty, so refused or abandoned work leaves no folders. Does
+// nothing in a forked child.
 class NewFolders {
  public:
   explicit NewFolders(const std::string& folder);

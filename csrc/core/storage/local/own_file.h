@@ -1,6 +1,7 @@
-// The one door for tfrfast's own files beside data: indexes, key files and step files. They say
-// where records are, so a user who can write such a file can hide records. In a folder that other
-// users may write to, the names may stand for anything.
+// Opens and publishes tfrfast's own files beside data: indexes, key files and step files. All code
+// goes through these functions. The files say where records are, so a user who can write such a
+// file can hide records. In a folder that other users may write to, the names may stand for
+// anything.
 //
 // A file is believed if every user who could have written the file could have written the data as
 // well. A link, for the file or its folder, counts only if the link belongs to this user or to
@@ -40,7 +41,7 @@ void refuse_link_of_stranger(const std::string& path);
 // link).
 void make_own_folder(const std::string& folder);
 
-// Whether a file begins like one of tfrfast's own, or empty or with zeros, as after a power cut.
+// Whether a file begins like an own file, or is empty or begins with zeros, as after a power cut.
 // False for a link. Never throws.
 bool begins_like_own_file(const std::string& path) noexcept;
 
@@ -51,7 +52,7 @@ void check_own_name(const std::string& path);
 // lets only the owner write to the file. Throws Error io.
 void commit_own_file(Publication& file, bool durable, Existing existing = Existing::replace);
 
-// Each own file begins with one of these.
+// The first bytes of each kind of own file.
 inline constexpr std::size_t kBeginningBytes = 8;
 inline constexpr char kFolderMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'S', 'E', 'T', '\n'};
 inline constexpr char kProofMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'P', 'R', 'F', '\n'};

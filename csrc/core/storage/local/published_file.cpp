@@ -180,7 +180,7 @@ void PublishedFile::take_name(Existing existing) {
   if (!has_name()) {
     if (give_name(descriptor_, path()) == 0) return;
     if (errno == ENOENT) {
-      // The folder was removed as empty: a file without a name does not count.
+      // The folder was removed because it seemed empty: a file without a name does not show.
       make_folders(folder_of(path()));
       if (give_name(descriptor_, path()) == 0) return;
     }

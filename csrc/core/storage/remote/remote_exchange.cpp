@@ -108,7 +108,7 @@ void RemoteExchange::let_go(const Request& request) noexcept {
       abandoned_.push_back(request->number);
       wake_client();
     } catch (const std::exception&) {
-      // The client will finish the request, and no reader will look.
+      // The client will finish the request, and no reader will use the answer.
     }
   }
   request->state = RemoteRequest::State::abandoned;
