@@ -94,7 +94,7 @@ def tensorflow_ways(work: Work) -> dict[str, Epoch]:
 
 
 def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
-    """Returns TensorFlow's pipeline. `way` interleaves files, or reads them one by one."""
+    """Returns TensorFlow's pipeline. `way` decides whether files are interleaved."""
     tf = import_tensorflow()
     auto = tf.data.AUTOTUNE
     if work.mixed:

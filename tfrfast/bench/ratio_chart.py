@@ -51,7 +51,7 @@ def draw_ratios(
     bottom = top + _STEP * len(bars) + sum(_HEADING + _LABEL_GAP * count for count in labels)
     notes = ("Bars: median of the rounds. Whiskers: from the slowest to the fastest.", *notes)
     axis = _Axis(bars, left)
-    # Values stand after the bars, so the right margin is theirs as well.
+    # Values stand after the bars, and may use the right margin.
     svg = Svg(left + _PLOT + _MARGIN + 28, bottom + 56 + 17 * len(notes) + 4)
     svg.text(_MARGIN, 30, title, size=16, bold=True)
     series = list(dict.fromkeys(bar.series for bar in bars))

@@ -60,7 +60,7 @@ def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> Piece:
 
 
 def rows_of(values: Sequence[Any], column: Ragged, limit: int | None) -> Iterator[Sequence[Any]]:
-    """Yields `values`, which belong to the column, row by row, at most `limit` of each row."""
+    """Yields the rows of `values`, the column's values. A row has at most `limit` values."""
     splits = np.asarray(column.row_splits)
     begins, ends = splits[:-1], splits[1:]
     if limit is not None:

@@ -145,7 +145,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def _decode_cut(value: bytes, limit: int) -> str:
-    """Decodes, without the rest of a character that the limit has cut."""
+    """Decodes the text, without a last character that the limit has cut."""
     if len(value) == limit:
         for lost in range(min(4, limit)):
             whole = value[: limit - lost]

@@ -39,7 +39,7 @@ def add_writing(parser: argparse.ArgumentParser) -> None:
 
 
 def writing_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns these options, and --progress, as arguments of Python functions."""
+    """Returns the options of writing, and --progress, as arguments of Python functions."""
     return {
         "num_shards": options.num_shards,
         "max_bytes": options.max_bytes,

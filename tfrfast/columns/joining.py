@@ -15,7 +15,7 @@ __all__ = ["joined"]
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Joins columns of one class and type. The result is a copy, except of a single column."""
+    """Joins columns of one class and type. A single column is not copied."""
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], Bytes):

@@ -25,7 +25,7 @@ def _batch_of(fixed: tuple[tuple[str, ...], tuple[int, ...]], parts: Iterable[An
     *columns, indices, valid, crops = parts
     named = dict(zip(names, columns, strict=True))
     batch = Batch(named, indices, valid, np.array(starts, np.int64))
-    batch.crops = crops  # whatever JAX fills trees with
+    batch.crops = crops  # JAX may fill trees with any objects
     return batch
 
 

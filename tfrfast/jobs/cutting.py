@@ -13,9 +13,9 @@ _SMALLEST = 8 << 20
 _LARGEST = 256 << 20
 # Enough parts that the last parts end at about the same time.
 _PARTS_PER_WORKER = 8
-# An object counts as so many bytes, because asking for each size would be a request.
+# An object counts as this many bytes, because each question for a size would be a request.
 _OBJECT = 64 << 20
-# Opening a shard counts as so many bytes.
+# Opening a shard counts as this many bytes.
 _OPENING = 1 << 18
 
 

@@ -45,9 +45,9 @@ def export(
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
       out: the new file, or the beginning of the new files' names: `out.parquet` makes
         `out-00000-of-00008.parquet`.
-      num_shards: the number of files. By default one file, with exactly the name `out`. features,
-      columns, record, text, sample, threads: as for `tfr.scan`. By default the features are
-      inferred from all records.
+      num_shards: the number of files. By default one file, with exactly the name `out`.
+      features, columns, record, text, sample, threads: as for `tfr.scan`. By default the features
+        are inferred from all records.
       overwrite: True replaces existing files. False makes them an error.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.

@@ -103,7 +103,7 @@ def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
     compiled = planned_features("infer" if features is None else features, reader, InOrder())
     assert compiled is not None
     specs = {
-        # With a FixedLen, a feature that some records lack would count as zero there.
+        # With a FixedLen, a record that lacks the feature would count as zero.
         name: VarLen(spec.dtype) if getattr(spec, "default", None) is not None else spec
         for name, spec in compiled.specs.items()
     }

@@ -124,7 +124,7 @@ def _divided(
 
 @dataclass
 class _WholeShards:
-    """Finds the records of shards anew, without an earlier index, and checks them."""
+    """Finds the records of shards without an index, and checks them."""
 
     shards: list[str]
     amount: int

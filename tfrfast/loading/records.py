@@ -48,7 +48,7 @@ def open_reader(source: Reader | Mixture | Paths, options: dict[str, Any]) -> Re
 def order_of(
     source: object, order: Order | None, shuffle: bool | None, seed: SupportsIndex | None
 ) -> Order:
-    """Returns the order of this source that `order`, or `shuffle` and `seed`, stand for.
+    """Returns the order of the source's records: `order`, or an order made of `shuffle` and `seed`.
 
     The default is a Shuffle with seed 0, and for a Mixture the Mixture.
     """

@@ -16,7 +16,7 @@ __all__ = ["WorkerShare"]
 
 
 class WorkerShare:
-    """The share that a Loader was given, and the process that gave it."""
+    """A Loader's given share, and the process that gave the share."""
 
     def __init__(self, world: SupportsIndex | None) -> None:
         self._world_was_said = world is not None

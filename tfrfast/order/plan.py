@@ -167,7 +167,7 @@ class Plan:
         return self._core.rows(epoch_number(epoch), self._step(step))
 
     def _draws(self, epoch: SupportsIndex, step: SupportsIndex) -> npt.NDArray[np.uint64]:
-        """Returns what each row of a batch draws its images by."""
+        """Returns the random number for the images of each row of a batch."""
         return self._core.draws(epoch_number(epoch), self._step(step))
 
     def records_at(

@@ -66,9 +66,9 @@ def _without_divisor(whole: list[int]) -> list[int]:
 def _nearest(whole: list[int]) -> list[int]:
     """Returns the closest weights with a period of at most MAX_PERIOD. No weight becomes 0.
 
-    Takes the shortest of the periods that are equally good up to the rounding of floats: 3 and 7
-    for 0.1 + 0.2 and 0.7. With many sources, which would take seconds, tries only the longest
-    period.
+    If several periods are equally good up to the rounding of floats, takes the shortest: 3 and 7
+    for 0.1 + 0.2 and 0.7. With many sources, a full search would take seconds, so only the longest
+    period is tried.
     """
     total = sum(whole)
     if len(whole) > _MANY_SOURCES:

@@ -22,8 +22,8 @@ _MAX_SUM = 2**62
 class Weighted(Order):
     """Draws each record in proportion to its weight, rounded down or up.
 
-    With an expected count of 2.3, a record comes 2 or 3 times in each epoch. Each epoch rounds up
-    other records.
+    With an expected count of 2.3, a record comes 2 or 3 times in each epoch. Other records are
+    rounded up in each epoch.
 
     - `weights`: a weight for each record, 0 or more.
     - `length`: the number of draws of an epoch; by default the number of records.

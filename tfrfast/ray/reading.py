@@ -57,8 +57,8 @@ def read(
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Each
-      node opens its files by the same names. Or a Mixture, which is an order, too. features,
-      columns, records, record, shard, text, sample, batch_size: as for `tfr.scan`.
+        node opens its files by the same names. Or a Mixture, which is an order, too.
+      features, columns, records, record, shard, text, sample, batch_size: as for `tfr.scan`.
       order: the records of this order, as a Loader gives them.
       epoch: the epoch of the order.
       override_num_blocks: the number of tasks. By default four for each processor of the cluster,

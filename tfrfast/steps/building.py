@@ -119,7 +119,7 @@ def build_step_file(
         try:
             _write(made, file)
             publish_own(file, path)
-        except OSError as error:  # an error of the temporary file has no name
+        except OSError as error:  # an error about the temporary file names no file
             raise OSError(error.errno, error.strerror, error.filename or path) from None
 
 

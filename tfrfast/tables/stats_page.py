@@ -98,7 +98,7 @@ def _chart(histogram: Histogram) -> str:
         return '<p class="note">no values to draw</p>'
     count, highest = len(histogram.counts), max(histogram.counts)
     step = _WIDTH / count
-    # Bars of single values have them in their middle.
+    # A bar of a single value has the value in its middle.
     one_each = count == 1 or all(edge % 1 == 0.5 for edge in histogram.edges)
     bars = []
     for number, each in enumerate(histogram.counts):

@@ -57,8 +57,8 @@ class Batches(ABC):
 
     @abstractmethod
     def member(self, number: int, *group: Any) -> tuple[Any, ...]:
-        """Returns the tensors that identify a batch of a group. In a smaller group, any batch or an
-        empty batch.
+        """Returns the tensors that identify a batch of a group. If the group is smaller, returns
+        any batch or an empty batch.
         """
 
     @abstractmethod

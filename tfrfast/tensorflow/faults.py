@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.history import Refusal
 
 _SWITCH = "TFRFAST_RAISE_FAULTS"
-# Errors of files, for which TensorFlow has its own at the place of the file.
+# Errors of files. TensorFlow raises its own error when it reaches the file.
 _OF_FILES = (OSError, tf.errors.OpError)
 
 

@@ -216,7 +216,9 @@ def _repeated(dataset: Any, sequence: Sequence) -> Any:
 
 
 def _ended(dataset: Any, sequence: Sequence, counted: bool = True) -> Any:
-    """Ends after the requested elements. An endless sequence has an infinite length."""
+    """Returns the dataset, ended after the requested elements. An endless sequence has an infinite
+    length.
+    """
     if sequence.batch is not None and sequence.batch.ends_with_epoch:  # and is repeated later
         sequence = dataclasses.replace(sequence, epochs=1)
     if sequence.epochs is None:

@@ -201,7 +201,7 @@ def unbatched(dataset: Any) -> Any:
 
 
 def rebatched(dataset: Any, size: int, is_full: bool) -> Any:
-    """dataset.rebatch() in the same way."""
+    """dataset.rebatch() of elements that are one tensor, without TensorFlow's map() before it."""
     spec = dataset.element_spec
     batch = tf.TensorSpec([size if is_full else None, *spec.shape[1:]], spec.dtype)
     variant = tf.raw_ops.RebatchDatasetV2(

@@ -59,7 +59,7 @@ flat_types: Any = _needed("data.util.structure.get_flat_tensor_types")
 flat_tensors: Any = _needed("data.util.structure.to_tensor_list")
 spec_of: Any = _needed("data.util.structure.type_spec_from_value")
 
-# How functions are traced and run.
+# Tracing and running of functions.
 eager_mode: Any = _needed("eager.context.eager_mode")
 _concrete_function: Any = _named("eager.polymorphic_function.concrete_function.ConcreteFunction")
 _function_type_of: Any = _named("eager.polymorphic_function.function_type_utils.derive_from_graph")

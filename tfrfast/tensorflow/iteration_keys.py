@@ -37,7 +37,8 @@ class IterationKeys:
     seeded: bool = True
 
     def drawn(self) -> Any:
-        """Returns a dataset of one vector: numbers in an order that each such dataset draws anew.
+        """Returns a dataset of one vector: numbers in a random order, which each such dataset draws
+        for itself.
 
         tf.data service does not split the dataset: all workers get the same order. A checkpoint of
         the iterator holds the order, and the number of past iterations. Fingerprints of datasets

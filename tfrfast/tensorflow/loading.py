@@ -85,7 +85,7 @@ def dataset_of(
     # No batch follows a failed one, so no flat_map is needed. These two stages take about 25 us.
     dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
     built = with_positions(_sharded_at_most_once(dataset.prefetch(_READ_AHEAD), plan))
-    built._tfrfast_plan = opened  # the shards stay open in this process as long as it lives
+    built._tfrfast_plan = opened  # keeps the shards open in this process as long as `built` lives
     return made_already(built, History("Loader.to_tf_dataset()", True, is_ordered=True))
 
 
@@ -106,7 +106,8 @@ def _passes(*parts: Any) -> Any:
 def _may_differ(plan: Plan) -> bool:
     """True if later iterations have orders of their own.
 
-    With several ranks they have not, because every rank would have to iterate equally often.
+    With several ranks, later iterations keep the order, because otherwise every rank would have to
+    iterate equally often.
     """
     return plan.world == 1 and not isinstance(plan.order, InOrder)
 

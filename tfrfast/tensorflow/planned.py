@@ -227,7 +227,7 @@ class Planned(LazyDataset):
     def _then(
         self, why: Refusal, built: Any, text: str, again: Callable[[Any], Any] | None = None
     ) -> Any:
-        """Returns tf.data's result on the dataset. `again` makes the same of any dataset."""
+        """Returns tf.data's result on the dataset. `again` makes the same call on any dataset."""
         step = ending(why, text or call_of(built))
         before = None if again is None else self
         return self._next(None, self._history.then(step), built=built, again=again, before=before)

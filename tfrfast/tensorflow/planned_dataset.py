@@ -34,7 +34,7 @@ _WRITTEN_AGAIN = Refusal(
     "it writes its files again in each run",
     "snapshot() of files on a disk, before shuffle(), and tf.data's other methods after it",
 )
-# Methods that the grammar knows, for arguments that it allows.
+# Methods with a rule in the grammar. Each rule allows certain arguments.
 _PLANNED = (
     "batch",
     "cache",

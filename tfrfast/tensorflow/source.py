@@ -88,7 +88,9 @@ class Source:
 
     @property
     def inflating_cost(self) -> str | None:
-        """What an exact shuffle of compressed files on this machine costs, if it is much."""
+        """The cost, in words, of an exact shuffle of compressed files on this machine; None if it
+        does not matter.
+        """
         plan = self.plan
         if plan is None or not self.compression or self.remote_records is not None:
             return None
@@ -98,7 +100,9 @@ class Source:
         )
 
     def seek_cost(self) -> str | None:
-        """Measures what an exact shuffle costs where a read at random is slow."""
+        """Measures reads. Returns the cost of an exact shuffle in words; None if it does not
+        matter.
+        """
         plan, names = self.plan, self.names.known or []
         if plan is None or self.compression or not names or not plan.record_count:
             return None

@@ -23,6 +23,6 @@ def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str
 def traced_in_order(
     run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]
 ) -> Any:
-    """Returns the same of a body with any ops."""
+    """Returns the ConcreteFunction of a body with any ops."""
     function = tf.function(run, given, autograph=False, experimental_attributes=attributes)
     return function.get_concrete_function()

@@ -25,7 +25,8 @@ class EpochCounter:
     order, and some may be late. They recognise the iteration by the seed that the DataLoader gives
     its workers. The seed never becomes the epoch, because ranks have different seeds. Persistent
     workers keep their seed, so each also counts its rounds. The numbers lie in a file without a
-    name, which all processes have open. Its lock, unlike a semaphore, is released if a worker dies.
+    name, which all processes have open. The file's lock, unlike a semaphore, is released if a
+    worker dies.
     """
 
     def __init__(self) -> None:

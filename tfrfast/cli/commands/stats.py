@@ -114,7 +114,7 @@ def _as_json(stats: FeatureStats) -> dict[str, Any]:
 
 
 def _without_nan(value: Any) -> Any:
-    """Returns the same with text for numbers that JSON does not have."""
+    """Returns `value` with text in place of numbers that JSON does not have."""
     if isinstance(value, dict):
         return {key: _without_nan(each) for key, each in value.items()}
     if isinstance(value, list):

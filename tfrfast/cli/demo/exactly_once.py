@@ -73,7 +73,9 @@ def shuffled_by_tfrfast(shards: list[str], seed: int) -> Any:
 
 
 def shuffled_by_tensorflow(shards: list[str], seed: int, interleaved: bool = False) -> Any:
-    """Yields the same with TensorFlow's dataset, file after file, or files in turn."""
+    """Yields batches of TensorFlow's dataset, which reads file after file, or interleaves the
+    files.
+    """
     tf = import_tensorflow()
     if interleaved:
         names = tf.data.Dataset.from_tensor_slices(shards)

@@ -40,7 +40,7 @@ class Data(NamedTuple):
     records: int | None
     """None unless all shards have an index."""
     compression: list[str]
-    """Records of the indexed shards."""
+    """The names of the compressions of the indexed shards, "none" for plain shards."""
     indexes: dict[str, int]
     """The number of indexed shards, by the folder of their index."""
     no_index: str | None

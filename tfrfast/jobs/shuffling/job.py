@@ -34,7 +34,8 @@ _MIN_BUFFER_BYTES = 4 << 10
 
 
 class ShuffleJob:
-    """One shuffle: deals records to buckets, sorts each bucket into shards, and has them published.
+    """One shuffle: deals records to buckets, sorts each bucket into shards, and publishes the
+    shards.
 
     The work folder's state holds all facts for a resume. It is saved after each piece of work:
     after an input was dealt out, after a shard was written, and before publication.

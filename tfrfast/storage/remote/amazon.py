@@ -1,4 +1,4 @@
-"""What boto3 does for S3: names that obstore refuses, and unfinished uploads of killed writers."""
+"""Uses boto3 for S3: lists names that obstore refuses, and unfinished uploads of killed writers."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ async def persist(
 
     `what` names the attempted act, and begins the message of a failure. `limits_time` is for an
     attempt of one request that does not limit its own time. After progress of `reading`, attempts
-    are counted anew.
+    are counted from 0 again.
     """
     began = time.monotonic()
     attempts = renewals = had = 0

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-# A collection that lets other threads run for so long without ending is waiting.
+# If another thread has looked this many times, and the collection still runs, it is waiting.
 _LOOKS = 10
 _BETWEEN_LOOKS_S = 0.1
 

@@ -1,4 +1,4 @@
-"""The current facts of objects: of those that a glob matches, and of given URLs."""
+"""The current facts of objects: the matches of a glob, or the objects at given URLs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def find_objects(pattern: str, access: str) -> list[str]:
         # A name is taken literally, as on a disk.
         chosen = [location.key] if location.key in listed else list(listed)
         found = {f"{location.root}/{key}": Facts.of(listed[key]) for key in chosen}
-        # A listing of one folder has marks of folders apart. The Hub has no marks.
+        # Only a recursive listing mixes marks of folders with objects. The Hub has no marks.
         may_mark = location.is_in_bucket and not _is_flat(location)
         empty = [url for url, facts in found.items() if facts.size == 0 and may_mark]
         # A mark of a folder is an empty object. Its last slash is missing in the listing.
@@ -120,7 +120,9 @@ def look_at_objects(urls: Iterable[str], access: str) -> dict[str, Facts]:
 
 
 async def _examine_all(urls: list[str], access: str) -> dict[str, Facts | GivenUpError]:
-    """Returns the facts of each object, or that it does not exist. Raises GivenUpError."""
+    """Returns the facts of each object, or the error that the object does not exist. Raises any
+    other GivenUpError.
+    """
     found: dict[str, Facts | GivenUpError] = {}
 
     async def work_off(some: Iterator[str]) -> None:

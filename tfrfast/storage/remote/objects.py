@@ -1,4 +1,4 @@
-"""Whole objects: copies of them, conditional replacements, removals."""
+"""Whole objects: downloads, conditional replacements, removals."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _KNOWN = ("anonymous", *_TEXT, *_NUMBERS, *SECRETS)
 
 
 class Storage:
-    """The options of one `storage={...}`: its public ones as text, and its secrets apart."""
+    """The options of one `storage={...}`: the public options as text, and the secrets apart."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Storage:
         caches = (cache, inflated)
         kept = [("", 0) if each is None else (each.folder, each.limit) for each in caches]
         place = place_of(public) if any(caches) else ""
-        #: As the core takes all but the secrets.
+        #: All options but the secrets, in the core's form.
         self.core = _native.StorageOptions(self.access, *kept[0], place, *kept[1])
-        #: The same, as graphs hold it.
+        #: The core's options in encoded form, for graphs.
         self.encoded: bytes = self.core.encode()
 
     def __repr__(self) -> str:

@@ -221,7 +221,7 @@ def _advice_without_shards(
     """Returns advice after an upload whose shards are no longer on this machine."""
     if are_there or appeared == wanted:
         return "All shards have appeared, but not their index: `tfrfast index --publish` makes it"
-    # Other errors hold advice themselves.
+    # Other errors contain advice already.
     says_some = appeared > 0 and isinstance(error, KeyboardInterrupt)
     some = f"At least {appeared} of {wanted} shards have appeared. " if says_some else ""
     return f"{some}Write the shards again"

@@ -1,4 +1,4 @@
-"""How much is on its way to or from one place at the same time: less on a slow link."""
+"""Limits the simultaneous requests to one bucket or server. A slow link gets fewer."""
 
 from __future__ import annotations
 

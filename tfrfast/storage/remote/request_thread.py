@@ -30,9 +30,9 @@ _DEATH_S = 5.0
 # process.
 _EXIT_S = 10.0
 _SILENCE_S = 2.0
-# A library that does not return for so long after Ctrl-C is assumed to wait for requests.
+# If a library has not returned this long after Ctrl-C, it is assumed to wait for requests.
 _INTERRUPT_S = 0.3
-# Its requests then fail for so long, because the library may have to end other waits.
+# The library's requests then fail for this long, because the library may have to end other waits.
 _INTERRUPTION_S = 1.0
 _INTERRUPTED = b"Ctrl-C ended the wait for it."
 _ENDED = "the thread that makes requests has ended, because the program is ending."

@@ -139,7 +139,7 @@ def _has_session_token(scheme: str, config: dict[str, Any]) -> bool:
 
 
 def _kept_at_home(location: Location, endpoint: str) -> dict[str, str]:
-    """Keeps other headers from other hosts: the library follows redirects, and drops only
+    """Keeps secret headers from other hosts: when the library follows a redirect, it drops only
     Authorization and cookies.
 
     Requests to other hosts go to a proxy that does not exist. A proxy of the user's stays.

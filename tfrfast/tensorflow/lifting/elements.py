@@ -38,7 +38,7 @@ def elements_of(blocks: Any, spec: Any) -> Any:
 
 def _as_element(part: Any, spec: Any) -> Any:
     """Returns a component of an element in tf.data's form."""
-    if _is_sparse(spec):  # it says how long the longest row of its block is
+    if _is_sparse(spec):  # the tensor states the length of the block's longest row
         indices, values, _ = tf.raw_ops.DeserializeSparse(serialized_sparse=part, dtype=spec.dtype)
         return tf.raw_ops.SerializeSparse(
             sparse_indices=indices,

@@ -42,7 +42,8 @@ class Lifted:
     specs: tuple[Any, ...]
     #: The types of the ops whose values may differ from a map() of tf.data.
     differing: tuple[str, ...]
-    #: Which functions are predicates of filter(); the rows of a batch are those they let through.
+    #: The numbers of the functions that are predicates of filter(). A batch has the rows that all
+    #: predicates accept.
     filters: frozenset[int] = frozenset()
     #: The padding of shorter rows; None: all rows must have one shape.
     padding: Padding | None = None

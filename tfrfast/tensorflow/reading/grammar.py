@@ -174,7 +174,8 @@ def _with_options(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 def _map(pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    # A map() makes one element of one element, so calls that reorder elements may come before it.
+    # A map() turns each element into one element, so calls that reorder elements may come before
+    # the map().
     if pipeline.batch is None:
         return _taken(pipeline.with_map(call), fused=False, why=OF_EACH)
     features = features_of_map(call)

@@ -237,7 +237,8 @@ _MAKINGS = {
     "_OptionsDataset": _Making(tf.raw_ops.OptionsDataset, others=_options),
     "_PaddedBatchDataset": _Making(tf.raw_ops.PaddedBatchDatasetV2, others=_padded_batch),
     "_ParallelBatchDataset": _Making(tf.raw_ops.ParallelBatchDataset),
-    # Only the serialised graph shows whether it is deterministic. A fixed order is right for both.
+    # Only the serialised graph shows whether the interleave() is deterministic. A fixed order is
+    # right in both cases.
     "_ParallelInterleaveDataset": _Making(
         tf.raw_ops.ParallelInterleaveDatasetV4, "f", others=lambda _: {"deterministic": "true"}
     ),
@@ -396,7 +397,7 @@ def in_steps(dataset: Any) -> list[Any]:
 
 
 def _slices(dataset: Any) -> bool:
-    """Says whether it is `flat_map(tf.data.Dataset.from_tensor_slices)` of tensors."""
+    """True for `flat_map(tf.data.Dataset.from_tensor_slices)` of tensors."""
     function = function_of(dataset) if kind(dataset) == "_FlatMapDataset" else None
     if function is None or len(function.graph.outputs) != 1:
         return False

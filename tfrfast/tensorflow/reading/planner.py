@@ -104,8 +104,9 @@ class _Planner:
         self._cache: Any = None
         #: True if the order of records is known without a shuffle.
         self._in_order = chain.records.has_order
-        #: The order of the files, if they are shuffled and records are not. A kept order stays
-        #: TensorFlow's, because another dataset of the same files may be, too.
+        #: The order of the files, if files are shuffled and records are not. An order that all
+        #: iterations keep stays TensorFlow's, because TensorFlow may read another dataset in the
+        #: same order.
         self._file_shuffle: SeededOrder | None = None
         of_names = chain.records.names.shuffle
         if of_names is not None and not is_kept(of_names) and not self._comes_shuffle():
@@ -411,7 +412,7 @@ def _is_stateful(operation: Any) -> bool:
 def why_no_gain(calls: Sequence[Any], planned: Pipeline | None = None) -> Refusal | None:
     """Returns the reason why the calls gain nothing for any files. Opens nothing.
 
-    `planned` is the pipeline before the calls, if any. By itself, it gains nothing.
+    `planned` is the pipeline before the calls, if any. This pipeline alone gains nothing.
     """
     if planned is not None and planned.batch is not None:
         return None

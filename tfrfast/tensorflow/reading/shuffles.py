@@ -52,7 +52,8 @@ def is_kept(shuffle: Any) -> bool:
 
 
 def decide(shuffles: list[Any], planned: bool) -> bool:
-    """True if a dataset after these shuffles is planned. It is planned like the first such dataset.
+    """True if a dataset after these shuffles is planned. All such datasets follow the decision
+    about the first.
 
     Parts of an order must not come from two readers. Raises ValueError if TensorFlow must read a
     part after another part was planned.
