@@ -1,4 +1,4 @@
-// Counts what is announced of a remote file, as a storage must. For tests.
+// Counts the announced bytes of a remote file, like a storage. For tests.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 
 namespace tfrfast::testing {
 
-// How often each byte is awaited: announced, not read since, and held. Safe from many threads.
+// How often each byte is awaited: announced, held, and not read since the announcement. Safe from
+// many threads.
 class AnnouncedBytes {
  public:
   void reset(std::size_t bytes) {
@@ -52,7 +53,7 @@ class AnnouncedBytes {
   }
 
   std::int64_t awaited() const { return sum(&Byte::awaited, 1); }
-  // Of every n-th byte only.
+  // Sums over every n-th byte only.
   std::int64_t awaited(std::size_t every) const { return sum(&Byte::awaited, every); }
   std::int64_t asked() const { return sum(&Byte::asked, 1); }
   int most_asked() const {
@@ -70,7 +71,7 @@ class AnnouncedBytes {
   struct Byte {
     int awaited = 0;
     int holds = 0;
-    int asked = 0;  // how often in all
+    int asked = 0;  // announcements in all
   };
 
   struct Held final : Announcement {
@@ -87,7 +88,8 @@ class AnnouncedBytes {
     }
     void hurry() noexcept override {}
     AnnouncedBytes& of;
-    std::vector<std::pair<Byte*, std::vector<int>>> ranges;  // and which time each was asked for
+    // and the number of each byte's announcement
+    std::vector<std::pair<Byte*, std::vector<int>>> ranges;
   };
 
   std::int64_t sum(int Byte::*member, std::size_t every) const {

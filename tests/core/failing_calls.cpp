@@ -17,7 +17,7 @@ std::atomic<const char*> failing{nullptr};
 std::atomic<int> allowed_left{0};
 std::atomic<int> made{0};
 int failing_error = 0;
-std::atomic<pid_t> process_number{0};  // 0: the real one
+std::atomic<pid_t> process_number{0};  // 0: the real number
 
 std::atomic<ino_t> pretended_inode{0};
 uid_t pretended_owner = 0;

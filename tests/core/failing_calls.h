@@ -1,14 +1,14 @@
-// System calls of the core that fail when a test says so. The linker puts them in front of the real
-// ones (--wrap), so the core has no hooks.
+// System calls of the core that fail on a test's request. The linker puts these functions in front
+// of the real calls (--wrap), so the core needs no hooks.
 #pragma once
 
 #include <string>
 
 namespace tfrfast::testing {
 
-// While it lives, the calls after the first `allowed` ones to `call` ("preadv", "pwrite",
-// "pwritev", "fsync", "linkat", "rename", "fallocate", "getpwuid_r") fail with `error`. With error
-// 0, pwritev writes one byte a call. This holds for all threads.
+// While the object lives, calls of `call` fail with `error` after the first `allowed` calls. `call`
+// is "preadv", "pwrite", "pwritev", "fsync", "linkat", "rename", "fallocate" or "getpwuid_r". With
+// error 0, pwritev writes one byte a call. Applies to all threads.
 class FailingCall {
  public:
   FailingCall(const std::string& call, int allowed, int error);
@@ -18,8 +18,8 @@ class FailingCall {
   int calls() const;  // so far
 };
 
-// While it lives, getpid() says what it says now, in forked children, too, as if each process were
-// the first one of its container.
+// While the object lives, getpid() returns the present number, in forked children, too, as if each
+// process were the first process of its container.
 class SameProcessNumber {
  public:
   SameProcessNumber();
@@ -28,7 +28,8 @@ class SameProcessNumber {
   SameProcessNumber& operator=(const SameProcessNumber&) = delete;
 };
 
-// While it lives, fstat() says that the file at `path` belongs to `owner`. One at a time.
+// While the object lives, fstat() says that the file at `path` belongs to `owner`. One object at a
+// time.
 class PretendedOwner {
  public:
   PretendedOwner(const std::string& path, unsigned owner);

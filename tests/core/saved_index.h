@@ -1,4 +1,4 @@
-// A file that has the index of one shard.
+// Saves and loads the index of one shard as a file.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ inline void save_index(const ShardIndex& index, const std::string& path) {
   REQUIRE(keep_index({folder_of(path), "shard", 0}, index) == path);
 }
 
-// Null if there is no such file. Throws what FolderIndex does.
+// Null if the file does not exist. Throws like FolderIndex.
 inline std::shared_ptr<const ShardIndex> load_index(const std::string& path) {
   const auto file = FolderIndex::load(path);
   if (file == nullptr) return nullptr;

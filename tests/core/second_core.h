@@ -1,5 +1,5 @@
-// Another copy of the core's fault guard, because the Python module and the TensorFlow ops each
-// have one in the same process.
+// Another copy of the core's fault guard. In a real process, the Python module and the TensorFlow
+// ops each have a copy.
 #pragma once
 
 #include <cstdint>

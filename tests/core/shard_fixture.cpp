@@ -57,7 +57,7 @@ std::string frame_of(const std::string& payload) {
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   REQUIRE(file);
-  // In one piece: byte by byte takes the thread sanitizer minutes.
+  // Read in one piece: byte by byte, the thread sanitizer takes minutes.
   std::string bytes(std::filesystem::file_size(path), '\0');
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   REQUIRE(file);
@@ -226,7 +226,8 @@ bool holds(const std::string& text, const std::string& part) {
 
 namespace {
 
-constexpr unsigned kPatienceSeconds = 600;  // with what hangs, however slow the machine
+// before a child counts as hanging, even on a slow machine
+constexpr unsigned kPatienceSeconds = 600;
 
 // Whether all other threads of this process sleep.
 bool others_sleep() {
@@ -235,13 +236,13 @@ bool others_sleep() {
     if (task.path().filename() == own) continue;
     std::ifstream file(task.path() / "stat");
     const std::string stat{std::istreambuf_iterator<char>(file), {}};
-    const auto name_end = stat.rfind(") ");  // a thread that is gone has an empty one
+    const auto name_end = stat.rfind(") ");  // a thread that has ended has an empty `stat`
     if (name_end != std::string::npos && stat[name_end + 2] != 'S') return false;
   }
   return true;
 }
 
-// A thread whose work is done may still be giving back its memory.
+// A thread whose work is done may still be freeing memory.
 void wait_for_sleep() {
   for (int times = 0; times < 3; times = others_sleep() ? times + 1 : 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -262,7 +263,7 @@ pid_t start_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    ::alarm(kPatienceSeconds);  // a child that hangs dies
+    ::alarm(kPatienceSeconds);  // kills a hanging child
     int status = 99;
     try {
       status = body();
@@ -279,8 +280,8 @@ int run_in_child(const std::function<int()>& body) {
 
 namespace {
 
-// Becomes this program anew. One for another processor is run as this one was: by the emulator that
-// the variable names.
+// Starts this program again in this process. A program for another processor runs in the emulator
+// that the variable names.
 void become_test_case(const std::string& name) {
   const std::string filter = "--test-case=" + name;
   if (const char* emulator = std::getenv("TFRFAST_TEST_EMULATOR"); emulator != nullptr) {

@@ -1,4 +1,4 @@
-// Verbs for tests: a folder that goes away, and a shard that is written, damaged and read.
+// Verbs for tests: a temporary folder, and a shard to write, damage and read.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@
 
 namespace tfrfast::testing {
 
-// A new folder, which is removed with everything in it.
+// A new folder. The destructor removes the folder and its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -55,14 +55,14 @@ class TestShard {
   std::uint64_t offset(std::size_t number) const { return offsets_[number]; }
 
   TestShard& write_record(const std::string& payload);
-  TestShard& write_records(std::size_t count, std::size_t bytes);  // of differing contents
+  TestShard& write_records(std::size_t count, std::size_t bytes);  // with different contents
   TestShard& append(const std::string& bytes);
   TestShard& insert(std::uint64_t offset, const std::string& bytes);
   TestShard& erase(std::uint64_t begin, std::uint64_t end);
   TestShard& flip_bit(std::uint64_t offset, unsigned bit = 0);
   TestShard& overwrite(std::uint64_t offset, const std::string& bytes);
-  TestShard& truncate_to(std::uint64_t bytes);  // of the file itself, which stays the same one
-  TestShard& replace_with(const std::string& bytes);  // by another file of the same name
+  TestShard& truncate_to(std::uint64_t bytes);        // keeps the inode
+  TestShard& replace_with(const std::string& bytes);  // by a new file of the same name
   std::int64_t mtime_ns() const;
   TestShard& set_mtime_ns(std::int64_t mtime_ns);
   TestShard& set_mtime_to_now();
@@ -77,14 +77,15 @@ class TestShard {
   std::vector<std::uint64_t> offsets_;
 };
 
-// Closes all descriptors that files read by pread share. The next read opens the file by name
-// again.
+// Closes the shared descriptors of all files that are read by pread. The next read opens the file
+// by name again.
 void give_up_descriptors();
 
-// Returns when a change of the file would give it another ctime, however slowly the clock ticks.
+// Waits until a change of the file would give the file another ctime, even if the clock ticks
+// slowly.
 void wait_for_another_ctime(const std::string& path);
 
-// Takes back what assume_versions_last() was told.
+// Ends the effect of assume_versions_last().
 struct AssumedToLast {
   AssumedToLast() = default;
   AssumedToLast(const AssumedToLast&) = delete;
@@ -100,7 +101,7 @@ void for_each_io(const Check& check) {
 }
 const char* name_of_io(IoMode io);
 
-// How a reader is opened in tests: in memory unless said otherwise.
+// The options of a reader in tests. By default, indexes stay in memory.
 struct Opening {
   IoMode io = IoMode::mapped;
   Verify verify = Verify::full;
@@ -115,21 +116,21 @@ std::vector<std::string> strings_of(const RecordBatch& batch);
 std::string read_record(const Reader& reader, std::uint64_t record);
 std::vector<std::string> read_all(const Reader& reader);
 
-// The Error that `action` throws; a failed check if it throws none.
+// Returns the Error that `action` throws. Fails the test if `action` throws none.
 Error error_of(const std::function<void()>& action);
 bool holds(const std::string& text, const std::string& part);
 
-// The sanitizers' allocators do not handle fork: a child forked while another thread allocates
-// finds their locks held forever. So do the locks of an emulator. The C library's allocator handles
-// it.
+// The sanitizers' allocators do not handle fork: if a child is forked while another thread
+// allocates, the child finds a lock held forever. The same holds for an emulator's locks. The C
+// library's allocator handles fork.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TFRFAST_TEST_EMULATED)
 inline constexpr bool kAllocatorSurvivesFork = false;
 #else
 inline constexpr bool kAllocatorSurvivesFork = true;
 #endif
 
-// Starts `body` in a forked child. If other threads may allocate meanwhile, only with
-// kAllocatorSurvivesFork. Otherwise it waits for threads that still tidy up after a test.
+// Starts `body` in a forked child. If other threads may allocate meanwhile, call this only with
+// kAllocatorSurvivesFork. Otherwise waits for threads that still free memory after a test.
 pid_t start_child(const std::function<int()>& body);
 // The exit status of a child, or minus the signal that killed it.
 int status_of(pid_t child);
@@ -137,10 +138,10 @@ int run_in_child(const std::function<int()>& body);
 // Runs the test case `name` of this program, decorated with doctest::skip(), in a fresh process.
 int run_test_case_in_process(const std::string& name);
 
-// Waits until `count` threads have come here. False if they do not come.
+// Waits until `count` threads have called this function. False if the wait takes too long.
 bool meet(std::atomic<int>& inside, int count);
 
-// Sets an environment variable for as long as it lives.
+// Sets an environment variable while the object lives.
 class Environment {
  public:
   Environment(const char* name, const std::string& value);

@@ -39,7 +39,7 @@ const std::int64_t* ints_of(const ArrowArray& array) {
   return static_cast<const std::int64_t*>(array.buffers[1]);
 }
 
-// Examples with `id`, and in every third one `odd`.
+// An Example with the feature `id`. Every third Example also has `odd`.
 std::string example_of(std::int64_t id) {
   ColumnSource number;
   number.name = "id";

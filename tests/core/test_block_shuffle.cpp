@@ -30,7 +30,7 @@ bool is_permutation_of_all(std::vector<std::int64_t> order) {
   return true;
 }
 
-// Which ranks read which blocks in the steps [0, steps).
+// Returns the ranks that read each block in the steps [0, steps).
 std::map<std::int64_t, std::set<std::int64_t>> readers_of_blocks(PlanOptions options,
                                                                  std::int64_t steps) {
   const auto& shuffle = dynamic_cast<const BlockShuffle&>(*options.order);
@@ -104,7 +104,7 @@ TEST_CASE("few blocks are in use at any time") {
   }
   int open = 0, max_open = 0;
   for (const int delta : change) max_open = std::max(max_open, open += delta);
-  CHECK(max_open <= 8 * 4 + 2);  // and two that lend records to the short block's place
+  CHECK(max_open <= 8 * 4 + 2);  // and two blocks that lend records to the short block's place
   CHECK(max_open > 20);
 }
 
@@ -119,7 +119,8 @@ TEST_CASE("streams ask for new blocks at different times") {
     for (std::size_t i = begin; i < begin + 800; ++i) seen.insert(order[i] / 100);
     if (begin > 0) max_new = std::max(max_new, seen.size() - before);
   }
-  // A window of 8 blocks ends for one stream in each piece of 800 positions, never for all 8.
+  // In each piece of 800 positions, a window of 8 blocks ends for one stream, never for all 8
+  // streams.
   CHECK(max_new <= 16);
 }
 
@@ -135,14 +136,15 @@ TEST_CASE("each block is read by one rank if the world divides the streams") {
       CAPTURE(batch_size);
       options.world = world;
       options.batch_size = batch_size;
-      // Before the tail; at most two blocks lend the short one's place its records.
+      // Before the tail. At most two blocks lend records to the short block's place.
       std::int64_t shared = 0;
       for (const auto& [block, ranks] :
            readers_of_blocks(options, streamed / (world * batch_size))) {
         shared += ranks.size() > 1;
       }
       CHECK(shared <= 2);
-      // All of it: a tail block is shared by the few ranks whose slices meet in it.
+      // The whole epoch: a block of the tail is shared by the few ranks whose slices meet in the
+      // block.
       std::int64_t reads = 0;
       const auto readers = readers_of_blocks(options, INT64_MAX);
       for (const auto& [block, ranks] : readers) reads += static_cast<std::int64_t>(ranks.size());

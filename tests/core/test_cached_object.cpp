@@ -47,7 +47,7 @@ std::uint64_t disk_bytes(const std::string& folder) {
   return total;
 }
 
-// What the folders take in which there is nothing.
+// The disk space of the empty folders.
 std::uint64_t empty_bytes(const std::string& folder) {
   struct stat status;
   std::uint64_t total = 0;
@@ -72,12 +72,13 @@ class Cache {
     return CachedObject::open(CacheSet::hold(folder(), url), url, url + "\n" + version,
                               bytes.size());
   }
-  // As another process would.
+  // Opens the cache like another process.
   std::shared_ptr<CachedObject> open_with(std::uint64_t limit) const {
     const std::string url = "s3://bucket/object";
     return CachedObject::open(CacheSet::hold(folder(limit), url), url, url + "\n1", bytes.size());
   }
-  // Claims a range and keeps it, as if it had been fetched. Returns how many bytes were claimed.
+  // Claims a range and keeps its bytes, as if they had been fetched. Returns the number of claimed
+  // bytes.
   std::uint64_t fetch(CachedObject& object, std::uint64_t offset, std::uint64_t count) const {
     const FileRange wanted{offset, count};
     std::uint64_t claimed = 0;
@@ -91,7 +92,7 @@ class Cache {
     object.keep(range.offset, reinterpret_cast<const std::uint8_t*>(bytes.data()) + range.offset,
                 range.bytes);
   }
-  // What is there from `offset` on, of at most `count` bytes.
+  // Returns the present bytes from `offset` on, at most `count` bytes.
   std::string read(const CachedObject& object, std::uint64_t offset, std::size_t count) const {
     std::string out(count, '\0');
     out.resize(object.read(offset, reinterpret_cast<std::uint8_t*>(out.data()), count));
@@ -100,7 +101,7 @@ class Cache {
   std::string expected(std::uint64_t offset, std::size_t count) const {
     return bytes.substr(static_cast<std::size_t>(offset), count);
   }
-  // The file of an object, of which there is one.
+  // The file of the only object.
   std::string file() const {
     for (const auto& each : std::filesystem::recursive_directory_iterator(at / "cache")) {
       const std::string path = each.path().string();
@@ -108,7 +109,7 @@ class Cache {
     }
     return "";
   }
-  // Where its log begins.
+  // The place of the log in the file.
   std::uint64_t log_begin() const { return kPage + (bytes.size() + kPage - 1) / kPage * kPage; }
   void flip(std::uint64_t at_byte) const {
     std::string all = read_file(file());
@@ -144,11 +145,11 @@ TEST_CASE("cached object: what was kept is read, by this process and later ones"
   auto object = cache.open();
   REQUIRE(object != nullptr);
   CHECK(cache.read(*object, 5, 10).empty());
-  // A little is fetched with its neighbours, aligned.
+  // A short range is fetched with its neighbours, in aligned blocks.
   CHECK(cache.fetch(*object, 100'000, 300) == 64 << 10);
   CHECK(cache.read(*object, 100'000, 300) == cache.expected(100'000, 300));
   CHECK(cache.read(*object, 130'000, 5000) == cache.expected(130'000, 1072));
-  // The end of the object is less than a page.
+  // The object's last page is not full.
   CHECK(cache.fetch(*object, 1 << 20, 100) == 100);
   CHECK(cache.read(*object, 1 << 20, 100) == cache.expected(1 << 20, 100));
   object = nullptr;
@@ -162,7 +163,7 @@ TEST_CASE("cached object: once all of it is there and right, it is a file") {
   auto object = cache.open();
   CHECK(object->whole() == nullptr);
   cache.fetch(*object, 0, cache.bytes.size());
-  // What was written is compared once, too, when it is read.
+  // Written bytes are compared once, too, when they are read.
   CHECK(object->whole() == nullptr);
   CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
   REQUIRE(object->whole() != nullptr);
@@ -170,7 +171,7 @@ TEST_CASE("cached object: once all of it is there and right, it is a file") {
         cache.bytes);
   object = nullptr;
   object = cache.open();
-  // Another process may have written it, so it is looked at once.
+  // Another process may have written the bytes, so they are compared once.
   CHECK(object->whole() == nullptr);
   CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
   CHECK(object->whole() != nullptr);
@@ -212,14 +213,14 @@ TEST_CASE("cached object: a folder that is removed while it is used holds no wro
   std::shared_ptr<CachedObject> other;
   SUBCASE("and is not there any more") {}
   SUBCASE("and somebody else makes it anew") {
-    // With another limit it is opened by itself, as another process would.
+    // With another limit, the folder has an object of its own, as in another process.
     other = cache.open_with(32 << 20);
     REQUIRE(other != nullptr);
   }
   CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
   CHECK(cache.fetch(*object, 500'000, 100) == 0);
   CHECK(cache.read(*object, 500'000, 100).empty());
-  // From then on, everything passes by.
+  // From then on, all bytes bypass the cache.
   const FileRange wanted{700'000, 100};
   const auto missing = object->claim({&wanted, 1}, 0);
   CHECK(missing.claimed.empty());
@@ -276,7 +277,7 @@ TEST_CASE("cached object: what a forked child reads stays when its parent closes
   REQUIRE(child >= 0);
   if (child == 0) {
     char byte = 'x';
-    // Where locks belong to processes, it has taken its own by now.
+    // On systems whose locks belong to processes, the child has taken its own lock by now.
     const bool has_said = ::write(begun[1], &byte, 1) == 1;
     const bool is_told = ::read(go[0], &byte, 1) == 1;
     const bool is_there = cache.read(*object, 0, 100) == cache.expected(0, 100);
@@ -318,7 +319,7 @@ TEST_CASE("cached object: the limit is never exceeded, and what does not fit pas
   }
   CHECK(kept > 300 << 10);
   CHECK(kept <= 400 << 10);
-  // What was kept first stays.
+  // The bytes that were kept first stay.
   CHECK(cache.read(*object, 0, 50'000) == cache.expected(0, 50'000));
 }
 
@@ -347,7 +348,7 @@ TEST_CASE("cached object: those in use stay, and others give way, the oldest fir
   CHECK_FALSE(has("old"));
   CHECK(has("new"));
   CHECK(cache.read(*used, 0, 100) == cache.expected(0, 100));
-  // With all in use, nothing gives way.
+  // While all sets are in use, no set gives way.
   const auto newer = cache.open("s3://new/object");
   CHECK(cache.fetch(*newer, 0, 100) == 0);
   const auto last = cache.open("s3://last/object");
@@ -388,7 +389,7 @@ TEST_CASE("cached object: what a process may read stays, whether it is open or n
 
 TEST_CASE("cached object: two limits of one folder are one cache with the same users") {
   const Cache cache;
-  // Another process, which has nothing of this one's.
+  // Another process, which inherits nothing from this process.
   int go[2];
   REQUIRE(::pipe(go) == 0);
   const pid_t child = ::fork();
@@ -404,13 +405,13 @@ TEST_CASE("cached object: two limits of one folder are one cache with the same u
   REQUIRE(other != cache.folder());
   CHECK(other->totals().used_bytes == cache.folder()->totals().used_bytes);
   CHECK(other->clear() == 0);
-  // Each takes no more than its own limit lets it.
+  // Each takes no more than its own limit allows.
   CHECK(other->space_for(1 << 20) < 100 << 10);
   CHECK(cache.folder()->space_for(1 << 20) == 1 << 20);
   // Another name of the folder is the same folder.
   std::filesystem::create_symlink(cache.at / "cache", cache.at / "link");
   CHECK(CacheFolder::open(cache.at / "link", 300 << 10)->clear() == 0);
-  // What closes takes nobody else's locks along.
+  // Closing one object does not release another object's locks.
   other = nullptr;
   REQUIRE(::write(go[1], "x", 1) == 1);
   int status = 0;
@@ -465,12 +466,13 @@ TEST_CASE("cached object: a disk that is full is told of once, and reading goes 
   {
     const FailingCall failing("pwrite", 0, ENOSPC);
     for (const auto& each : {object, other}) cache.keep(*each, missing.claimed.front());
-    CHECK(failing.calls() <= 2);  // once it is known, nothing is tried for a minute
+    CHECK(failing.calls() <= 2);  // after the failure, the cache tries nothing for a minute
   }
   const std::vector<std::string> warnings = take_warnings();
   REQUIRE(warnings.size() == 1);
   CHECK(warnings.front().find("Free space on that disk") != std::string::npos);
-  // Nobody waits for it, nothing is there, and what was there still is.
+  // No reader waits for the range, none of its bytes are present, and bytes that were present still
+  // are.
   CHECK_FALSE(object->is_awaited(wanted.offset, wanted.bytes));
   CHECK_FALSE(other->is_awaited(wanted.offset, wanted.bytes));
   CHECK(cache.read(*object, wanted.offset, 100).empty());
@@ -488,7 +490,7 @@ TEST_CASE("cached object: what was read from it and what was fetched is added up
     object->count_fetched(200'000);
     for (int i = 0; i < 50; ++i) cache.read(*object, 0, 100'000);
     object->count_served(64 << 20);
-    CHECK(folder->entries().front().served_bytes == (64 << 20) + 5'000'000);  // while it is open
+    CHECK(folder->entries().front().served_bytes == (64 << 20) + 5'000'000);  // while the object is open
     object->count_served(7);
   }
   CHECK(folder->entries().front().served_bytes == (64 << 20) + 5'000'007);
@@ -528,7 +530,7 @@ TEST_CASE("cached object: a folder that others may write to, or replace, is refu
     REQUIRE(::chmod((cache.at / above).c_str(), 0777) == 0);
     CHECK(refused().system_error() == EACCES);
     CHECK(refused().message().find("a folder that it lies in") != std::string::npos);
-    // There, nobody renames what belongs to others.
+    // In such a folder, no user renames other users' entries.
     REQUIRE(::chmod((cache.at / above).c_str(), 01777) == 0);
     CHECK(hold() != nullptr);
     REQUIRE(::chmod((cache.at / above).c_str(), 0700) == 0);
@@ -546,7 +548,7 @@ TEST_CASE("cached object: a folder that was put in the place of an open one is n
   std::filesystem::rename(forged.at / "cache", cache.at / "cache");
   CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
   object = nullptr;
-  // The folder was opened once, and everything in it is opened from there.
+  // The folder was opened once, and all files are opened relative to it.
   object = CachedObject::open(CacheSet::hold(cache.folder(), "s3://bucket/object"),
                               "s3://bucket/object", "s3://bucket/object\n1", cache.bytes.size());
   REQUIRE(object != nullptr);
@@ -612,7 +614,7 @@ TEST_CASE("cached object: a file that is cut short while it is read has no zeros
   std::filesystem::resize_file(cache.file(), 4 * kPage);
   CHECK(cache.read(*object, 10 * kPage, 100).empty());
   CHECK(cache.read(*object, 20 * kPage, 100).empty());
-  // It would grow by being written to, and be zeros in between.
+  // Writing would make the file grow, with zeros in the gap.
   CHECK(cache.fetch(*object, 20 * kPage, 100) == 0);
   CHECK(cache.read(*object, 20 * kPage, 100).empty());
   const auto other = cache.open();
@@ -635,14 +637,14 @@ TEST_CASE(
     REQUIRE(object != nullptr);
     cache.fetch(*object, next(100'000), 1 + next(50'000));
     cache.fetch(*object, next(100'000), 1 + next(50'000));
-    if (round % 2 == 0) object = nullptr;  // or it is damaged while it is open
+    if (round % 2 == 0) object = nullptr;  // otherwise the file is damaged while it is open
     std::string all = read_file(cache.file());
     const std::uint64_t begin = round % 3 == 0 ? 0 : cache.log_begin();
     for (std::uint64_t i = 0; i < 1 + next(20); ++i) {
       all[static_cast<std::size_t>(begin + next(all.size() - begin))] =
           static_cast<char>(next(256));
     }
-    // In place, as a disk would.
+    // In place, like a failing disk.
     std::fstream file(cache.file(), std::ios::in | std::ios::out | std::ios::binary);
     file.write(all.data(), static_cast<std::streamsize>(all.size()));
     file.close();
@@ -668,7 +670,7 @@ TEST_CASE("cached object: bytes that were damaged on their way are replaced, for
   const auto object = cache.open(), other = cache.open();
   cache.bytes[100'000] = static_cast<char>(cache.bytes[100'000] ^ 4);
   cache.fetch(*object, 0, right.size());
-  CHECK(cache.read(*object, 0, right.size()) == cache.bytes);  // all of it matches its checksums
+  CHECK(cache.read(*object, 0, right.size()) == cache.bytes);  // all bytes match their checksums
   CHECK(cache.read(*other, 0, 1000).empty());
   REQUIRE(object->whole() != nullptr);
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(right.data());
@@ -676,7 +678,7 @@ TEST_CASE("cached object: bytes that were damaged on their way are replaced, for
   cache.bytes = right;
   CHECK(cache.read(*object, 0, right.size()) == right);
   CHECK(object->whole() != nullptr);
-  CHECK_FALSE(other->is_awaited(0, right.size()));  // it looks into the log
+  CHECK_FALSE(other->is_awaited(0, right.size()));  // reads the log
   CHECK(cache.read(*other, 0, right.size()) == right);
   CHECK(cache.read(*cache.open(), 0, right.size()) == right);
 }
@@ -709,7 +711,7 @@ TEST_CASE("cached object: a folder that may only be read is read") {
   forbid(cache.at / "cache");
   forbid(cache.at / "");
   in_child([&] {
-    // Root may write everywhere.
+    // Root may write everywhere, so become another user.
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(1);
     take_warnings();
     const auto object = cache.open_with(32 << 20);
@@ -813,21 +815,21 @@ TEST_CASE("cached object: of long ranges their pages are fetched, and nothing th
   const Cache cache;
   const auto object = cache.open();
   REQUIRE(object != nullptr);
-  // The pages of 110 KB, not the blocks around them.
+  // A range of 110 KB is fetched as its pages, not as whole blocks.
   const FileRange record{30'000, 110'000};
   auto missing = object->claim({&record, 1}, 0);
   REQUIRE(missing.claimed.size() == 1);
   CHECK(missing.claimed[0].offset == 7 * kPage);
   CHECK(missing.claimed[0].bytes == 28 * kPage);
   cache.keep(*object, missing.claimed[0]);
-  // Of a short range, its block, as far as it is not there.
+  // A short range is fetched as its whole block, without the present pages.
   const FileRange little{5 * kPage, 100};
   missing = object->claim({&little, 1}, 0);
   REQUIRE(missing.claimed.size() == 1);
   CHECK(missing.claimed[0].offset == 0);
   CHECK(missing.claimed[0].bytes == 7 * kPage);
   object->release(0, 7 * kPage);
-  // A gap is fetched with its sides, unless one of them is there.
+  // A gap is fetched with its neighbours, unless one neighbour is present.
   const FileRange sides[] = {{500'000, 40'000}, {560'000, 40'000}};
   missing = object->claim(sides, 64 << 10);
   REQUIRE(missing.claimed.size() == 1);

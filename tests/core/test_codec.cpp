@@ -27,7 +27,7 @@ std::string member(const Codec& codec, const std::string& content) {
   return {out.begin(), out.end()};
 }
 
-// How many bytes of `file` its header takes; -1 if it is refused.
+// Returns the size of the header of `file`; -1 if the header is refused.
 int header_of(const Codec& codec, const std::string& file) {
   Bytes header;
   const bool read = codec.read_header(header, [&](std::size_t count) {

@@ -1,4 +1,4 @@
-// One suite over every kernel that this CPU supports.
+// Tests every kernel that this CPU supports.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 const std::uint32_t kBeforeMain =
     crc32c(reinterpret_cast<const std::uint8_t*>("123456789"), sizeof("123456789") - 1);
 
-// The definition, bit by bit.
+// Follows the definition, bit by bit.
 std::uint32_t reference_step(std::uint32_t raw, std::uint8_t byte) {
   raw ^= byte;
   for (int bit = 0; bit < 8; ++bit) raw = (raw >> 1) ^ ((raw & 1) != 0 ? 0x82f63b78u : 0u);
@@ -63,14 +63,15 @@ void for_each_kernel(Check check) {
   }
 }
 
-// Calls like crc32c(), but by copying: checks that the copy is right and nothing around it touched.
+// Called like crc32c(), but copies: checks that the copy is right, and that the bytes around the
+// copy are unchanged.
 class CheckedCopy {
  public:
   explicit CheckedCopy(Crc32cKernel::Copy copy) : copy_(copy), memory_(kMaxBytes + 256) {}
 
   std::uint32_t operator()(const std::uint8_t* bytes, std::size_t count, std::uint32_t crc) {
     REQUIRE(count <= kMaxBytes);
-    // Another alignment each time, so that bytes left from the last copy are wrong ones.
+    // Each call has another alignment, so that left-over bytes of the last copy would be wrong.
     std::uint8_t* const out = memory_.data() + kMargin + calls_++ % 61;
     std::memset(out - kMargin, kUntouched, kMargin);
     std::memset(out + count, kUntouched, kMargin);
@@ -91,7 +92,7 @@ class CheckedCopy {
   std::vector<std::uint8_t> memory_;
 };
 
-// Each kernel's three ways to a CRC, called alike.
+// Each kernel's three ways to compute a CRC, with the same signature.
 template <class Check>
 void for_each_way(Check check) {
   for_each_kernel([&](const Crc32cKernel& kernel) {
@@ -104,7 +105,7 @@ void for_each_way(Check check) {
   });
 }
 
-// Whole pages between two that fault when touched.
+// Whole pages between two guard pages that fault when touched.
 class GuardedPages {
  public:
   explicit GuardedPages(std::size_t pages)

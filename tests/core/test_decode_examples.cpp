@@ -108,7 +108,7 @@ TEST_CASE("a record that turns out unusual leaves no trace of the first attempt"
                                      spec("f", &kFixedLayout, ValueType::bytes)});
   const std::string usual = example({entry("a", ints({1})), entry("s", ints({2})),
                                      entry("t", strings({"x"})), entry("f", strings({"y"}))});
-  // Every feature is put, then the first comes again.
+  // After all features, the first feature comes again.
   const std::string again =
       example({entry("a", ints({5, 6})), entry("s", ints({7, 8, 9})), entry("t", strings({"long"})),
                entry("f", strings({"z"})), entry("a", ints({3}))});
@@ -128,7 +128,7 @@ TEST_CASE("a list that does not fit does not roll back the rows before it") {
   decoder.begin(3);
   const std::string good = example({entry("a", ints({1, 2}))});
   const std::string none = example({});
-  // Three values do not fit, but a later list of the same key does, and it counts.
+  // Three values do not fit, but a later list of the same key fits, and the later list counts.
   const std::string mended = example({entry("a", ints({1, 2, 3})), entry("a", ints({3, 4}))});
   const std::vector<WireBytes> records = {bytes_of(good), bytes_of(none), bytes_of(mended)};
   decoder.decode(records, {});
@@ -236,20 +236,20 @@ TEST_CASE("records that are read in place give the columns of records read elsew
       case 0:  // another order
         records.push_back(example({picture, name, label}));
         break;
-      case 1:  // more before it
+      case 1:  // more bytes before the string
         records.push_back(example({entry("z", strings({std::string(200, 'z')})), label, picture}));
         break;
-      case 2:  // too much before it
+      case 2:  // too many bytes before the string
         records.push_back(example({name, entry("z", strings({image()})), label, picture}));
         break;
-      case 3:  // nothing to place, but a long record
+      case 3:  // a long record without a long string
         records.push_back(example({name, label, entry("z", strings({image()}))}));
         break;
-      case 4:  // several strings, which only some layouts take
+      case 4:  // several strings, which only some layouts accept
         records.push_back(
             example({entry("many", strings({image(), "", image()})), label, picture}));
         break;
-      case 5:  // a key that comes twice
+      case 5:  // a repeated key
         records.push_back(example({label, entry("image", strings({image()})), name, picture}));
         break;
       case 6:

@@ -24,7 +24,7 @@ std::string thing() {
   return encoder.finish();
 }
 
-// A thing of these numbers only, its fingerprint right.
+// An encoding of these numbers, with the right fingerprint.
 std::string thing_of(std::initializer_list<std::uint64_t> numbers) {
   Encoder encoder(kThing);
   for (const std::uint64_t number : numbers) encoder.number(number);

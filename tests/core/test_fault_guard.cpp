@@ -17,7 +17,7 @@ using namespace tfrfast::testing;
 
 namespace {
 
-// A mapping of a file that has been truncated since: touching it is a bus error.
+// A mapping of a file that was truncated later. Touching the mapping is a bus error.
 class LostPages {
  public:
   LostPages() {
@@ -47,8 +47,8 @@ void die_without_core_file() {
   ::setrlimit(RLIMIT_CORE, &none);
 }
 
-// A handler that reports, restores the one before and raises the signal again, as Python's
-// faulthandler does.
+// Reports the signal, restores the previous handler and raises the signal again, like Python's
+// faulthandler.
 struct sigaction before_reporter;
 volatile std::sig_atomic_t reports = 0;
 void report_and_raise(int signal_number) {
@@ -66,7 +66,7 @@ void enable_reporter() {
 }
 
 void set_default() {
-  ::signal(SIGBUS, SIG_DFL);  // a sanitizer's own handler, too
+  ::signal(SIGBUS, SIG_DFL);  // also removes a sanitizer's handler
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ TEST_CASE("child: a reporter before and after two cores" * doctest::skip()) {
   for (int i = 1; i <= 10; ++i) {
     enable_reporter();
     REQUIRE_FALSE(second_core::can_read(lost.bytes()));
-    CHECK(reports == i);  // it reports and raises the signal again, and the guard recovers
+    CHECK(reports == i);  // the reporter raises the signal again, and the guard recovers
     REQUIRE_FALSE(can_read(lost.bytes()));
     REQUIRE_FALSE(second_core::can_read(lost.bytes()));
   }
@@ -217,7 +217,8 @@ TEST_CASE("child: ours between a handler that raises again" * doctest::skip()) {
   ::raise(SIGBUS);  // ours, the reporter, ours, the reporter, ...
 }
 
-#if !defined(__SANITIZE_THREAD__)  // it defers what a handler raises until the handler returns
+// the sanitizer defers signals from a handler until the handler returns
+#if !defined(__SANITIZE_THREAD__)
 TEST_CASE("fault guard: handlers in a circle end") {
   CHECK(run_test_case_in_process("child: ours between a handler that raises again") == -SIGBUS);
 }

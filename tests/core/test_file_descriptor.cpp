@@ -144,7 +144,7 @@ TEST_CASE("shared descriptors: the least recently used make space where there ar
           ::setrlimit(RLIMIT_NOFILE, &used_up);
           std::vector<std::shared_ptr<const FileDescriptor>> more;
           for (int i = 0; i < 10; ++i) more.push_back(open());
-          // Now there are none to give up, and the failure is passed on.
+          // Now no descriptor can be given up, and the failure is passed on.
           return error_of([&] { open(); }).system_error() == EMFILE ? 0 : 1;
         }) == 0);
 }

@@ -1,4 +1,4 @@
-// The index of a folder: what it holds, how it is added to and written anew, who finds what.
+// The index of a folder: contents, additions, rewriting, and look-ups.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,7 +106,7 @@ TEST_CASE_FIXTURE(Fixture, "folder index: the later entry counts, and what is go
     CHECK(is_found(data + "/new"));
     compact_index(indexes);
   }
-  // Who has opened it before keeps what was there.
+  // An index that was opened earlier keeps its contents.
   CHECK(before->open(*before->find("b", 0))->record_count() == 300);
 }
 
@@ -155,7 +155,7 @@ TEST_CASE_FIXTURE(Fixture, "folder index: what was not finished counts as nothin
   { const IndexAddition given_up(sibling_place(shard), *index); }
   CHECK(sections() == Names{"a", "b", "c", "torn"});
   CHECK(read_file(path).size() > whole.size());
-  // Whatever lies behind the end.
+  // Bytes after the end do not count.
   write_file(path, whole + std::string(1000, '\7'));
   CHECK(sections() == Names{"a", "b", "c", "torn"});
   build_index(shard, "", false);
@@ -217,7 +217,7 @@ TEST_CASE_FIXTURE(Fixture, "folder index: one that cannot be read is not replace
   const auto shards = indexed_shards();
   const std::string before = read_file(path);
   REQUIRE(std::rename(path.c_str(), (path + ".aside").c_str()) == 0);
-  REQUIRE(::symlink("index", path.c_str()) == 0);  // leads nowhere, again and again
+  REQUIRE(::symlink("index", path.c_str()) == 0);  // a link to itself
   CHECK(error_of([&] { build_index(add_shard("d", 1), "", false); }).kind() == ErrorKind::io);
   REQUIRE(std::rename((path + ".aside").c_str(), path.c_str()) == 0);
   CHECK(read_file(path) == before);

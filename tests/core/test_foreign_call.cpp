@@ -22,7 +22,7 @@ struct Held {
   ~Held() { destroyed = true; }
 };
 
-// What would end the process if it were unwound.
+// Unwinding this function would end the process.
 void call_and_hold() noexcept {
   const Held held;
   call_foreign([] { ::pthread_exit(nullptr); });
@@ -48,7 +48,7 @@ void throw_and_call() {
   }
 }
 
-// Whether the thread has blocked signals by now, which it does before it waits for the end.
+// Whether the thread has blocked its signals, as it does before it waits for the end.
 bool waits_for_the_end(long thread) {
   std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,5 +1,5 @@
-// Frames are read the same in every size, order, I/O mode and verify mode. However the shard has
-// changed since it was indexed, a wrong byte never arrives.
+// Frames of every size are read alike in every order, I/O mode and verify mode. If the shard
+// changes after indexing, wrong bytes are never returned.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ struct Fixture {
   TemporaryFolder folder;
   TestShard shard{folder / "shard"};
 
-  // Everything between a byte and more than a megabyte, small ones mostly.
+  // Writes records from one byte to more than a megabyte, mostly small records.
   void write_many_sizes() {
     std::mt19937 random(5);
     for (const std::size_t bytes : {0, 1, 65'535, 65'536, 65'537, 600'000, 1'200'000, 0, 3}) {
@@ -114,7 +114,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(holds(error.message(),
                 "Restore the file, or leave such records out with "
                 "on_corruption=\"skip\"."));
-    // Without verification, what is there is returned.
+    // Without verification, the damaged bytes are returned.
     CHECK(read_record(*open_reader({shard.path()}, {io, Verify::header}), 3).size() == 50);
   }
 }
@@ -157,7 +157,8 @@ TEST_CASE_FIXTURE(Fixture, "frames: a shard rewritten under a reader never gives
           } else {
             shard.overwrite(0, other.bytes());
           }
-          // Written at once, files may have one time: clocks of filesystems tick slowly.
+          // Two files that are written at once may have the same time, because clocks of
+          // filesystems tick slowly.
           shard.set_mtime_ns(mtime_ns + (mtime_back ? 0 : 2'000'000'000));
           for (std::size_t record = 0; record < shard.records(); ++record) {
             std::string read;
@@ -218,7 +219,7 @@ TEST_CASE_FIXTURE(Fixture,
           try {
             const std::string read = read_record(*reader, record);
             REQUIRE(read == shard.record(record));
-            // Only the checksum may be missing, and only if it is not verified.
+            // At most the checksum may be missing, and only if it is not verified.
             const bool unasked = verify != Verify::full && cut >= end - kFooterBytes;
             REQUIRE((cut >= end || unasked));
           } catch (const Error& error) {
@@ -234,7 +235,7 @@ TEST_CASE_FIXTURE(Fixture,
 }
 
 TEST_CASE_FIXTURE(Fixture, "frames: a payload whose true checksum is zero is read in every mode") {
-  // Found by turning the CRC round: four bytes can give it any value.
+  // Solved backwards from the CRC: four bytes can give the CRC any value.
   std::string found(8, '\0');
   auto* bytes = reinterpret_cast<std::uint8_t*>(found.data());
   std::uint32_t wanted = 0u - 0xa282ead8u;

@@ -1,4 +1,4 @@
-// The samples of frames in an index, which tell a shard from another one where nothing else does.
+// The samples of frames in an index, which distinguish shards if no other fact does.
 #include <doctest/doctest.h>
 
 #include "core/index/frame_samples.h"
@@ -68,7 +68,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(open()->read(std::vector<std::int64_t>{1, 2})->size() == 2);
   replace_with_others();
   const auto reader = open();
-  // Each record is what lies there now, verified.
+  // Each record is the present, verified record.
   CHECK(read_record(*reader, 3) == payload(20, 1003));
   const std::vector<std::int64_t> rows{5, 6, 7};
   for (int round = 0; round < 2; ++round) {
@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(Fixture, "frame samples: they are compared once, and not where
   REQUIRE(index->facts().samples_crc.has_value());
   replace_with_others();
   CHECK(samples_differ(*index, *StoredFile::open(shard.path())));
-  // It is rewritten after it was compared: as anywhere, the records are what they are now.
+  // Rewritten after the comparison: the reader returns the present records.
   CHECK(reader->read(rows)->size() == 3);
   assume_versions_last(true);
   CHECK_FALSE(samples_differ(*index, *StoredFile::open(shard.path())));

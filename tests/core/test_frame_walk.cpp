@@ -193,7 +193,7 @@ TEST_CASE_FIXTURE(Fixture, "frame walk: damage is got over across windows of the
 
 TEST_CASE_FIXTURE(Fixture,
                   "frame walk: a shard full of false headers is given up, not searched for ever") {
-  // Each promises a payload that ends shortly before the shard does, where no frame begins.
+  // Each header promises a payload that ends shortly before the shard's end, where no frame begins.
   constexpr std::uint64_t kBytes = 8 << 20;
   shard.write_record("good").write_record("bad").flip_bit(shard.offset(1));
   std::string hostile;
@@ -218,7 +218,7 @@ TEST_CASE_FIXTURE(Fixture, "frame walk: false headers that cost little are got o
   const std::uint64_t good = shard.size();
   shard.append(frame_of("good"));
   FOR_EACH_IO(io) {
-    // None of the thousand happens to be followed by another one 46 bytes later.
+    // By chance, none of the thousand headers is followed by another header 46 bytes later.
     CHECK(walk(io).offsets.unpack() == std::vector<std::uint64_t>{good, shard.size()});
   }
 }
@@ -236,7 +236,7 @@ TEST_CASE_FIXTURE(Fixture,
       REQUIRE(found.damage.size() == 1);
       check_damage(found.damage[0], DamageKind::torn_payload, begin, torn.size(), 1, 1);
     }
-    // While resynchronising such a header is passed over.
+    // The search for the next frame skips such a header.
     torn.flip_bit(8).append(frame_of("last"));
     FOR_EACH_IO(io) {
       CHECK(walk_shard(StoredFile::open(torn.path(), io)).offsets.count == 2);
@@ -274,7 +274,7 @@ TEST_CASE_FIXTURE(Fixture,
 }
 
 TEST_CASE_FIXTURE(Fixture, "frame walk: a long search tells how far it is, and may be ended") {
-  // Among zeros, where nothing is found, and among false headers, whose payloads are read.
+  // Among zeros, which hold no header, and among false headers, whose payloads are read.
   constexpr std::size_t kSearched = 8 << 20;
   std::string false_headers;
   for (int i = 0; i < 30; ++i) false_headers += header_of(kSearched / 2);
@@ -330,7 +330,7 @@ TEST_CASE_FIXTURE(Fixture, "frame walk: told to stop at damage, it looks little 
 
 TEST_CASE_FIXTURE(Fixture,
                   "frame walk: told to stop at damage, it reads few false headers' payloads") {
-  // A MiB of headers, each of which promises half a MiB. To believe them all would mean 80 GB.
+  // A MiB of headers, each of which promises half a MiB. Reading all payloads would mean 80 GB.
   constexpr std::uint64_t kPromised = (512 << 10) + 1;
   shard.write_record("bad").flip_bit(8);
   std::string hostile;
@@ -343,7 +343,7 @@ TEST_CASE_FIXTURE(Fixture,
         AtDamage::stop);
     REQUIRE(found.damage.size() == 1);
     CHECK(found.damage[0].kind == DamageKind::unexplored);
-    CHECK(calls < 1000);  // of which each stands for a MiB at most
+    CHECK(calls < 1000);  // each call stands for at most a MiB
   }
 }
 
@@ -367,7 +367,7 @@ TEST_CASE_FIXTURE(Fixture,
                   "frame walk: a shard that shrinks meanwhile is a failure, never damage") {
   shard.write_records(20'000, 100);
   for (const bool damaged : {false, true}) {
-    // With a bad header before the cut, the fault comes while resynchronising.
+    // With a bad header before the cut, the fault comes during the search for the next frame.
     if (damaged) shard.flip_bit(shard.offset(1) + 8).erase(shard.offset(2), shard.size() - 1);
     const std::string whole = damaged ? shard.bytes() + payload(1 << 20) : shard.bytes();
     FOR_EACH_IO(io) {

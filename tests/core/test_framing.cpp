@@ -26,7 +26,7 @@ struct Walk {
 Walk walk_whole(const std::string& shard) {
   Walk walk;
   walk.offsets.resize(100);
-  // On the heap and of its exact size, so that the address sanitizer sees the end.
+  // On the heap with the exact size, so that the address sanitizer sees the end.
   const std::vector<std::uint8_t> bytes(shard.begin(), shard.end());
   walk.step =
       walk_frames({bytes.data(), 0, bytes.size(), bytes.size()}, 0, walk.offsets.data(), 100);

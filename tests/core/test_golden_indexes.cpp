@@ -1,6 +1,6 @@
-// A folder's index that was made once and for all: what is written is what it is, to the bit.
-// tests/golden has it, with shard.gz, compressed, inflated, and inflated and damaged, and with a
-// shard as large as none is.
+// Compares a written index of a folder, bit by bit, with the golden index in tests/golden. The
+// golden index describes shard.gz, the same shard inflated, the inflated shard with damage, and an
+// impossibly large shard.
 #include <doctest/doctest.h>
 
 #include "core/index/folder_writing.h"

@@ -25,9 +25,10 @@ HeaderSearch search_simply(const ShardWindow& window, std::uint64_t from) {
   return {false, at, 0};
 }
 
-// All headers in `bytes`, which begin at byte `begin` of a shard of that size, are found.
+// Checks that the search finds all headers in `bytes`, which begin at byte `begin` of a shard of
+// `shard_bytes` bytes.
 void check(const Bytes& bytes, std::uint64_t begin, std::uint64_t shard_bytes) {
-  // Exactly as many on the heap, so that a sanitizer notices reading past them.
+  // A copy of the exact size on the heap, so that a sanitizer notices reads past the end.
   const auto copy = std::make_unique<std::uint8_t[]>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), copy.get());
   const ShardWindow window{copy.get(), begin, begin + bytes.size(), shard_bytes};
@@ -70,7 +71,7 @@ TEST_CASE("header search: what one place after the other finds, in bytes of ever
         case 3:  // small integers of eight bytes
           bytes[i] = i % 8 == 0 ? any : 0;
           break;
-        default:  // of two bytes
+        default:  // small integers of two bytes
           bytes[i] = i % 2 == 0 ? any : 0;
       }
     }

@@ -57,7 +57,7 @@ TEST_CASE("a random window is the same on every machine and in every version") {
   CHECK(choose_crop(spec, 375, 500, draw) == Crop{48, 192, 162, 142, false});
   CHECK(choose_crop(spec, 375, 500, image_draw(7, 1, 1001, 0)) == Crop{29, 162, 247, 292, true});
   CHECK(choose_crop(spec, 375, 500, image_draw(7, 2, 1000, 0)) == Crop{10, 62, 335, 284, true});
-  // No window of these shapes has the area, so it is the middle.
+  // No window of these shapes has the area, so the middle is taken.
   CHECK(choose_crop(spec, 2000, 10, draw) == Crop{993, 0, 13, 10, false});
 }
 

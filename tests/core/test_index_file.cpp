@@ -15,7 +15,7 @@ using namespace tfrfast::testing;
 
 namespace {
 
-// Where docs/index-format.md puts them, in a file of one part with one shard.
+// The places that docs/index-format.md specifies, in a file of one part with one shard.
 constexpr std::size_t kVersionAt = 8;
 constexpr std::size_t kPartAt = 64;
 constexpr std::size_t kDirectoryCrcAt = kPartAt + 32;
@@ -76,7 +76,7 @@ ShardIndex large_index(std::size_t records) {
   return ShardIndex({100 * records, 1, 100 * records, Compression::none}, std::move(offsets), {});
 }
 
-// Its residuals are not all zero.
+// An index whose residuals are not all zero.
 ShardIndex uneven_index(std::size_t records) {
   std::vector<std::uint64_t> offsets(records + 1);
   for (std::size_t i = 0; i <= records; ++i) offsets[i] = 100 * i + (i == records ? 0 : i * i % 23);
@@ -235,7 +235,7 @@ TEST_CASE_FIXTURE(Fixture, "index file: one that leaves out a part of its shard 
   CHECK_FALSE(loads({10, 30, 50}, {{kBad, 0, 9, 0, 0}}, 50));
   CHECK_FALSE(loads({0, 30, 50}, {{kBad, 20, 29, 1, 0}}, 50));
   CHECK_FALSE(loads({0, 30, 50}, {{kBad, 15, 30, 1, 0}}, 50));
-  // Damage in another order, after more records than there are, or that overlaps.
+  // Damage in the wrong order, damage after more records than exist, and overlapping damage.
   CHECK_FALSE(loads({0, 30, 60}, {{kBad, 50, 60, 2, 0}, {kBad, 20, 30, 1, 0}}, 60));
   CHECK_FALSE(loads({0, 20, 40}, {{kBad, 40, 60, 3, 0}}, 60));
   CHECK_FALSE(loads({0, 20}, {{kBad, 20, 50, 1, 0}, {kBad, 40, 60, 1, 0}}, 60));
@@ -245,7 +245,7 @@ TEST_CASE_FIXTURE(Fixture,
                   "index file: records that begin inside others are refused when touched") {
   constexpr std::size_t kPage = PackedOffsets::kPageOffsets;
   constexpr std::size_t kBlock = PackedOffsets::kBlockOffsets;
-  // Inside a block, and where a block or a page ends.
+  // Inside a block, and at the end of a block or a page.
   for (const std::size_t wrong :
        {std::size_t{1}, std::size_t{7000}, kBlock - 1, kBlock, kPage - 1, kPage}) {
     for (const std::int64_t moved : {-100, -85, 85, 99, 100, 5000}) {

@@ -105,7 +105,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(fits(*index) == !lasts);
     shard.set_mtime_ns(mtime_ns + 1'000'000'000);
     CHECK_FALSE(fits(*index));
-    // Another file with its time.
+    // Another file with the same time.
     shard.replace_with(shard.bytes()).set_mtime_ns(mtime_ns);
     CHECK(fits(*index) == !lasts);
     // If only size and time count, a few headers are compared.
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(Fixture,
   const auto on_network = walked();
   CHECK(fits(*on_disk));
   assume_versions_last(true);
-  CHECK_FALSE(fits(*on_network));  // the index does not have what counts here
+  CHECK_FALSE(fits(*on_network));  // the index lacks the samples that count here
 }
 
 TEST_CASE_FIXTURE(Fixture,
@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(Fixture,
   shard.overwrite(shard.size() - 4, "else");
   CHECK(is_proven_by(*walked(), *index, file));
   for (const std::size_t record : {0, 50, 98}) {
-    // Two records that share their bytes otherwise.
+    // Two records that divide their bytes differently.
     TestShard moved(folder / "moved");
     moved.append(shard.bytes());
     moved.overwrite(shard.offset(record), frame_of(payload(21)) + frame_of(payload(19)));
@@ -150,7 +150,7 @@ TEST_CASE_FIXTURE(Fixture,
                      *index, moved_file));
   }
   std::string damaged = read_file(index_path);
-  damaged.back() ^= 1;  // a zero behind its entries
+  damaged.back() ^= 1;  // a zero after the entries
   write_file(index_path, damaged);
   CHECK_FALSE(is_proven_by(*walked(), *load_index(index_path), file));
 }
@@ -216,7 +216,7 @@ TEST_CASE_FIXTURE(Fixture, "index state: a writer's index follows its shard, and
     CHECK(index_fits(*added("written"), *StoredFile::open(folder / "moved")));
     CHECK(error_of([&] { added("another"); }).kind() == ErrorKind::stale_index);
 
-    // Written to since.
+    // Written to after the move.
     const int descriptor = ::open((folder / "moved").c_str(), O_WRONLY);
     REQUIRE(::pwrite(descriptor, "x", 1, 20) == 1);
     ::close(descriptor);

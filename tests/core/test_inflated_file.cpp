@@ -74,7 +74,7 @@ std::string deflated(const std::string& bytes, Compression compression, int leve
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
 
-// A plain shard of 4 MiB, and the same compressed.
+// A plain shard of 4 MiB, and the same shard compressed.
 struct Fixture {
   TemporaryFolder folder;
   Environment cache{"TFRFAST_CACHE_DIR", folder / "cache"};
@@ -202,7 +202,8 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: it goes on with the next member that 
   FOR_EACH_IO(io) {
     const IndexedShard shard = open_indexed(path, io, {IndexUse::memory, "", {}});
     const std::span<const Damage> damage = shard.index->damage();
-    // What the garbled data inflate to before they are found out may have a bad header.
+    // Garbled data inflate to some bytes before the error is found, and these bytes may contain a
+    // bad header.
     const auto gap = std::find_if(damage.begin(), damage.end(), [](const Damage& each) {
       return each.kind == DamageKind::bad_stream;
     });
@@ -277,13 +278,13 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: of a remote one, each span is asked f
     CHECK(remote->announced.most_asked() == 1);
   }
   {
-    // What is inflated is not asked for.
+    // Inflated spans are not requested.
     const auto held = inflated->announce(all);
     CHECK(remote->announced.awaited() == 0);
   }
   CHECK(remote->announced.most_asked() == 1);
 
-  // Nothing is kept for those that are not read after all, in whatever order it happens.
+  // Unread announcements keep nothing in memory, in any order of events.
   for (int round = 0; round < 8; ++round) {
     const auto other = as_indexed(remote, *shard.index);
     std::vector<FileRange> some;

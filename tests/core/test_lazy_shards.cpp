@@ -1,4 +1,4 @@
-// Shards that are opened when they are first read. More is in tests/python/test_lazy_shards.py.
+// Shards that are opened at their first read. tests/python/test_lazy_shards.py has more tests.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(Fixture, "lazy shards: where identity is weak, headers are com
   const std::int64_t mtime_ns = shard.mtime_ns();
   build_index(paths[4], "", true);
   compact_index(data + ".tfrfast");
-  // The same size, but one record where there were four.
+  // The same size, but one record instead of four.
   write_file(paths[4], frame_of(payload(4 * 46 - 16)));
   shard.set_mtime_ns(mtime_ns);
   const auto set = open();

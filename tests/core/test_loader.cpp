@@ -206,7 +206,8 @@ TEST_CASE("a forked child starts workers of its own" * doctest::skip(!kAllocator
         }) == 0);
   CHECK(run_in_child([&] {
           LoadedBatch in_child;
-          next(loader, *pass, &in_child);  // it goes on with its parent's pass, then leaves it
+          // the child continues its parent's pass, then begins another
+          next(loader, *pass, &in_child);
           loader.begin();
           return loader.place().epoch == 1 ? 0 : 1;
         }) == 0);
@@ -322,7 +323,7 @@ TEST_CASE("a pass that was left says why it has no more") {
   const auto second = loader.begin();
   CHECK(loader.wait_next(*first, 0, &batch) == Loader::Wait::replaced);
   CHECK(loader.place().epoch == 1);
-  loader.seek(1, 0);  // where it is already, but the pass ends all the same
+  loader.seek(1, 0);  // the loader is there already, but the pass ends nevertheless
   CHECK(loader.poll_next(*second, &batch) == Loader::Wait::moved);
   const auto third = loader.begin();
   CHECK(loader.place().epoch == 1);

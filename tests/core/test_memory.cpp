@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
-// An index of `record_count` records, none of which is ever looked at.
+// An index of `record_count` records, none of which is ever read.
 std::shared_ptr<const ShardIndex> index_of_count(std::uint64_t record_count) {
   static const std::uint8_t residuals[PackedOffsets::kResidualPadding] = {};
   return std::make_shared<const ShardIndex>(ShardFacts{}, IndexSource{nullptr, "claims"},

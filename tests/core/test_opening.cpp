@@ -39,7 +39,7 @@ struct Fixture {
   }
 };
 
-// Without the lock, which is a file where folders cannot be locked.
+// Counts no lock file. A folder has a lock file if the filesystem cannot lock folders.
 std::size_t files_in(const std::string& folder) {
   if (!std::filesystem::exists(folder)) return 0;
   std::size_t count = 0;
@@ -119,7 +119,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: the cache has one index for each data f
   CHECK(open_all() == 0);
   CHECK(files_in(folder / "cache") == 2);
 
-  // What is gone is forgotten sooner or later.
+  // Entries of removed shards are dropped sooner or later.
   for (const std::string& each : paths) std::filesystem::remove(each);
   for (int i = 0; i < 200; ++i) {
     TestShard each(data + "/new");
@@ -233,7 +233,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(open().was_built);
     CHECK(open().index_path == cached_index_path(shard.path()));
     const std::vector<std::string> warnings = take_warnings();
-    REQUIRE(warnings.size() == 1);  // although it was met three times
+    REQUIRE(warnings.size() == 1);  // although the index was found three times
     CHECK(holds(warnings[0], "'" + sibling + "' is ignored: it belongs to user 54321"));
     CHECK(holds(warnings[0], "owner of '" + shard.path() + "'"));
   }
@@ -399,7 +399,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: shards of one name share a folder of in
   CHECK(open_indexed(folder / "moved/train-0", IoMode::automatic, options).index->record_count() ==
         102);
 
-  // A file that is not ours keeps the name, and its content. What a power cut has left does not.
+  // A foreign file keeps its name and content. The remains of a power cut do not.
   write_file(path, "nonsense");
   const Error error = error_of([&] { build_index(other.path(), indexes, false); });
   CHECK(error.system_error() == EEXIST);
@@ -455,7 +455,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: what somebody else keeps in the cache's
   const std::vector<std::string> foreign = {
       index_cache_folder() + "/0123456789abcdef-a/index",  // no index inside
       index_cache_folder() + "/a film.mkv",
-      index_cache_folder() + "/index",  // and here one in another place, or under another name
+      index_cache_folder() + "/index",  // and an index in another place, or under another name
       index_cache_folder() + "/0123456789ABCDEF-a/index",
       index_cache_folder() + "/0123456789abcde-a/index",
       kept_in + "/index.old",
@@ -496,7 +496,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: what only begins like a compressed shar
     CHECK(opened.index->damage()[0].kind == DamageKind::bad_stream);
     CHECK(opened.index->record_count() == 0);
   }
-  // Read as plain all the same, it is corrupt in another way.
+  // If it is read as a plain shard nevertheless, it is corrupt in another way.
   CHECK(open(IoMode::mapped, {IndexUse::memory, "", Compression::none}).index->damage()[0].kind ==
         DamageKind::bad_header);
 }
@@ -518,7 +518,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: what is not compressed as it should be 
       CHECK(error.kind() == ErrorKind::corrupt);
       CHECK(holds(error.message(), "does not begin like a ZLIB-compressed file"));
     }
-    // Nothing is kept of that.
+    // The cache keeps no such index.
     CHECK(list_index_cache().size() == (indexed ? 1 : 0));
   }
   shard.truncate_to(0);

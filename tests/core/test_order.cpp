@@ -42,7 +42,7 @@ std::vector<std::int64_t> records_of(const Order& order, std::uint64_t seed, std
   return records;
 }
 
-// Lap after lap, slot after slot.
+// The order as docs/permutation.md specifies it: lap after lap, slot after slot.
 Numbers in_turns(const Numbers& file_records, std::size_t slots, std::int64_t block_records = 1) {
   struct Slot {
     bool has_file = false;
@@ -238,7 +238,8 @@ TEST_CASE("a mixture of batches deals its sources' batches, and of nothing else"
       ++seen[static_cast<std::size_t>(records[i])];
     }
   }
-  // Six batches of the first source are two epochs of it, and three of the second are one.
+  // Six batches of the first source are two of its epochs. Three batches of the second source are
+  // one of its epochs.
   CHECK(seen == std::vector<int>{2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
 
   spec.sources[1] = make_order(5);

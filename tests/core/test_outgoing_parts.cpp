@@ -39,7 +39,8 @@ TEST_CASE_FIXTURE(Fixture, "outgoing parts: an object is cut into parts of one s
   const auto object = parts->publish(path);
   object->append("abc", 3);
   CHECK_FALSE(parts->take(0));
-  object->append("defgh", 5);  // what is full waits for a further byte, as it may be the last part
+  // a full part waits for a further byte, because it may be the last part
+  object->append("defgh", 5);
   CHECK(take(0, false) == "abcd");
   CHECK_FALSE(parts->take(0));
   object->park();

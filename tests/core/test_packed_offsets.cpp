@@ -24,7 +24,7 @@ Offsets frames(std::size_t records, Length length) {
   return offsets;
 }
 
-// What an index file stores for them, page checksums included.
+// The bits a record in an index file, page checksums included.
 double bits_a_record(const Offsets& offsets) {
   const PackedBytes packed = pack_offsets(offsets);
   const std::size_t bytes = packed.blocks.size() * sizeof(OffsetBlock) + packed.residuals.size() +
@@ -37,7 +37,7 @@ bool holds_load(const std::vector<std::uint8_t>& bytes, const void* place) {
   return byte >= bytes.data() && byte + 8 <= bytes.data() + bytes.size();
 }
 
-// Every way to pack and to get an offset gives the same.
+// Checks that all ways to pack and to unpack offsets agree.
 void check_every_way(const Offsets& offsets) {
   const PackedBytes packed = pack_offsets(offsets);
   OffsetPacker packer;
@@ -153,7 +153,7 @@ TEST_CASE("packed offsets: nothing is read outside of bytes that make no sense")
   Random random(4);
   for (int turn = 0; turn < 2000; ++turn) {
     const std::uint64_t count = 1 + random() % 600;
-    // In memory of exactly their size, so that a sanitizer sees what lies outside.
+    // In memory of exactly their size, so that a sanitizer notices reads outside.
     std::vector<OffsetBlock> blocks(PackedOffsets::block_count_of(count));
     std::vector<std::uint8_t> residuals(8 + random() % 3000);
     for (OffsetBlock& block : blocks) {

@@ -34,7 +34,7 @@ TEST_CASE("parallel: one thread means the caller's") {
 
 TEST_CASE("parallel: other threads do help") {
   std::atomic<int> inside{0};
-  // Each waits for the other: one thread alone would wait forever.
+  // Each call waits for the other call: a single thread would wait forever.
   parallel_for(2, 2, [&](std::size_t) { CHECK(meet(inside, 2)); });
 }
 
@@ -75,14 +75,14 @@ TEST_CASE("parallel: an exception stops what has not begun") {
 }
 
 TEST_CASE("parallel: an exception does not outlive its handling") {
-  // Python's exceptions must be destroyed where the caller is, not some time on another thread.
+  // Python's exceptions must be destroyed on the caller's thread, not later on another thread.
   auto alive = std::make_shared<int>(0);
   for (int round = 0; round < 100; ++round) {
     try {
       parallel_for(8, 4, [&](std::size_t) { throw alive; });
     } catch (const std::shared_ptr<int>&) {
     }
-    // Exceptions of higher numbers were dropped when a lower one came.
+    // Exceptions of higher numbers were dropped when the exception of a lower number came.
     REQUIRE(alive.use_count() == 1);
   }
 }
@@ -141,7 +141,7 @@ TEST_CASE("parallel: a caller that gives up ends every wait, that of number 0, t
   const auto give_up = [&] {
     if (helper_waits) throw GivenUp();
   };
-  // Who has number 0 waits, as for a network, unless it is the caller.
+  // The thread that works on number 0 waits, as for a network, unless it is the caller.
   const auto work = [&](std::size_t number) {
     if (number > 0 || std::this_thread::get_id() == caller) return;
     helper_waits = true;
@@ -154,7 +154,7 @@ TEST_CASE("parallel: a caller that gives up ends every wait, that of number 0, t
       throw;
     }
   };
-  // Which thread comes first is chance.
+  // Chance decides which thread comes first.
   for (int i = 0; i < 100'000 && !helper_waits; ++i) {
     try {
       parallel_for(9, 8, work, give_up);

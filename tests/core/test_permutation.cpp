@@ -12,7 +12,7 @@ using namespace tfrfast;
 
 namespace {
 
-// Each record at one position, and the inverse finds it there.
+// Whether each record has one position, and the inverse finds the position.
 bool is_bijection_with_inverse(std::int64_t size, std::uint64_t seed) {
   const Permutation permutation(size, seed, 0);
   const auto count = static_cast<std::size_t>(size);

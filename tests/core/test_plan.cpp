@@ -41,12 +41,13 @@ std::vector<Plan> ranks_of(PlanOptions options) {
   return ranks;
 }
 
-// How often each record was a real row.
+// Counts how often each record was a real row.
 class Tally {
  public:
   explicit Tally(std::int64_t num_records) : counts_(static_cast<std::size_t>(num_records)) {}
 
-  // All ranks' batches from `begin` to `end`, whose shape must be what the remainder promises.
+  // Takes all ranks' batches from `begin` to `end`, and checks that their shapes are as the
+  // remainder promises.
   void take(const std::vector<Plan>& ranks, std::uint64_t epoch, std::int64_t begin,
             std::int64_t end) {
     const PlanOptions& options = ranks[0].options();
@@ -83,7 +84,7 @@ class Tally {
     }
   }
 
-  // How many records were seen `times` times.
+  // Returns the number of records that were seen `times` times.
   std::int64_t seen(int times) const {
     return std::count(counts_.begin(), counts_.end(), static_cast<std::uint8_t>(times));
   }
@@ -132,8 +133,9 @@ TEST_CASE("all ranks and steps together give each record as often as the mode pr
       for (const std::int64_t batch_size : {1, 7, 32, 1024}) {
         for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
           for (const OrderKind kind : kOrderKinds) {
-            // Thinned where an epoch is long: the remainder and small batches in all combinations
-            // only with the world that divides nothing, and large batches alone without optimiser.
+            // For long epochs, fewer combinations are tested. All remainders and small batches are
+            // tested only with the world that divides nothing. Builds without optimisation test
+            // only large batches.
             if (records > 65537 && !kOptimised && batch_size < 1024) continue;
             if (records > 65537 && world != 3) {
               if (batch_size < 32 || remainder == Remainder::drop) continue;

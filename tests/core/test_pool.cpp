@@ -72,7 +72,7 @@ TEST_CASE("large batches that come again find their memory") {
   constexpr std::size_t kBytes = kPoolRetainedBytes + (std::size_t{44} << 20);
   if (max_memory_bytes() / 8 < 2 * kBytes) return;
   { const PooledBuffer once(kBytes); }
-  CHECK(pool_retained_bytes() == 0);  // it may not come again
+  CHECK(pool_retained_bytes() == 0);  // the size may not be needed again
   const std::uint8_t* again;
   {
     const PooledBuffer buffer(kBytes);
@@ -93,7 +93,7 @@ TEST_CASE("large batches that come again find their memory") {
   }
   batch = PooledBuffer();
   next = PooledBuffer();
-  CHECK(pool_retained_bytes() < 2 * kBytes);  // nothing is in use that would justify more
+  CHECK(pool_retained_bytes() < 2 * kBytes);  // no buffers in use would justify more
   pool_trim();
 }
 

@@ -20,7 +20,7 @@ TEST_CASE("what a terminal would obey or hide is an escape") {
   CHECK(printable("\xc2\x9b 31m") == "\\x9b 31m");          // CSI as one character
   CHECK(printable("a\xe2\x80\xae txt") == "a\\u202e txt");  // right to left
   CHECK(printable("\xe2\x80\xa8") == "\\u2028");            // the end of a line
-  CHECK(printable("\xf3\xa0\x81\x81") == "\\U000e0041");    // a tag
+  CHECK(printable("\xf3\xa0\x81\x81") == "\\U000e0041");    // a tag character
 }
 
 TEST_CASE("bytes that are not UTF-8 are escapes, one by one") {

@@ -60,7 +60,7 @@ TEST_CASE("publish: a temporary name is put where no data are expected, if possi
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "data");
   std::filesystem::create_directory(folder / "other");
-  // As when the name is taken, and while more files are written than may be open.
+  // park() is called when the name is taken, and if more files are written than may be open.
   const std::vector<std::string> others = {folder / "other", "/proc", folder / "missing"};
   for (const std::string& other : others) {
     PublishedFile file(folder / "data/file");
@@ -116,7 +116,7 @@ TEST_CASE("publish: a file that replaces one grants no more than that, from the 
   REQUIRE(::chmod(path.c_str(), 0440) == 0);
   PublishedFile file(path);
   file.keep_permissions();
-  file.park();  // it takes a name, and is opened again
+  file.park();  // the file gets a name, and is opened again
   struct stat status;
   for (const std::string& name : names_in(folder.path())) {
     REQUIRE(::stat((folder / name).c_str(), &status) == 0);

@@ -249,7 +249,7 @@ TEST_CASE_FIXTURE(Fixture, "reader: a forked child reads while the parent's thre
 
 TEST_CASE_FIXTURE(Fixture,
                   "reader: an index that goes bad under a reader is an error, not a crash") {
-  // Of uneven lengths, so that the index is so large that it is mapped.
+  // Records of different lengths make the index large enough to be mapped.
   constexpr unsigned kRecords = 150'000;
   std::string bytes;
   for (unsigned i = 0; i < kRecords; ++i) bytes += frame_of(payload(i * i % 23, i));
@@ -266,7 +266,7 @@ TEST_CASE_FIXTURE(Fixture,
 }
 
 TEST_CASE("reader: lengths whose sum wraps are an error that names sum and record") {
-  // Sparse, where a file may be as large as this: on disks few filesystems take it.
+  // Sparse and in memory, because few filesystems on disks allow such a large file.
   const int descriptor = ::memfd_create("huge", 0);
   REQUIRE(descriptor >= 0);
   const std::string path = "/proc/self/fd/" + std::to_string(descriptor);

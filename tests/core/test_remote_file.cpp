@@ -36,7 +36,7 @@ StorageOptions options_with(const std::string& cache_folder = "") {
   return options;
 }
 
-// A network of one object, and the client that talks to it.
+// A network of one object, and its client.
 class Network {
  public:
   explicit Network(std::string bytes) : bytes_(std::move(bytes)) {
@@ -48,13 +48,13 @@ class Network {
     client_table().end("the test is over.");
     stop();
   }
-  // It takes nothing more, and answers nothing.
+  // From now on, the client takes and answers no requests.
   void stop() {
     ending_ = true;
     if (thread_.joinable()) thread_.join();
   }
 
-  // What becomes of the ranges that are asked for.
+  // The answers to requests for ranges.
   enum class Answers : std::uint8_t { given, refused, none };
   std::atomic<Answers> answers{Answers::given};
 
@@ -154,7 +154,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: bytes are those of the object") {
   CHECK(file->facts().version.words[1] == 8);
   CHECK(file->path() == kUrl);
   CHECK(read(5, 100) == expected(5, 100));
-  CHECK(read(3 << 20, 12 << 20) == expected(3 << 20, 12 << 20));  // more than a request's worth
+  CHECK(read(3 << 20, 12 << 20) == expected(3 << 20, 12 << 20));  // more than one request
   std::string first(10, '\0'), second(20, '\0');
   const ReadRange ranges[] = {{1'000'000, reinterpret_cast<std::uint8_t*>(second.data()), 20},
                               {10, reinterpret_cast<std::uint8_t*>(first.data()), 10}};
@@ -172,7 +172,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: neighbours are one request, and long ra
   CHECK(read(5 << 20, 100) == expected(5 << 20, 100));
   REQUIRE(network.ranges().size() == 2);
   network.forget();
-  CHECK(read(100, 50) == expected(100, 50));  // was given back after it had been read
+  CHECK(read(100, 50) == expected(100, 50));  // the memory was freed after the read
   CHECK(network.ranges().size() == 1);
   network.forget();
   read(0, 20 << 20);
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: neighbours are one request, and long ra
 TEST_CASE_FIXTURE(Fixture, "remote file: what nobody wants is asked for only to bridge a gap") {
   const FileRange pieces[] = {{50'000, 100}, {90'000, 100}};
   auto inside = file->announce(pieces);
-  // One request holds both, and what is between them.
+  // One request fetches both ranges, and the gap between them.
   const FileRange around[] = {{10'000, 100}, {130'000, 100}};
   auto outer = file->announce(around);
   for (const std::uint64_t at : {10'000, 50'000, 90'000, 130'000}) {
@@ -195,7 +195,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what nobody wants is asked for only to 
   }
   CHECK(asked_for <= 120'100);
   network.forget();
-  // The gap between two pieces that are there already is nobody's.
+  // The gap between two existing pieces belongs to no piece.
   const FileRange apart[] = {{1'000'000, 100}, {2'000'000, 100}};
   inside = file->announce(apart);
   const FileRange outside[] = {{950'000, 100}, {1'040'000, 100}};
@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: a client that takes over answers what a
     CHECK(got == expected(100, 50));
     CHECK(read(500'100, 7) == expected(500'100, 7));
     CHECK(successor.ranges().size() == 2);
-    // The other one's numbers mean nothing any more.
+    // The replaced client's numbers have no meaning any more.
     for (std::uint64_t number = 1; number < 10; ++number) {
       client_table().receive(number, 0, bytes.data(), 50);
     }
@@ -261,7 +261,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what several read together is there onc
   const auto needed = file->announce(part, Reads::the_same);
   CHECK(read(0, 10'000) == expected(0, 10'000));
   CHECK(network.ranges().size() == 1);
-  CHECK(read(100, 50) == expected(100, 50));  // nothing of it was kept
+  CHECK(read(100, 50) == expected(100, 50));  // none of the bytes were kept
   CHECK(network.ranges().size() == 2);
 }
 
@@ -288,7 +288,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what is withdrawn is not awaited, and f
   while (network.abandoned().empty()) std::this_thread::yield();
   network.answers = Network::Answers::given;
   CHECK(read(100, 50) == expected(100, 50));
-  // More than the bound in all, but never at the same time.
+  // Reads more than the bound in all, but never at the same time.
   const FileRange whole[] = {{0, 20 << 20}};
   for (int i = 0; i < 20; ++i) {
     network.forget();
@@ -358,7 +358,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: no more is read ahead than the bound al
   const std::uint64_t all = std::uint64_t{20} * (20 << 20);
   while (asked_for() + (8 << 20) < kMaxAheadBytes) std::this_thread::yield();
   CHECK(asked_for() <= kMaxAheadBytes);
-  // What somebody waits for comes all the same, and makes space for the rest.
+  // Awaited bytes are fetched nevertheless, and make space for the rest.
   std::string out(20 << 20, '\0');
   for (auto each = files.rbegin(); each != files.rend(); ++each) {
     (*each)->read(0, reinterpret_cast<std::uint8_t*>(out.data()), out.size());
@@ -448,7 +448,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what a stopped process has claimed is f
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    // It waits for an answer that does not come.
+    // The child waits for an answer that does not come.
     Network own(bytes);
     own.answers = Network::Answers::none;
     const FileRange wanted{5 << 20, 100};

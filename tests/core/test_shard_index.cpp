@@ -13,7 +13,7 @@ ShardFacts facts_of(std::uint64_t bytes) {
   return {bytes, 0, bytes, Compression::none};
 }
 
-// An index over packed offsets in other memory, like a mapped one.
+// An index over packed offsets in other memory, like a mapped index.
 struct Foreign {
   explicit Foreign(std::vector<std::uint64_t> offsets)
       : bytes(offsets.back()), packed(pack_offsets(offsets)) {

@@ -23,21 +23,22 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-// A folder `data` for shards, apart from that of their indexes.
+// A folder `data` for shards, beside the folder of their indexes.
 struct Place {
   TemporaryFolder folder;
   std::string data = folder / "data";
   std::string shard = data + "/shard";
   Place() { std::filesystem::create_directory(data); }
 
-  // How many shards have an index; nothing else lies there.
+  // Returns the number of shards with an index. Checks that the folder holds nothing else.
   std::size_t indexed() const {
     for (const std::string& name : names("data.tfrfast")) CHECK(name == "index");
     const auto index = FolderIndex::load(folder / "data.tfrfast/index");
     return index == nullptr ? 0 : index->entries().size();
   }
 
-  // What publication may call: files without a name are given one, where there are such files.
+  // The calls of publication. On filesystems with files without a name, publication gives such a
+  // file its name.
   std::vector<const char*> calls_of(std::vector<const char*> calls) const {
     const int unnamed = open_unnamed(data);
     if (unnamed < 0) return {calls.begin(), calls.end() - 1};
@@ -131,7 +132,7 @@ TEST_CASE("shard writer: no failure of the system publishes anything") {
         CHECK(read_file(place.shard) == (failed ? "before" : frames(12, 600'000)));
         CHECK(place.names("data") == std::set<std::string>{"shard"});
         if (failed) CHECK(place.indexed() == 0);
-        if (!failed) break;  // there are no more calls than this
+        if (!failed) break;  // publication makes no further call
       }
       CHECK(failures > 0);
     }
@@ -164,7 +165,7 @@ TEST_CASE("shard writer: an index that fails after its shard appears is a warnin
     CHECK(said.size() == (was_reached && !failed ? 1 : 0));
     warnings += static_cast<int>(said.size());
     CHECK(place.indexed() == (was_reached ? 0 : 1));
-    if (!was_reached) break;  // there are no more calls than this
+    if (!was_reached) break;  // publication makes no further call
   }
   CHECK(warnings > 0);
 }
@@ -201,7 +202,8 @@ TEST_CASE("shard writer: parked, it goes on where it was") {
   write_records(writer, 10, 100);
   writer.park();
   CHECK(!place.names("data").contains("shard"));
-  // A temporary name, not among the data unless the filesystem has only files with names.
+  // The file has a temporary name. The name is among the data only if the filesystem has no files
+  // without a name.
   CHECK(place.names("data").size() + place.names("data.tfrfast").size() == 1);
   for (unsigned i = 10; i < 20; ++i) writer.write(bytes_of(payload(100, i)));
   writer.finish();

@@ -1,5 +1,5 @@
-// Shards that change by every route under indexes of what they were: right records, and a walk only
-// where nothing else can tell.
+// Shards change by every route, and have indexes of their earlier state. Readers return the right
+// records, and walk only if no fact reveals the change.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ using namespace tfrfast::testing;
 
 namespace {
 
-// More than a walk finds in one step, so that its progress shows whether there was one.
+// More records than a walk finds in one step, so that the progress shows whether a walk happened.
 constexpr std::size_t kRecords = 9000;
 constexpr std::size_t kBytes = 20;
 
@@ -63,8 +63,7 @@ std::vector<std::uint64_t> offsets_of(const std::string& path) {
   return open_indexed(path, IoMode::mapped, {IndexUse::memory, "", {}}).index->copy_offsets();
 }
 
-// A shard's bytes to put in the place of one that write_records(kRecords, kBytes) has made, as
-// many.
+// Returns as many bytes as the shard of write_records(kRecords, kBytes) has, to replace that shard.
 std::string other_bytes(const std::string& folder, const std::string& kind) {
   TestShard other(folder + "/other");
   if (kind == "same boundaries") {
@@ -74,10 +73,10 @@ std::string other_bytes(const std::string& folder, const std::string& kind) {
   }
   other.write_records(5001, kBytes);
   if (kind == "other boundaries") {
-    // Between the headers that any index is compared with.
+    // The changed record lies between the headers that every index is compared with.
     other.write_record(payload(kBytes - 7)).write_record(payload(kBytes + 7));
   } else {
-    other.write_record(payload(2 * kBytes + kFrameOverhead));  // a record less
+    other.write_record(payload(2 * kBytes + kFrameOverhead));  // one record less
   }
   other.write_records(kRecords - 5003, kBytes);
   return other.bytes();
@@ -157,11 +156,12 @@ TEST_CASE_FIXTURE(Fixture,
 
             route(path, bytes);
             set_mtime_ns(path, keeps_mtime ? mtime_ns : mtime_ns + 1);
-            if (!lasts && keeps_mtime) continue;  // nothing tells, as docs/index-format.md says
-            // There is no proof if it could not be used.
-            // The cache knows a file by its resolved path.
+            // no fact reveals the change, as docs/index-format.md says
+            if (!lasts && keeps_mtime) continue;
+            // No proof is made if it could not be used. The cache identifies a file by its resolved
+            // path.
             const bool has_old = place != Place::cache || name != "pointed elsewhere";
-            // Where versions do not last, reading compares the samples, which are others.
+            // If versions do not last, reading compares the samples, which differ.
             const bool is_same = kind == "same boundaries" && has_old && lasts;
             const IndexOptions proven = options(place, IndexUse::proven);
             CHECK(error_of([&] { open(path, proven); }).kind() == ErrorKind::stale_index);
@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(Fixture,
   shard.write_records(kRecords, kBytes);
   for (const Place place : {Place::sibling, Place::folder}) {
     build(place);
-    // As `cp -r` and most downloads: other times, another identity.
+    // Like `cp -r` and most downloads: other times and another identity.
     shard.replace_with(shard.bytes()).set_mtime_ns(shard.mtime_ns() + 77);
     CHECK(open(path, options(place)).walked);
     for (int times = 0; times < 3; ++times) {
@@ -206,11 +206,11 @@ TEST_CASE_FIXTURE(Fixture,
       CHECK(again.shard.index_path ==
             (place == Place::sibling ? data + ".tfrfast/index" : folder / "indexes/index"));
     }
-    // The proof is small, and of this index: that of another state has none.
+    // The proof is small, and belongs to this index. The index of another state has no proof.
     const std::string proof = proof_path(path, open(path, options(place)).shard.index_path);
     CHECK(std::filesystem::file_size(proof) == 64);
     CHECK_FALSE(std::filesystem::exists(cached_index_path(path)));
-    // Building is for everyone, so it does not rely on what one user has proven.
+    // A built index serves all users, so building does not rely on one user's proof.
     CHECK(build_index(path, place == Place::folder ? folder / "indexes" : "", false).was_built);
     std::filesystem::remove(proof);
     CHECK_FALSE(open(path, options(place)).walked);
@@ -256,7 +256,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: an index of damage is proven like any
     CHECK(open(path, options(place)).walked);
     CHECK_FALSE(open(path, options(place)).walked);
     CHECK(open(path, options(place)).shard.index->damage().size() == 2);
-    // Repaired, it is another one.
+    // The repaired shard is another shard.
     shard.flip_bit(shard.offset(100) + 9);
     CHECK(open(path, options(place)).shard.was_built);
     CHECK(open(path, options(place)).shard.index->damage().size() == 1);
@@ -287,7 +287,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: a stream never waits for a proof, and
   CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).walked);
   CHECK_FALSE(std::filesystem::exists(cached_index_path(path)));
 
-  // Another state: the walk's index is kept beside the one that does not fit.
+  // Another state: the walk's index is kept beside the index that does not fit.
   shard.replace_with(other_bytes(folder.path(), "a record less"));
   {
     ProgressiveIndex walk(path, IoMode::mapped, {});
@@ -307,7 +307,7 @@ TEST_CASE_FIXTURE(Fixture,
     for (unsigned i = 0; i < 300; ++i) {
       const std::string record = payload(20'000, seed + i);
       writer.write({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
-      // Members that no walk would begin a span at.
+      // The writer ends members where no walk would begin a span.
       if (i % 70 == 0) writer.drop_buffer();
     }
     writer.finish();
@@ -329,7 +329,8 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK_FALSE(open(path, require).walked);
     CHECK(open(path, require).shard.index_path == data + ".tfrfast/index");
 
-    // A byte of a payload: the records are where they were, but nothing inflates to them.
+    // Changes a byte of a payload: records keep their places, but the indexed spans do not inflate
+    // to the indexed bytes.
     std::string damaged = bytes;
     damaged[damaged.size() / 2] ^= 1;
     overwrite(path, damaged);
@@ -340,7 +341,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK_FALSE(built.shard.index->damage().empty());
     CHECK_FALSE(open(path).walked);
 
-    write(1000);  // over it
+    write(1000);  // overwrites the shard
     CHECK_FALSE(open(path, require).walked);
   }
 }
@@ -357,7 +358,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found with
       CHECK(FolderIndex::load(data + ".tfrfast/index") == nullptr);
       writer.publish();
       CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).walked);
-      // At once, in the same tick of the clock: the time that it had cannot come again.
+      // At once, in the same tick of the clock: the file cannot get its old time again.
       overwrite(path, frame_of("another record"));
       CHECK(open(path).walked);
       CHECK(open(path).shard.index->frame(0).payload_bytes == 14);

@@ -193,7 +193,7 @@ TEST_CASE_FIXTURE(Fixture, "storage: damage is reported the same in every storag
 
 TEST_CASE_FIXTURE(Fixture, "storage: every reader announces what it will read") {
   const auto reader = open_reader({path});
-  CHECK(shelf.announced_bytes > 0);  // by the walk, but for what it looked at first
+  CHECK(shelf.announced_bytes > 0);  // by the walk, except the first bytes
 
   shelf.forget_requests();
   reader->read(shuffled());
@@ -228,7 +228,7 @@ TEST_CASE_FIXTURE(Fixture, "storage: a stream reads ahead as far as it may, and 
   while (stream.next(&payload)) {
   }
   CHECK(stream.record() == shard.records());
-  // What tells the compression is read twice.
+  // The bytes that reveal the compression are read twice.
   CHECK(shelf.announced_bytes == shard.size() + kHeaderBytes);
 }
 
@@ -244,7 +244,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(again.index_path == built.index_path);
   CHECK(again.index->record_count() == shard.records());
 
-  // As many bytes and the same time: only the version tells.
+  // The same number of bytes and the same time: only the version differs.
   shelf.put(path, shard.bytes());
   int steps = 0;
   CHECK_FALSE(

@@ -117,7 +117,7 @@ TEST_CASE("file: a file that shrinks is an error that says so, and only where it
     CHECK(holds(error.message(), "100000"));
     CHECK(holds(error.message(), "truncated"));
     CHECK(holds(error.message(), "open a new reader"));
-    // The file was only shortened: what is left can still be read.
+    // The file was only shortened: the remaining bytes can still be read.
     CHECK(read_bytes(*file, 10, 10) == payload(100'000).substr(10, 10));
   }
 }
@@ -187,7 +187,8 @@ TEST_CASE("file: another one that was given the same inode is noticed when it is
     const auto file = StoredFile::open(path, IoMode::pread);
     give_up_descriptors();
     const FileFacts before = file->facts();
-    // ext4 gives the inode to the next file at once; where it goes to none, a change tells as much.
+    // ext4 gives the inode to the next file at once. On other filesystems, the new inode reveals
+    // the replacement.
     std::filesystem::remove(path);
     write_file(path, "the new one");
     if (examine_file(path).mtime_ns == before.mtime_ns) continue;  // the clock has not ticked
@@ -217,7 +218,7 @@ TEST_CASE("file: a change is noticed when it is opened again, by ctime where tha
       shard.overwrite(0, "the new one");
       if (mtime_back) shard.set_mtime_ns(1'000'000'000);
       if (mtime_back && !lasts) {
-        CHECK(read_bytes(*file, 0, 11) == "the new one");  // all that such a filesystem tells
+        CHECK(read_bytes(*file, 0, 11) == "the new one");  // such a filesystem reveals no more
         continue;
       }
       const Error error = error_of([&] { read_bytes(*file, 0, 11); });
@@ -325,7 +326,7 @@ TEST_CASE("compression: is told by the first bytes, plain framing first") {
   const std::string like_zlib = frame_of(payload(376));
   CHECK(like_zlib.substr(0, 2) == "\x78\x01");
   CHECK(detect(like_zlib) == Compression::none);
-  // Damaged, but plain all the same.
+  // Damaged, but still plain.
   std::string damaged = like_zlib;
   damaged[9] ^= 1;
   CHECK(detect(damaged) == Compression::none);

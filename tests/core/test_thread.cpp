@@ -12,7 +12,8 @@ namespace {
 
 const std::set<int> kFaults = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
-// Signals that cannot be blocked, or that the C library keeps to itself, are the same everywhere.
+// Some signals cannot be blocked, or are reserved by the C library. They are the same on every
+// thread.
 std::set<int> blocked_signals() {
   sigset_t blocked;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);

@@ -12,7 +12,7 @@ bool is_text(const std::string& text) {
   return is_utf8({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
 }
 
-// The character's UTF-8, whether or not there is such a character.
+// The UTF-8 of the character, which need not exist.
 std::string encoded(unsigned character) {
   const auto continued = [&](unsigned shift) {
     return static_cast<char>(0x80 | (character >> shift & 0x3f));
