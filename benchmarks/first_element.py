@@ -27,7 +27,7 @@ from tfrfast.writing.writer import Writer
 SHAPES = {"mnist": 256, "ctr": 1024, "wide": 256}
 CLASSES = ("TensorFlow", "tfrfast")
 _RECORDS = 4096
-_WIDTH = 100  # features of "wide", an integer or a float each
+_WIDTH = 100  # features of "wide", each an integer or a float
 
 
 def write_data(folder: Path) -> None:

@@ -159,7 +159,7 @@ class ObjectServer:
         except OSError:  # the client has hung up; the next read finds that
             connection.head, connection.at = b"", connection.end
             wanted = selectors.EVENT_READ
-        with contextlib.suppress(KeyError, ValueError):  # closed meanwhile
+        with contextlib.suppress(KeyError, ValueError):  # the socket was closed meanwhile
             if self._selector.get_key(connected).events != wanted:
                 self._selector.modify(connected, wanted, connection)
 

@@ -51,7 +51,7 @@ Measured = dict[str, dict[str, Rates]]
 
 
 class Ratio(NamedTuple):
-    """Ours over theirs, round by round."""
+    """The ratio of our rate to theirs, by round."""
 
     median: float
     low: float
@@ -76,7 +76,7 @@ def tensorflow_best(rates: dict[str, Rates]) -> str | None:
 def measure(
     only: str, without: str, rounds: int, limit_s: float, measured: Measured
 ) -> Iterator[None]:
-    """Adds to `measured`, case by case."""
+    """Adds the rates to `measured`, case by case."""
     with tempfile.TemporaryDirectory() as scratch:
         for case in all_cases():
             if only not in str(case):
@@ -146,7 +146,7 @@ def losses(measured: Measured) -> str:
 
 
 def usual(measured: Measured) -> str:
-    """TensorFlow's usual pipeline against the same one with one name changed."""
+    """Compares TensorFlow's usual pipeline with the same pipeline after one name was changed."""
     lines = [
         "| case | TensorFlow, records/s | tfr.TFRecordDataset | processor s per million: both |",
         "|---|---:|---:|---:|",
@@ -163,7 +163,7 @@ def usual(measured: Measured) -> str:
 
 
 def summary(measured: Measured) -> str:
-    """Ours against the best of TensorFlow. The README shows some of these lines."""
+    """Compares tfrfast with the best of TensorFlow. The README shows some of these lines."""
     lines = [
         "| case | TensorFlow's best, records/s | tfr.TFRecordDataset | tfr.Loader "
         "| processor s per million: TensorFlow, TFRecordDataset, Loader |",

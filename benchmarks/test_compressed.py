@@ -25,7 +25,7 @@ import pytest
 import tfrfast as tfr
 from benchmarks.datasets import folder, shards_of
 
-# Less than half of any set below. tfrfast reads it when it meets the first compressed shard.
+# Less than half of any set below. tfrfast reads the variable at the first compressed shard.
 os.environ["TFRFAST_INFLATED_BYTES"] = str(32 << 20)
 
 tf = pytest.importorskip("tensorflow")

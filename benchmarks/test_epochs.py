@@ -47,7 +47,8 @@ def test_epoch(benchmark: Any, case: Case, name: str, scratch: Path) -> None:
     if name not in found:
         pytest.skip(f"{name} is not installed, or cannot do this")
     work = case.work
-    files = work.files if case.cold else work.files[:1]  # all take slow contenders minutes
+    # slow contenders would take minutes for all files
+    files = work.files if case.cold else work.files[:1]
     with tfr.Reader(files) as reader:
         num_records = len(reader)
     if not case.cold:

@@ -162,7 +162,7 @@ def test_tensorflow_encodes(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="shuffling 300 MB")
 @pytest.mark.parametrize("max_memory", ["2GiB", "256MiB"])
 def test_shuffle(benchmark: Any, folder: Path, max_memory: str) -> None:
-    """Times a shuffle in memory and one through intermediate files."""
+    """Times a shuffle in memory and a shuffle through intermediate files."""
     with tfr.Writer(folder / "source", sync=False) as writer:
         writer.write_batch([RNG.bytes(300)] * 1_000_000)
 

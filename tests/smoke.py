@@ -1,6 +1,6 @@
-"""Run against an installed wheel, with NumPy and nothing else: does it load, does it read?
+"""Tests an installed wheel with only NumPy beside it: loading and reading.
 
-With --published: does it decode images and inflate with ISA-L, as every published wheel does?
+With --published, also tests image decoding and ISA-L, which every published wheel has.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""The layer rule: imports point down only. Prints every breach and exits 1 if there is one.
+"""The layer rule: imports point down only. Prints every breach, and exits with 1 after a breach.
 
 The core knows neither Python nor TensorFlow; the two kinds of bindings do not know each other;
 inside the core each folder knows only the folders before it. So does each folder and module of the

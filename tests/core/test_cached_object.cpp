@@ -490,7 +490,8 @@ TEST_CASE("cached object: what was read from it and what was fetched is added up
     object->count_fetched(200'000);
     for (int i = 0; i < 50; ++i) cache.read(*object, 0, 100'000);
     object->count_served(64 << 20);
-    CHECK(folder->entries().front().served_bytes == (64 << 20) + 5'000'000);  // while the object is open
+    CHECK(folder->entries().front().served_bytes ==
+          (64 << 20) + 5'000'000);  // while the object is open
     object->count_served(7);
   }
   CHECK(folder->entries().front().served_bytes == (64 << 20) + 5'000'007);

@@ -1,6 +1,6 @@
-// Any bytes as a plan, a feature schema, a sequence, a source and steps: refused with an Error that
-// says something, or understood. What was understood is encoded to the same bytes, and gives
-// records that exist.
+// Decodes any bytes as a plan, a feature schema, a sequence, a source and steps. The decoder
+// refuses the bytes with an Error with a message, or accepts them. Accepted descriptions encode to
+// the same bytes, and give existing records.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -66,7 +66,7 @@ void check_storage(std::string_view bytes) {
   require(StorageOptions::decode(bytes).encode() == bytes);
 }
 
-// Adds the head that such bytes must have, which few inputs would have by chance.
+// Adds the head that the bytes must have, because few inputs would have the right head by chance.
 std::string with_head(const EncodedKind& kind, std::string_view body) {
   Encoder encoder(kind);
   encoder.encoded(body);

@@ -1,5 +1,6 @@
-// Any bytes as a batch of records under one schema of every kind: nothing is read outside the
-// records, and the usual path gives what the exact path gives. The same bytes as SequenceExamples.
+// Decodes any bytes as a batch of records, with a schema of every kind of feature. No byte outside
+// the records is read, and the fast path gives the same values as the exact path. Also decodes the
+// bytes as SequenceExamples.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -62,7 +63,7 @@ std::shared_ptr<const FeatureSchema> make_schema(const Layout* without = nullptr
   return std::make_shared<const FeatureSchema>(std::move(specs));
 }
 
-// Everything a column holds, as bytes that compare.
+// The contents of all columns, as bytes that can be compared.
 std::string contents_of(const std::vector<Column>& columns) {
   std::string all;
   const auto add = [&](const PooledBuffer& buffer, std::size_t bytes) {
@@ -83,8 +84,8 @@ std::string contents_of(const std::vector<Column>& columns) {
   return all;
 }
 
-// The records' contents, or the error's message. They must be the same however the records are
-// passed.
+// The records' contents, or the error's message. The outcome must be the same in whatever way the
+// records are passed.
 std::string outcome_of(BatchDecoder& decoder, const std::vector<WireBytes>& records) {
   try {
     decoder.begin(records.size());
@@ -118,7 +119,7 @@ void survey(const std::vector<WireBytes>& records) {
   }
 }
 
-// An unknown field in front makes a record unusual without changing what it means.
+// An unknown field in front makes a record unusual, and does not change its meaning.
 std::vector<std::uint8_t> made_unusual(WireBytes record) {
   std::vector<std::uint8_t> bytes = {0x78, 0x01};
   bytes.insert(bytes.end(), record.begin(), record.end());

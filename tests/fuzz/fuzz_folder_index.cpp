@@ -1,4 +1,5 @@
-// The index of a folder, of any bytes: it is refused, or what it holds is inside of it.
+// Loads any bytes as the index of a folder. The index is refused, or all of its contents lie
+// inside.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -27,7 +28,7 @@ void seal(Bytes& index, std::size_t crc_at, std::uint64_t from, std::uint64_t by
   store_little_endian<std::uint32_t>(&index[crc_at], crc32c(index.data() + from, bytes));
 }
 
-// Gives any bytes the right checksums, so that more than these is tested.
+// Gives any bytes the right checksums, so that the code after the checksums is tested.
 void repair(Bytes& index, std::uint8_t how) {
   if (index.size() < kHeaderSize) return;
   const auto field = [&index](std::size_t at) {
@@ -43,7 +44,7 @@ void repair(Bytes& index, std::uint8_t how) {
     set(16, size);
     if (how & 16) set(24, kHeaderSize);
   }
-  // Parts, from the last one to the first: each may lead to another.
+  // The parts from the last to the first. Each part may lead to another.
   std::uint64_t at = field(24);
   for (int parts = 0;
        parts < 8 && at % 8 == 0 && at >= kHeaderSize && at <= size && size - at >= kPartHeaderSize;

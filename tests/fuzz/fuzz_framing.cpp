@@ -1,7 +1,7 @@
-// A shard of any bytes. The walk over its headers stays inside windows of any size; the walk with
-// its resynchronisation finds, mapped and by pread, what the reference finds, and up to the first
-// bad header if the walk is told to stop there. Records that claim more bytes than any memory has,
-// alone or together, are an error.
+// Walks a shard of any bytes. The walk over its headers stays inside windows of any size. The walk
+// after damage agrees with the reference walk, mapped and by pread. A walk that stops at the first
+// bad header agrees up to there. Records that claim more bytes than any memory has, alone or
+// together, are an error.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -23,8 +23,8 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Almost no random header carries a valid CRC: the input is a program that writes frames, and
-// things that are nearly frames.
+// Almost no random header has a valid CRC. So the input is a program that writes frames and nearly
+// intact frames.
 Bytes make_shard(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kMaxBytes = 1 << 13;
   Bytes shard;
@@ -45,8 +45,8 @@ Bytes make_shard(const std::uint8_t* data, std::size_t size) {
     std::uint8_t footer[kFooterBytes];
     switch (verb & 7) {
       case 0:    // a frame
-      case 1:    // one whose payload is bad
-      case 2: {  // one whose header is bad
+      case 1:    // a frame with a bad payload
+      case 2: {  // a frame with a bad header
         const auto [bytes, length] = take(count);
         encode_header(length, header);
         encode_footer(masked_crc32c(bytes, length), footer);
@@ -76,7 +76,7 @@ Bytes make_shard(const std::uint8_t* data, std::size_t size) {
       case 6:  // bytes missing
         shard.resize(shard.size() - (count < shard.size() ? count : shard.size()));
         break;
-      case 7:  // the beginning again, so that payloads hold frames
+      case 7:  // the beginning of the shard again, so that payloads contain frames
         shard.insert(shard.end(), shard.begin(),
                      shard.begin() + static_cast<std::ptrdiff_t>(shard.size() / (count + 1)));
         break;
@@ -122,7 +122,7 @@ void check_walk(const std::string& path, IoMode io, const reference::Walk& expec
   }
   require(index_of(*file, Compression::none, std::move(found), true)->covers_shard());
 
-  // Told to stop at a bad header, it finds the same up to there.
+  // A walk that stops at a bad header finds the same frames up to there.
   const WalkedFrames stopped =
       walk_shard(StoredFile::open(path, io), nullptr, Compression::none, AtDamage::stop);
   require(stopped.damage.empty() == expected.damage.empty());
@@ -138,8 +138,8 @@ void check_walk(const std::string& path, IoMode io, const reference::Walk& expec
   }
 }
 
-// The shard ends with a record of zeros that only a sparse file has space for, and is read several
-// times over in one batch: the sum of payloads wraps, to 0 among other numbers.
+// The shard ends with a huge record of zeros, for which only a sparse file has space. One batch
+// reads the record several times, so the sum of payloads wraps, for example to 0.
 void check_huge_records(MemoryFile& file, const reference::Walk& walk, std::uint64_t shard_bytes,
                         std::uint8_t how) {
   if (!walk.damage.empty()) return;

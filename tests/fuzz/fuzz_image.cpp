@@ -1,5 +1,5 @@
-// Any bytes as an image: a codec reads nothing outside them, and a decoder gives the same pixels
-// again, or says why it gives none.
+// Decodes any bytes as an image. A codec reads no byte outside the image. A decoder gives the same
+// pixels each time, or the reason why it gives none.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -36,7 +36,7 @@ ImageSpec spec_of(std::uint8_t choices) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const ImageSpec spec = spec_of(data[0]);
-  // A copy of its own size, so that a sanitizer sees what is read past the end.
+  // A copy of the exact size, so that a sanitizer sees reads past the end.
   const std::vector<std::uint8_t> image(data + 2, data + size);
   ImageDecoder decoder(spec);
   if (!decoder.begin(image, data[1])) {

@@ -1,4 +1,5 @@
-// An index of any bytes: it is refused, or reading through it gives records that are there.
+// Loads an index of any bytes. The index is refused, or reading by the index gives existing
+// records.
 #include <cstring>
 #include <memory>
 
@@ -21,8 +22,8 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Places in the shard's entry, as docs/index-format.md describes them. An input begins with one,
-// and its places count from the input's beginning.
+// Places in the shard's entry, as docs/index-format.md describes them. An input begins with an
+// entry, and the entry's places count from the input's beginning.
 constexpr std::size_t kFileBytesAt = 0;
 constexpr std::size_t kMtimeAt = 8;
 constexpr std::size_t kDeviceAt = 16;
@@ -100,7 +101,7 @@ void repair_sections(Bytes& index, std::uint8_t how) {
   }
 }
 
-// Gives any bytes the right checksums, so that more than these is tested.
+// Gives any bytes the right checksums, so that the code after the checksums is tested.
 void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
   if (how & 2) {
     store_little_endian<std::uint64_t>(&index[kFileBytesAt], file.bytes());
@@ -122,7 +123,7 @@ void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& s
                   const std::shared_ptr<const StoredFile>& file, Verify verify) {
   bool fits = false;
   may_throw([&] { fits = index_fits(*index, *file); });
-  // What is looked at in the shard hides no record.
+  // The looks into the shard hide no record.
   may_throw([&] {
     if (!fits || index->seek_points() != nullptr || !has_claimed_damage(*index, *file)) return;
     std::vector<std::uint64_t> records = walk_shard(file).offsets.unpack();
@@ -189,7 +190,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         entry, 0);
     read_through(index, shard, shard.mapped, verify);
     read_through(index, shard, shard.pread, verify);
-    // Nor do the ways to get at its entries differ.
+    // All ways to read the index's entries agree.
     const std::vector<std::uint64_t> offsets = index->copy_offsets();
     for (std::uint64_t i = 0; i + 1 < std::min<std::size_t>(offsets.size(), 1000); ++i) {
       const auto [begin, next] = index->offsets().pair(i);

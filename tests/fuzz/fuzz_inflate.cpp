@@ -1,5 +1,5 @@
-// A GZIP or ZLIB file of any bytes: surveying it, inflating from its seek points and saving them
-// agree, and nothing is read or written where it should not be.
+// Inflates a GZIP or ZLIB file of any bytes. The walk, inflating from the seek points and saving
+// the seek points agree, and no memory outside the buffers is read or written.
 #include <algorithm>
 #include <cstring>
 
@@ -22,10 +22,10 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::size_t kMaxInflated = 8 << 20;  // bombs cost time, and find nothing new
+constexpr std::size_t kMaxInflated = 8 << 20;  // bombs take time, and find no new bugs
 
-// The input as the content of one or two members, damaged where its first bytes say: deep inside
-// what a mutation of deflate data would hardly ever reach.
+// Packs the input into one or two members, damaged where the input's first bytes say. So damage
+// lies deep inside, where mutations of deflate data would hardly ever reach.
 Bytes pack(std::span<const std::uint8_t> input, Compression compression, unsigned how) {
   Deflater deflater(codec_of(compression).window_bits, static_cast<int>(how % 10));
   Bytes content;
@@ -68,7 +68,7 @@ std::shared_ptr<const ShardIndex> load(const IndexSections& index) {
                        index.shard, 0);
 }
 
-// With any index, records are those of the stream, or there is an Error.
+// With any index, records are the stream's records, or an Error is thrown.
 void read_backwards(const std::shared_ptr<const StoredFile>& file,
                     const std::shared_ptr<const ShardIndex>& index, const Bytes& stream) {
   const IndexedShard indexed{as_indexed(file, *index), index, false, {}};
@@ -89,7 +89,7 @@ void read_backwards(const std::shared_ptr<const StoredFile>& file,
   }
 }
 
-// Changes some of the seek points or windows, and mends the checksums that would tell.
+// Changes some of the seek points or windows, and mends the checksums that would reveal the change.
 void tamper(IndexSections& index, std::span<const std::uint8_t> how) {
   const std::uint64_t section_at = index.shard.seek_points.at;
   if (index.shard.seek_points.bytes == 0) return;
@@ -124,7 +124,7 @@ void check(const std::shared_ptr<const StoredFile>& file, Compression compressio
   const auto same = static_cast<std::size_t>(std::ranges::mismatch(before_damage, stream).in1 -
                                              before_damage.begin());
   if (!may_go_on) require(stream == before_damage);
-  // The walk gives the bytes of the next whole member to that member alone.
+  // The walk counts the bytes of the next whole member for that member alone.
   require(same == before_damage.size() || same == stream.size() ||
           member_begins_before(dynamic_cast<const InflatedFile&>(*walked), same));
   require(index->covers_shard());

@@ -1,5 +1,5 @@
-// Any bytes as an episode, as a part of a step file and as a step file: refused with an Error that
-// says something, or every step of it is what it should be, or an Error.
+// Takes any bytes as an episode, as a part of a step file and as a step file. The bytes are refused
+// with an Error with a message, or every step is right or an Error.
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -91,7 +91,8 @@ StepOptions options_for(const StepFile& file, unsigned bits) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   may_throw([&] { StepPart::decode({reinterpret_cast<const char*>(data), size}); });
   if (size < 1) return 0;
-  // A record, and the changes of its step file: two bytes of place and one of value each.
+  // The input holds a record and the changes of its step file. A change has two bytes for its place
+  // and one byte for its value.
   const std::size_t changes = data[0] % 16;
   const std::size_t change_bytes = std::min(changes * 3, size - 1);
   const std::uint8_t* const change = data + 1;

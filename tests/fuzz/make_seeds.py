@@ -23,8 +23,9 @@ def framing_seeds() -> dict[str, bytes]:
 
 
 def index_seed(offsets: list[int], damage: list[tuple[int, ...]]) -> bytes:
-    """An entry, damage, and a block of offsets above a level line. Checksums and the shard's facts
-    are filled in by the fuzzer."""
+    """An entry, damage, and a block of offsets above a level line. The fuzzer fills in checksums
+    and the shard's facts.
+    """
     entries = b"".join(struct.pack("<5Q", *each) for each in damage)
     width = max(offsets).bit_length()
     bits = sum(offset << width * i for i, offset in enumerate(offsets))
@@ -36,7 +37,7 @@ def index_seed(offsets: list[int], damage: list[tuple[int, ...]]) -> bytes:
 
 
 def index_seeds() -> dict[str, bytes]:
-    # The fuzzer's shard: frames of 16, 21, 56 (its header is bad), 21 and 116 bytes, 7 bytes behind.
+    # The fuzzer's shard: frames of 16, 21, 56 (with a bad header), 21 and 116 bytes, then 7 bytes.
     gap = (37, 93, 2, 1, 1)
     tail = (230, 237, 4, 1, 2)
     as_damage = [(b, e, n, lost, kind) for b, e, n, lost, kind in (gap, tail)]
@@ -104,7 +105,7 @@ def description_seeds() -> dict[str, bytes]:
 
 
 def steps_seeds() -> dict[str, bytes]:
-    """Episodes, after the number of changes of their step files and these."""
+    """Episodes, each after the number of changes of its step file and the changes."""
 
     def field(tag: int, content: bytes) -> bytes:
         return bytes([tag, len(content)]) + content

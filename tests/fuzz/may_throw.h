@@ -1,4 +1,4 @@
-// What hostile input may lead to: an Error that says something, or nothing.
+// Calls code with hostile input. An Error must have a message, and no other exception is allowed.
 #pragma once
 
 #include "core/base/error.h"

@@ -1,4 +1,4 @@
-// A file in memory that has a path, for functions that only open paths.
+// A file in memory with a path, for functions that only open paths.
 #pragma once
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ class MemoryFile {
     const off_t end = ::lseek(descriptor_, 0, SEEK_END);
     require(::pwrite(descriptor_, bytes, count, end) == static_cast<ssize_t>(count));
   }
-  // Extends it with zeros, which take no memory.
+  // Extends the file with zeros, which take no memory.
   void extend_to(std::uint64_t bytes) {
     require(::ftruncate(descriptor_, static_cast<off_t>(bytes)) == 0);
   }

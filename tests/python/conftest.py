@@ -29,8 +29,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option = config.option
     is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS
     if is_whole and getattr(option, "numprocesses", 0) is None and option.dist == "no":
-        option.numprocesses, option.dist = "logical", "worksteal"  # one process with --pdb
-        option.maxprocesses = option.maxprocesses or 8  # each may import TensorFlow
+        option.numprocesses, option.dist = "logical", "worksteal"  # --pdb needs a single process
+        option.maxprocesses = option.maxprocesses or 8  # each process may import TensorFlow
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -71,7 +71,7 @@ def faults_are_raised() -> Iterator[None]:
 
 @pytest.fixture
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Names without a folder are in a folder of this test."""
+    """Makes a folder of this test the current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

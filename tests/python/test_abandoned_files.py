@@ -94,7 +94,7 @@ def test_what_may_be_somebodys_is_left_alone(data: Path) -> None:
     assert (prefix, boot.count("-"), int(process) > 0) == (".tmp-", 4, True)
     other_boot = ("1" if boot[0] == "0" else "0") + boot[1:]
     kept = [
-        f".tmp-{other_boot}-{rest}",  # another machine, or this one before it was restarted
+        f".tmp-{other_boot}-{rest}",  # another machine, or this machine before a restart
         f".tmp-{boot}-{container}0-{process}-{serial}-{time}",  # another container
         f".tmp-{boot}-{container}-{os.getpid()}-{serial}-{time}",
         f".tmp-{boot}-{container}-{process}x-{serial}-{time}",

@@ -1,4 +1,4 @@
-"""What is written is read back, and damage is judged as the model judges it."""
+"""Written records are read back, and damage is judged like the model judges damage."""
 
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def check_structure(path: Path, data: bytes, io: Any, damage: list[Damage]) -> N
     """The first structural damage is raised at opening."""
     with pytest.raises(tfr.RecordError) as raised:
         open_reader(path, data, io)
-    # A short file that looks like text, for example, is no torn shard.
+    # A short file that looks like text, for example, is not a torn shard.
     if len(data) <= 4 or "is not a TFRecord file" not in str(raised.value):
         assert type(raised.value) is KINDS[damage[0].kind]
     assert raised.value.offset == damage[0].begin

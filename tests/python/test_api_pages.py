@@ -66,7 +66,7 @@ def test_the_api_pages_name_every_public_name_once() -> None:
 
 
 def test_the_native_names_say_the_same_in_the_stub_and_in_the_module() -> None:
-    """The site is made of the stub, where nothing is compiled. help() shows the module's."""
+    """The site is made from the stub, without a compiler. help() shows the module's docstrings."""
     stub = ast.parse((ROOT / "tfrfast" / "_native.pyi").read_text(encoding="utf-8"))
     public = {name for name, module in tfr._MODULES.items() if module == "tfrfast._native"}
     nodes = {node.name: node for node in stub.body if getattr(node, "name", "") in public}

@@ -215,7 +215,7 @@ def test_batches_of_a_mixture_are_those_of_the_specification(
     whole = tfr.Plan(mixture, batching)
     assert [epoch_of(whole, epoch) for epoch in range(2)] == expected
 
-    # Every rank and world deals whole batches, and another world goes on from a position.
+    # Every rank and world deals whole batches, and another world continues from a position.
     world = data.draw(st.integers(1, 4), "world")
     ranks = [
         tfr.Plan(mixture, batching, rank=r, world=world, remainder=remainder) for r in range(world)

@@ -1,7 +1,7 @@
 """The boundary between Python and native code: threads, exits, garbage, forks and signals.
 
-The scenarios, tests/support/boundary.py, run in processes whose allocators find what was freed or
-written out of place. `make stress-threads` runs them for longer, under the thread sanitizer.
+The scenarios of tests/support/boundary.py run in processes whose allocators find use after free,
+and writes out of bounds. `make stress-threads` runs them for longer, under the thread sanitizer.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from patience import PATIENCE_S
 
 SCENARIO = Path(__file__).parents[1] / "support/boundary.py"
 
-#: Python's debug allocator checks who owns which bytes, and that the GIL is held. The C library
-#: fills what is freed.
+#: Python's debug allocator checks the owner of all bytes, and that the GIL is held. The C library
+#: overwrites freed memory.
 DEBUG_ALLOCATORS = {"PYTHONMALLOC": "debug", "MALLOC_PERTURB_": "165"}
-#: This allocator checks each piece, too. But a forked child may inherit its lock locked.
+#: This allocator checks each piece, too. But a forked child may inherit the allocator's lock in
+#: locked state.
 CHECKING_ALLOCATOR = {
     "LD_PRELOAD": "libc_malloc_debug.so.0",
     "GLIBC_TUNABLES": "glibc.malloc.check=3",

@@ -137,7 +137,7 @@ def test_a_damaged_header_is_damage_even_if_the_shard_was_touched(
     frame = len(records[0]) + 16
     before = tfr.Reader(path, io=io, on_corruption="skip")
     data = bytearray(shard_of(records))
-    bad = [101, 153, 154]  # none of the headers that any opening looks at
+    bad = [101, 153, 154]  # none of the headers that opening compares
     for number in bad:
         data[number * frame + 9] ^= 1
     (rewrite if touched else with_old_mtime(rewrite))(path, bytes(data))
@@ -178,7 +178,7 @@ def test_records_that_moved_are_no_damage(tmp_path: Path, io: Any) -> None:
 
 
 def test_the_stale_error_says_what_helps_and_it_helps(path: Path, io: Any) -> None:
-    # None of the headers that any opening looks at.
+    # None of the headers that opening compares.
     changed = [*OLD[:10], OLD[10] + b"+", OLD[11][:-1], *OLD[12:]]
     reader = tfr.Reader(path, io=io)
     with_old_mtime(rewrite)(path, shard_of(changed))

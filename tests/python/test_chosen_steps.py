@@ -121,7 +121,7 @@ def test_damaged_steps_that_a_function_needs_are_not_chosen(path: str) -> None:
 
 
 def later_step(seed: int, number: int, step: int, steps: int, low: int, high: int) -> int | None:
-    """As docs/permutation.md says."""
+    """The draw as docs/permutation.md specifies it."""
     left = steps - 1 - step
     if left < low:
         return None

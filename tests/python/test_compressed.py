@@ -281,7 +281,7 @@ def test_a_damaged_index_never_gives_wrong_bytes(tmp_path: Path, verify: Any) ->
 
 
 def test_in_order_nothing_is_inflated_twice(tmp_path: Path) -> None:
-    """The file is cut after what has been inflated, since a test by time alone would be flaky."""
+    """The file is cut after the inflated bytes, because a test by time alone would be flaky."""
     reader = open_shard(tmp_path, deflated(PLAIN, "GZIP"), io="pread")
     records: Iterator[bytes] = iter(reader)
     first = [next(records) for _ in range(100)]

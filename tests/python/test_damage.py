@@ -1,4 +1,6 @@
-"""How users meet damage: when it is raised, what it says, what can still be read."""
+"""Damage as users meet it: the time of the error, its message, and the records that can still be
+read.
+"""
 
 import errno
 import gzip
@@ -20,7 +22,7 @@ FRAME = 46
 
 
 class Damaged:
-    """A shard of RECORDS and the verbs that spoil it."""
+    """A shard of RECORDS, and verbs that damage the shard."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "shard")
@@ -54,7 +56,7 @@ def shard(tmp_path: Path) -> Damaged:
 def test_a_bad_header_is_raised_at_opening(shard: Damaged, io: Any) -> None:
     shard.flip_bit(3 * FRAME)
     expected, found = masked(bytes([31, 0, 0, 0, 0, 0, 0, 0])), masked(bytes([30] + [0] * 7))
-    for _ in range(2):  # indexed, then with the index that was kept
+    for _ in range(2):  # first indexes, then uses the kept index
         with pytest.raises(tfr.CorruptRecordError) as raised:
             tfr.Reader(shard.path, io=io)
         error = raised.value
@@ -221,7 +223,7 @@ def test_insisting_on_a_compression_that_is_not_there(tmp_path: Path, compressio
         with pytest.raises(tfr.CorruptRecordError, match=text) as info:
             tfr.Reader(path, compression=compression)
         assert (info.value.path, info.value.record, info.value.offset) == (str(path), 0, 0)
-        assert list(tfr.Reader(path)) == RECORDS  # and now there is an index
+        assert list(tfr.Reader(path)) == RECORDS  # now the index exists
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
@@ -253,7 +255,7 @@ def test_a_plain_shard_that_begins_like_zlib_is_plain(tmp_path: Path, io: Any) -
     path = tmp_path / "shard"
     path.write_bytes(data)
     assert list(tfr.Reader(path, io=io)) == [b"x" * 376, b"y"]
-    # If its first header is damaged, that is corruption, not compression.
+    # A damaged first header is corruption, not compression.
     for bit in range(16, 96):
         if 32 <= bit < 64:
             continue  # lengths beyond 4 GiB could as well be compressed data

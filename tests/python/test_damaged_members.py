@@ -68,7 +68,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 def intact_records(pieces: list[bytes], damaged: set[int]) -> list[bytes]:
-    """The records that lie wholly in undamaged pieces."""
+    """The records that lie completely in undamaged pieces."""
     ends = [0]
     for piece in pieces:
         ends.append(ends[-1] + len(piece))

@@ -184,7 +184,7 @@ def test_an_optional_feature_that_may_be_misspelled_is_a_warning(data: str, spec
     with pytest.warns(UserWarning, match="None of the 32 records") as caught:
         tfr.parse_example(tfr.Reader(data)[:], features)
     assert [each.filename for each in caught] == [__file__]
-    tfr.parse_example(tfr.Reader(data)[:], features)  # once is enough
+    tfr.parse_example(tfr.Reader(data)[:], features)  # the warning comes once
 
 
 def test_an_optional_feature_that_is_rare_is_fine(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_an_optional_feature_that_is_rare_is_fine(tmp_path: Path) -> None:
         "feature_17": tfr.VarLen("float32"),
         "feature_18": tfr.VarLen(
             "float32"
-        ),  # similar, but requested, so it is no misspelling of the other name
+        ),  # similar, but requested, so it is not a misspelling of the other name
     }
     loader = tfr.Loader(shard(tmp_path / "data", examples), 500, features=features)
     assert sum(len(batch["rare"].values) for batch in loader) == 1
@@ -253,7 +253,7 @@ def test_every_rank_infers_the_same(tmp_path: Path) -> None:
         for rank in range(4)
     ]
     assert inferred[1:] == inferred[:-1]
-    assert set(inferred[0] or ()) == {"a", "b"}  # the last record was seen
+    assert set(inferred[0] or ()) == {"a", "b"}  # the last record was examined
 
 
 def test_damage_is_an_error_where_it_comes_and_not_before(tmp_path: Path) -> None:
@@ -332,7 +332,8 @@ def test_optional_scalars_are_inferred_as_such() -> None:
 
     optional = tfr.FixedLen((), "int64", default=0)
     assert tfr.infer_features(records({"a": 1}, {})) == {"a": optional}
-    assert tfr.infer_features(records({"a": 1}, {"a": []})) == {"a": optional}  # no list at all
+    # the list is missing
+    assert tfr.infer_features(records({"a": 1}, {"a": []})) == {"a": optional}
     empty_list = np.empty(0, np.int64)
     assert tfr.infer_features(records({"a": 1}, {"a": empty_list})) == {"a": tfr.VarLen("int64")}
     assert tfr.infer_features(records({"a": [1, 2]}, {})) == {"a": tfr.VarLen("int64")}

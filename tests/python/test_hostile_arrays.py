@@ -1,5 +1,6 @@
-"""Arrays that users may write into go back into native code. With any contents, and any writes of
-another thread meanwhile, only the batch's own bytes are read or published."""
+"""Writable arrays go back into native code. With any contents, and with writes of another thread
+meanwhile, only the batch's own bytes are read or published.
+"""
 
 import contextlib
 import copy
@@ -28,7 +29,9 @@ def batch_of(records: list[bytes]) -> tfr.RecordBatch:
 
 
 def in_spite_of_everything(array: Any) -> Any:
-    """A writable array over the same memory, as torch.from_numpy makes one of a read-only array."""
+    """Returns a writable array over the same memory, as torch.from_numpy does for a read-only
+    array.
+    """
     address, _ = array.__array_interface__["data"]
     interface = array.__array_interface__ | {"data": (address, False)}
     return np.asarray(SimpleNamespace(__array_interface__=interface, keeps=array))
@@ -239,7 +242,7 @@ TORN[-1] = ROWS
 
 @pytest.mark.parametrize("kind", ["strings", "rows", "rows of strings", "rows of rows"])
 def test_bounds_that_change_while_they_are_encoded(kind: str) -> None:
-    bounds = np.full(ROWS + 1, ROWS)  # which fit at any time: the first or the second row has all
+    bounds = np.full(ROWS + 1, ROWS)  # always valid: the first or the second row has all values
     bounds[0] = 0
     strings = tfr.Bytes(np.full(ROWS, ord("s"), np.uint8), bounds if kind == "strings" else GOOD)
     sevens = np.full(ROWS, 7)

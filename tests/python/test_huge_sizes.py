@@ -95,7 +95,7 @@ def test_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 # Places in an index: see docs/index-format.md.
 FILE_BYTES, STREAM_BYTES, DAMAGE_BYTES = ENTRY, ENTRY + 48, ENTRY + 88
 SEEK_POINTS_AT, SEEK_POINTS_CRC = ENTRY + 96, ENTRY + 120
-# And the section of the seek points.
+# Places in the section of the seek points.
 FILE_END, FIRST_SPAN, ONE_SPAN_BYTES = 8, 16, 64
 
 

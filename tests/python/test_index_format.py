@@ -221,7 +221,7 @@ def test_a_writer_samples_the_frames_that_a_scan_does(tmp_path: Path, count: int
     (tmp_path / "data").mkdir()
     with tfr.Writer(tmp_path / "data" / "shard") as writer:
         for number in range(count):
-            # The longest go past the writer's buffer.
+            # The longest records bypass the writer's buffer.
             writer.write(bytes(600_000 if number % 30 == 2 and count < 100 else number % 50))
     shard = (tmp_path / "data" / "shard").read_bytes()
     decoded = decode_folder((tmp_path / "data.tfrfast" / "index").read_bytes())["shard"]
@@ -253,7 +253,7 @@ def shard(tmp_path: Path) -> Path:
     (tmp_path / "data").mkdir()
     path = tmp_path / "data" / "shard"
     path.write_bytes(gzip.decompress((GOLDEN / "shard.gz").read_bytes()))
-    write_shard(tmp_path / "data" / "other", RECORDS)  # its time has come to rest
+    write_shard(tmp_path / "data" / "other", RECORDS)  # its time is old enough
     os.utime(path, ns=(10**18, 10**18))
     return path
 

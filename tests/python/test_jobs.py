@@ -69,7 +69,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def shards(tmp_path: Path, small_parts: None) -> list[str]:
-    """Small ones, an empty one, and a large one that is divided."""
+    """Small shards, an empty shard, and a large shard that is divided."""
     folder = tmp_path / "data"
     folder.mkdir()
     counts = [5, 3000, 0, 40, 1]
@@ -126,7 +126,7 @@ class FailingAfter(Failing):
 
 
 class Counting(ThreadPoolExecutor):
-    """Counts the tasks that were submitted, and those of them that have not ended."""
+    """Counts the submitted tasks, and the submitted tasks that have not ended."""
 
     def __init__(self, workers: int) -> None:
         super().__init__(workers)
@@ -194,7 +194,7 @@ def test_whoever_stops_listening_ends_the_tasks() -> None:
 
 
 class Stubborn(Future[Any]):
-    """Runs on after it was cancelled once, as on another machine."""
+    """Continues after the first cancellation, like a task on another machine."""
 
     def __init__(self, is_running: bool) -> None:
         super().__init__()
@@ -383,7 +383,7 @@ def test_large_shards_are_divided_together(
     monkeypatch.setattr(verifying, "Reader", Opened)
     storage = Storage(None)
     tasks = verifying.plan_verification(shards, executor, 3, storage)
-    assert opened == [shards, [shards[0], *shards[2:]]]  # once more without that of no records
+    assert opened == [shards, [shards[0], *shards[2:]]]  # again, without the shard without records
     assert len(tasks) > 12
     monkeypatch.undo()
     whole = Skipped(shards[1], 0, 50_000, None)
@@ -448,7 +448,8 @@ def test_the_damage_left_out_is_the_same_whoever_copies(
     reader = tfr.Reader(shards, on_corruption="skip")
     frames = reader.skipped
     assert [each.path for each in frames] == [shards[3], shards[4]]
-    assert len(reader[:]) < len(reader)  # it remembers the record that is not asked for
+    # the reader remembers the damaged record, which is not requested here
+    assert len(reader[:]) < len(reader)
     made = tfr.copy(reader, [3], tmp_path / "x", executor=executor)
     assert made.num_records == 1
     assert made.skipped == frames

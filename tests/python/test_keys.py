@@ -200,7 +200,8 @@ def test_the_file_is_small_and_as_specified(data: list[str]) -> None:
 
 
 def test_hashes_are_siphash_2_4() -> None:
-    # The published vectors have another key. These are of an independent implementation in Python.
+    # The published vectors have another key. These values come from an independent implementation
+    # in Python.
     for text in (b"", b"a", b"12345678", b"cat_17 and more"):
         data = np.frombuffer(text, np.uint8)
         assert _native.hash_strings(data, np.array([0, len(text)]))[0] == siphash(text)

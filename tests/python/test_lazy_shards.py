@@ -36,7 +36,7 @@ def make_shards(folder: Path, compress: Callable[[bytes], bytes] = bytes) -> Pat
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Not to be changed."""
+    """A shared folder. Tests must not change it."""
     return make_shards(tmp_path_factory.mktemp("late") / "data")
 
 
@@ -66,7 +66,7 @@ def test_a_shard_is_opened_when_it_is_first_read(made: Path) -> None:
         assert reader.skipped == []
         assert reader.describe()
         assert mapped(made) == set()
-        assert reader.shards[7].lengths.tolist() == [5] * EACH  # the index has them
+        assert reader.shards[7].lengths.tolist() == [5] * EACH  # from the index
         assert mapped(made) == set()
         assert reader[4 * EACH] == RECORDS[4 * EACH]
         assert reader.read([0, 8 * EACH]).tolist() == [RECORDS[0], RECORDS[8 * EACH]]
@@ -116,7 +116,7 @@ def test_compressed_shards(tmp_path: Path) -> None:
     assert reader.shards[0].compression == "GZIP"
     assert reader.read([5, 200]).tolist() == [RECORDS[5], RECORDS[200]]
     assert list(reader) == RECORDS
-    # Shards that are to be plain are looked at.
+    # Shards that must be plain are examined.
     with pytest.raises((tfr.CorruptRecordError, tfr.StaleIndexError)):
         open_shards(data, compression=None)
 

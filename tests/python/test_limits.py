@@ -16,7 +16,7 @@ from tfrecord_model import frame, header, write_shard
 
 
 def printed_by(code: str, *arguments: str) -> str:
-    """What a process of its own prints: limits are for good."""
+    """Returns the output of a new process, because limits of a process are final."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -100,7 +100,7 @@ LARGE = (4 << 30) + 12345
 
 
 def available_bytes() -> int:
-    """How much memory is available, on the machine and in its container."""
+    """Returns the available memory of the machine, or of its container."""
     meminfo = Path("/proc/meminfo").read_text()
     available = int(meminfo.split("MemAvailable:")[1].split()[0]) << 10
     limit = Path("/sys/fs/cgroup/memory.max")

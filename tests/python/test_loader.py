@@ -211,7 +211,7 @@ def test_a_state_is_exact_for_what_was_received_not_for_what_was_read_ahead(
     epoch = iter(loader)
     for _ in range(3):
         next(epoch)
-    time.sleep(0.05)  # lets the workers run ahead; the state must not follow them
+    time.sleep(0.05)  # lets the workers run ahead; the state must not count their batches
     assert loader.state_dict()["position"] == 30
 
 
@@ -238,7 +238,7 @@ def test_the_state_after_the_last_batch_continues_with_the_next_epoch(reader: tf
         next(epoch)
     resumed = tfr.Loader(reader, 50)
     resumed.load_state_dict(loader.state_dict())
-    assert list(resumed) == []  # finishes that epoch
+    assert list(resumed) == []  # the first `for` finishes that epoch
     assert sorted(received(resumed)) == list(range(NUM_RECORDS))
     assert resumed.epoch == 2
 
@@ -271,7 +271,7 @@ def test_a_damaged_record_raises_at_its_place_and_is_not_counted(
     data[offset + 12] ^= 1
     with open(shards[2], "r+b") as shard:
         shard.write(data)
-    assert next(epoch).indices[0] == 300  # mended, tried again
+    assert next(epoch).indices[0] == 300  # the record is mended, and tried again
     lenient = tfr.Loader(
         tfr.Reader(shards, index="memory", on_corruption="skip"), 50, shuffle=False
     )

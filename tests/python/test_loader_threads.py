@@ -36,7 +36,7 @@ def reader(tmp_path: Path) -> tfr.Reader:
 
 
 def run_threads(works: list[Callable[[], object]]) -> list[BaseException | None]:
-    """What each thread raised, or None."""
+    """Returns the exception of each thread, or None."""
     raised: list[BaseException | None] = [None] * len(works)
 
     def run(number: int, work: Callable[[], object]) -> None:
@@ -77,7 +77,7 @@ def test_who_iterates_is_told_at_once_that_the_loader_was_closed(
         assert (from_close, from_other) == (None, None)
         messages = {str(error) for error in raised}
         assert "This loader has been closed." in messages
-        # A thread that begins a `for` ends those that others began before.
+        # A thread that begins a `for` ends the earlier `for` of every other thread.
         assert messages <= {
             "This loader has been closed.",
             "Another iteration of this loader has begun; this one has ended.",
@@ -102,7 +102,8 @@ def test_whatever_else_is_asked_of_a_loader_while_it_is_closed(reader: tfr.Reade
         ) -> Callable[[], None]:
             def run() -> None:
                 while True:
-                    with contextlib.suppress(RuntimeError):  # others move the loader meanwhile
+                    # other threads move the loader meanwhile
+                    with contextlib.suppress(RuntimeError):
                         ask(loader)
 
             return run
@@ -211,7 +212,7 @@ def test_a_running_loop_ends_when_the_loader_is_moved_and_the_next_one_obeys(
     moves: list[tuple[Callable[[], None], tuple[int, int]]] = [
         (lambda: loader.set_epoch(7), (7, 0)),
         (lambda: loader.load_state_dict(elsewhere), (2, 10)),
-        (lambda: loader.load_state_dict(loader.state_dict()), (3, 1)),  # where it stands already
+        (lambda: loader.load_state_dict(loader.state_dict()), (3, 1)),  # the loader's present place
     ]
     for move, (epoch, step) in moves:
         received = 0

@@ -1,4 +1,4 @@
-"""Long strings are not copied from record to column, and columns are the same as ever."""
+"""Long strings are not copied from record to column, and columns have the usual values."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def test_a_missing_feature_names_the_record(tmp_path: Path) -> None:
     loader = tfr.Loader(tfr.Reader(shard), 21, features=features, shuffle=False)
     with pytest.raises(tfr.FeatureError, match="ecord 20") as first:
         list(loader)
-    with pytest.raises(tfr.FeatureError) as second:  # it is tried again
+    with pytest.raises(tfr.FeatureError) as second:  # the record is tried again
         list(loader)
     assert str(first.value) == str(second.value)

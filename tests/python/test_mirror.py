@@ -55,7 +55,7 @@ def fill(shard: Path, cache: tfr.DiskCache) -> tfr.Reader:
 
 
 def spoil(path: Path) -> None:
-    """In place, so that whoever has the file mapped sees it."""
+    """Damages the file in place, so that processes that map the file see the damage."""
     with path.open("r+b") as file:
         for at in range(4096 + 2000, path.stat().st_size, 50_000):
             file.seek(at)

@@ -290,7 +290,7 @@ def test_weights_are_exact_ratios(weights: list[Any], reduced: list[int]) -> Non
 def test_a_period_that_is_too_long_is_refused_with_weights_that_fit() -> None:
     with pytest.raises(ValueError, match=r"a period of 2,000,001 records") as error:
         tfr.Mixture({"a": (10, 1), "b": (10, 1.000001)})
-    assert "{'a': 524287, 'b': 524288}" in str(error.value)  # 1 : 1 is further away
+    assert "{'a': 524287, 'b': 524288}" in str(error.value)  # 1 : 1 is a worse approximation
     with pytest.raises(ValueError, match="nearest weights") as error:
         tfr.Mixture({"a": (10, 1_000_003), "b": (10, 1), "c": (10, 500_000)})
     nearest = ast.literal_eval(str(error.value).partition("fit are ")[2].rstrip("."))

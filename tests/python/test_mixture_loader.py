@@ -126,7 +126,8 @@ def test_the_weights_change_where_the_consumer_stands(shards: dict[str, list[str
     assert loader.stats().batches == 3 + len(later)
     assert loader.epoch == 1
 
-    # A state of then brings the weights, and so does one of a run that has gone on since.
+    # A state from the moment of the change contains the weights, and so does a later state of the
+    # run.
     state = json.loads(json.dumps(loader.state_dict()))
     for old in (mixture, loader.mixture):
         resumed = tfr.Loader(old, 40, features=ID)

@@ -1,4 +1,4 @@
-"""Objects of the native module: when memory runs out while they are made, and when pickled."""
+"""Objects of the native module: made while memory runs out, and pickled."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ FEATURES = {"label": tfr.FixedLen((), "int64"), "<b>": tfr.VarLen("bytes")}
 
 
 class Cells(HTMLParser):
-    """The texts of a page, and whether all its elements end."""
+    """Collects the texts of a page, and checks that all elements end."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

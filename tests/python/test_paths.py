@@ -220,7 +220,7 @@ def test_urls_of_folders(url: str) -> None:
     "url", ["s3://b//x", "az://b/a//x", "https://host/a/%2E%2E/x", "gs://b/./x*"]
 )
 def test_urls_that_no_request_can_name(url: str) -> None:
-    """They would be asked for as other objects, or be refused when all is written."""
+    """A request would name another object, or would be refused after all bytes were written."""
     for each in (tfr.Reader, tfr.build_index):
         with pytest.raises(ValueError, match="cannot be asked for"):
             each(url)  # type: ignore[operator]
@@ -294,7 +294,7 @@ def test_open_files_are_not_paths(here: Path) -> None:
 
 
 class InFsspec:
-    """What an OpenFile of fsspec and a UPath say of themselves."""
+    """Has the attributes of an OpenFile of fsspec and of a UPath."""
 
     def __init__(self, protocol: str | tuple[str, ...], path: str) -> None:
         self.fs = types.SimpleNamespace(protocol=protocol)
@@ -385,7 +385,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_of_its_own(
         write_shard(here / folder / "s1", [b"record"])
     assert len(tfr.Reader(pattern)) in (1, 2)
     refuse_listing(monkeypatch, here / "closed")
-    # It is an error even where the pattern finds other shards, since some would be missing.
+    # An error even if the pattern finds other shards, because some shards would be missing.
     with pytest.raises(PermissionError, match="Listing folder '.*closed/?' for the patt") as raised:
         tfr.Reader(pattern)
     assert raised.value.filename.rstrip("/").endswith("closed")

@@ -291,7 +291,6 @@ def test_the_order_is_described_by_what_fixes_it() -> None:
         tfr.Plan(tfr.Shuffle(4, indices=range(100)), 7, num_records=100),
     ]
     assert len({plan.order_text, *(other.order_text for other in others)}) == 7
-    # An unshuffled order has no seed.
 
 
 def test_threads_may_share_a_plan() -> None:

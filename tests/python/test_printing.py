@@ -15,7 +15,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def plain(text: str) -> str:
-    """The text, which has nothing but lines of characters that can be printed."""
+    """Returns the text. Fails unless it consists of lines of printable characters."""
     assert all(line.isprintable() for line in text.split("\n")), ascii(text)
     return text
 
@@ -50,7 +50,7 @@ def test_damage_is_told_in_printable_text(shard: str, capsys: Output) -> None:
 
 @pytest.mark.parametrize("kind", [tfr.Reader, tfr.Loader, tfr.Writer, tfr.ShardedWriter])
 def test_what_was_not_made_can_be_shown(kind: type) -> None:
-    """As debuggers show `self` where a constructor has failed."""
+    """Debuggers show `self` after a constructor has failed."""
     assert repr(kind.__new__(kind)).startswith(f"{kind.__name__}(not ")
 
 

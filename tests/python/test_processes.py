@@ -81,7 +81,7 @@ def test_children_of_children(tmp_path: Path, io: Any) -> None:
 
 CUT = """
 import faulthandler, functools, os, sys
-# With all threads, it would walk their stacks while they run, and sometimes crash.
+# With all threads, faulthandler would walk the stacks of running threads, and sometimes crash.
 enable = functools.partial(faulthandler.enable, all_threads=False)
 if sys.argv[2] == "before":
     enable()

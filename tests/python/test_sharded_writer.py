@@ -116,7 +116,7 @@ class TestPublication:
         assert names_in(data) == ["train-00000-of-00002", "train-00001-of-00002"]
         folder = Path(str(data) + ".tfrfast")
         assert names_in(folder) == ["index"]
-        # Sections of shards that are gone were dropped.
+        # Sections of removed shards were dropped.
         assert b"of-00002" in (folder / "index").read_bytes()
         assert b"of-00005" not in (folder / "index").read_bytes()
 

@@ -1,4 +1,4 @@
-"""Statistical quality, each measure a z-score within 4 of what fair orders give.
+"""Statistical quality. Each measure is a z-score, and must be between -4 and 4.
 
 Seeds are fixed, so a test fails always or never. With other seeds, a fair shuffle would fail one
 measure in 16,000. Unfair orders test that the measures see unfairness.

@@ -60,7 +60,9 @@ def scans(path: Path, **options: Any) -> bool:
 
 
 def tells(path: Path, route: str) -> bool:
-    """Where device, inode and ctime count for nothing, a file of this time and size is this file."""
+    """True if the reader notices the change. If device, inode and ctime do not count, a file of the
+    same time and size is the same file.
+    """
     return "time" not in route or _native.identity_lasts(os.fsencode(path))
 
 

@@ -1,4 +1,4 @@
-"""Means and deviations: those of the real numbers, rounded once."""
+"""Means and deviations equal the exact results, rounded once."""
 
 import math
 from concurrent.futures import ProcessPoolExecutor

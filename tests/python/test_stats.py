@@ -71,7 +71,7 @@ def test_facts_are_those_of_the_values(shard: str, threads: int) -> None:
             numbers = [value for value in values if value == value]
             assert (stats.min, stats.max) == (min(numbers), max(numbers))
             assert stats.nan == len(values) - len(numbers)
-            if name != "dense":  # of which the mean is that of both infinities
+            if name != "dense":  # the mean of both infinities is NaN
                 assert stats.mean == pytest.approx(np.mean([float(each) for each in numbers]))
         counts = Counter(values)
         if stats.exact:

@@ -167,7 +167,7 @@ def test_the_page_describes_the_lists_of_sequences(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_refused_or_still_right(path: str) -> None:
-    """Wherever a bit is wrong: steps are those of the intact file, or an error says so."""
+    """With any wrong bit, steps equal the intact file's steps, or an error is raised."""
     reader = tfr.Reader(path)
     made = Path(tfr.build_steps(reader, along="steps/"))
     intact = made.read_bytes()

@@ -46,7 +46,7 @@ def from_tf_data(steps: tfr.Steps, batching: Any, order: Any) -> list[int]:
 
 
 def from_tf_strings(steps: tfr.Steps, batching: Any, order: Any) -> list[int]:
-    """One by one, parsed by TensorFlow."""
+    """Reads the steps one by one. TensorFlow parses them."""
     tf = pytest.importorskip("tensorflow")
     specs = {
         "steps/n": tf.io.FixedLenFeature((), tf.int64),

@@ -53,7 +53,7 @@ def write(folder: Path, lengths: Sequence[int] = LENGTHS, **options: Any) -> lis
 
 
 def in_order(lengths: Sequence[int] = LENGTHS) -> list[tuple[int, int]]:
-    """The episode and its step, of each step of the shards."""
+    """Returns the episode, and the number in the episode, of each step of the shards."""
     numbers = [*range(0, len(lengths), 2), *range(1, len(lengths), 2)]
     return [(number, step) for number in numbers for step in range(lengths[number])]
 

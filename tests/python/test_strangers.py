@@ -38,7 +38,7 @@ def data(folder: Path) -> str:
 
 
 def forged(path: str) -> bytes:
-    """A whole key file that has half of the keys, and record numbers that lead elsewhere."""
+    """Returns an intact key file with half of the keys, and with wrong record numbers."""
     content = Path(path).read_bytes()
     hashes = np.frombuffer(content, "<u8", COUNT, 88)[::2].tobytes()
     numbers = np.frombuffer(content, "<u2", COUNT, 88 + 8 * COUNT)[::2].tobytes()
@@ -186,7 +186,7 @@ def test_what_is_not_ours_is_never_replaced(folder: Path) -> None:
     with pytest.raises(FileExistsError, match="does not begin like a file of tfrfast"):
         tfr.build_keys(path, "id")
     assert keys.read_bytes() == b"my notes about keys"
-    foreign.write_bytes(b"")  # what a power cut leaves
+    foreign.write_bytes(b"")  # the remains of a power cut
     tfr.build_index(path, force=True)
     assert foreign.read_bytes()[:4] == b"TFRF"
 

@@ -1,4 +1,6 @@
-"""tests/golden/tfds holds a folder that tensorflow_datasets wrote, and what it read from it."""
+"""Reads a folder that tensorflow_datasets wrote. tests/golden/tfds also holds the values that
+tensorflow_datasets read.
+"""
 
 from __future__ import annotations
 

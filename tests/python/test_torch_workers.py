@@ -108,7 +108,7 @@ def test_files_of_its_own_are_a_share_if_it_says_so(path: str, be_worker: Any) -
     with pytest.raises(RuntimeError, match=REFUSAL):
         iter(tfr.Loader(path, 10, rank=0))
     with pytest.raises(RuntimeError, match=REFUSAL):
-        iter(pickle.loads(pickle.dumps(mine)))  # as it comes to each of the workers
+        iter(pickle.loads(pickle.dumps(mine)))  # as each worker gets the loader
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

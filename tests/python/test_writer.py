@@ -40,7 +40,7 @@ def data(tmp_path: Path) -> Path:
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs a compiler, and LD_PRELOAD"
 )
 def test_an_index_that_cannot_be_written_is_said(data: Path, tmp_path: Path) -> None:
-    """The disk fails after the shard has its name, when its index is completed in its place."""
+    """The disk fails after the shard has got its name, while the index is completed in place."""
     library = tmp_path / "failing_calls.so"
     source = Path(__file__).parents[1] / "stress" / "failing_calls.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
@@ -330,7 +330,7 @@ class TestFailure:
             pytest.skip("this system allows no private mounts")
         script = """
 import errno, os, sys
-os.chdir(sys.argv[1])  # again, since the mount lies there now
+os.chdir(sys.argv[1])  # again, because the new mount is there now
 import tfrfast as tfr
 os.mkdir("data")
 with tfr.Writer("data/shard") as writer:

@@ -40,7 +40,7 @@ def can_make_unnamed_files(folder: Path) -> bool:
 
 
 def kill_a_writer(data: Path, generation: int, has_written: bool) -> None:
-    """Kills it some time after it began, or after it wrote everything once."""
+    """Kills a writer some time after its beginning, or after it has written everything once."""
     progress, childs_end = os.pipe()
     child = os.fork()
     if child == 0:

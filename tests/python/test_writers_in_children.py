@@ -35,7 +35,9 @@ def make(writer: str, data: Path) -> Any:
 
 
 def run_in_child(work: Callable[[], Any]) -> int:
-    """0 if `work` returned, 1 if an error told where the writer was made, else another number."""
+    """Returns 0 if `work` returned, 1 if an error named the process that made the writer, and
+    otherwise another number.
+    """
     parent = os.getpid()
     child = os.fork()
     if child == 0:
@@ -70,7 +72,7 @@ def test_a_child_is_refused_at_once(tmp_path: Path, kind: str) -> None:
             assert run_in_child(attempt) == 1
         writer.write(b"three")
     assert records_in(tmp_path) == [b"one", b"three"]
-    assert run_in_child(writer.close) == 0  # it is closed already
+    assert run_in_child(writer.close) == 0  # the writer is closed already
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -96,7 +98,8 @@ def test_a_child_lets_go_of_it_without_a_trace(tmp_path: Path, kind: str) -> Non
     assert records_in(tmp_path) == [b"one", b"two"]
 
 
-MORE_SHARDS_THAN_MAY_BE_OPEN = 'tfr.ShardedWriter(data / "a", num_shards=9)'  # they have names
+# its shards have temporary names
+MORE_SHARDS_THAN_MAY_BE_OPEN = 'tfr.ShardedWriter(data / "a", num_shards=9)'
 
 SCRIPT = """
 import os, pathlib, resource, sys
@@ -143,7 +146,8 @@ def test_a_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_path: Path
     outlet = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     writer = tfr.TFRecordWriter(tmp_path / "pipe")
     with running(lambda: writer.write(bytes(5_000_000))):
-        select.select([outlet], [], [])  # it is being written, and no pipe takes so much
+        # the record is being written, and a pipe does not hold so many bytes
+        select.select([outlet], [], [])
         attempts = [lambda: writer.write(b"two"), writer.flush, writer.close]
         outcomes = [run_in_child(attempt) for attempt in attempts]
         os.set_blocking(outlet, True)

@@ -1,10 +1,10 @@
 """Attacks tfrfast for a while: damage, stale files, kills, failing system calls, small limits.
 
-    python tests/stress/attack.py --seconds 600            a seed of its own, which it prints
-    python tests/stress/attack.py --seed 7 --round 123     one round of that run again
+    python tests/stress/attack.py --seconds 600 a new seed, which is printed python
+    tests/stress/attack.py --seed 7 --round 123 repeats one round of that run
 
-Each round is a process of its own. It may end in clear errors, and must never return wrong bytes,
-crash, hang, or leave behind what a later reader would believe.
+Each round is a process of its own. A round may end in clear errors. It must never return wrong
+bytes, crash, hang, or leave wrong files that a later reader would trust.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ import tf_data_chains
 
 import tfrfast as tfr
 
-# Names are imported when they are first used. Under a limit it would be the import that fails.
+# Names are imported at their first use. Import them now, because an import would fail under a
+# limit.
 for _name in tfr.__all__:
     getattr(tfr, _name)
 
 Attack = Callable[[random.Random, Path], str]
 
-#: Each gets random numbers and an empty folder, and returns the name of the case it tried.
+#: Each attack gets random numbers and an empty folder, and returns the name of the case.
 ATTACKS: list[Attack] = [
     damaged_bytes.attack,
     stale_files.attack,
@@ -55,12 +56,12 @@ ATTACKS: list[Attack] = [
     slow_links.attack,
     little_memory.attack,
 ]
-#: A round takes a second or two. One that takes this long hangs, on any machine.
+#: A round takes a second or two. A round that takes this long hangs, on any machine.
 PATIENCE_S = 300
 
 
 def run_round(seed: int, number: int, folder: Path) -> str | None:
-    """Runs a round in a child; returns what went wrong, or None. The case's name goes to stdout."""
+    """Runs a round in a child. Returns the failure, or None. The case's name goes to stdout."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:

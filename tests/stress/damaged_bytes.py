@@ -1,4 +1,4 @@
-"""Shards with random damage: every good record, and nothing that was not written."""
+"""Shards with random damage: readers return every good record, and no other bytes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def attack(chosen: random.Random, folder: Path) -> str:
         "threads": chosen.choice([1, 2]),
     }
     strict = outcome(lambda: list(tfr.Reader(path, **options)))
-    # A shard whose first bytes are damaged is of another compression, or of none.
+    # A shard with damaged first bytes may look like another compression, or like none.
     lenient = outcome_or_wrong_compression(path, options)
     if compression is not None:
         written = set(records)

@@ -1,4 +1,4 @@
-"""A DiskCache whose files are damaged: the right bytes, and an end."""
+"""A DiskCache whose files are damaged: reads return the right bytes, and do not hang."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def attack(chosen: random.Random, folder: Path) -> str:
                 started(lambda: read(links, everything, cache, chosen.random()), folder.parent)
                 for _ in range(chosen.randrange(1, 3))
             ]
-            if chosen.random() < 0.5:  # while they read
+            if chosen.random() < 0.5:  # during the reads
                 time.sleep(chosen.uniform(0, 0.2))
                 damage_some(kept, chosen)
             for reader in readers:
@@ -80,5 +80,5 @@ def damage_some(kept: Path, chosen: random.Random) -> None:
     for _ in range(chosen.randrange(1, 6)):
         files = [path for path in sorted(kept.rglob("*")) if path.is_file()]
         if files:
-            with contextlib.suppress(FileNotFoundError):  # a reader has removed it
+            with contextlib.suppress(FileNotFoundError):  # a reader has removed the file
                 damage(chosen.choice(files), files, chosen)

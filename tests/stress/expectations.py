@@ -1,4 +1,4 @@
-"""What every attack asks for: the right bytes or a clear error."""
+"""The demands of every attack: the right bytes or a clear error."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 import tfrfast as tfr
 from tfrecord_model import shard_of
 
-#: What users may have to catch. Anything else is a fault of ours.
+#: Errors that users may have to catch. Any other error is a fault of tfrfast.
 CLEAR_ERRORS = (tfr.RecordError, OSError, MemoryError)
 
 
 def some_records(chosen: random.Random, name: str) -> list[bytes]:
-    """Records that tell which set and place they are of: all of one length, or of many."""
+    """Returns records that contain their set and place: all of one length, or of many lengths."""
     count = chosen.choice([0, 1, 2, 50, 200, 400])
     same = chosen.random() < 0.5
     longest = chosen.choice([0, 20, 200, 3000])
@@ -38,7 +38,7 @@ def write(path: Path, records: Iterable[bytes], compression: str | None = None) 
 
 
 def outcome(work: Callable[[], Any]) -> Any:
-    """What `work` returns, or the clear error that it raised."""
+    """Returns the result of `work`, or the clear error that `work` raised."""
     try:
         return work()
     except CLEAR_ERRORS as error:
@@ -48,7 +48,9 @@ def outcome(work: Callable[[], Any]) -> Any:
 
 
 def check_reader(reader: tfr.Reader, allowed: Sequence[set[bytes]], chosen: random.Random) -> None:
-    """Each record is one of those allowed at its place, or a clear error, by whatever way."""
+    """In every way to read, each record is one of the allowed records at its place, or a clear
+    error.
+    """
     numbers = list(range(len(reader)))
     assert len(numbers) <= len(allowed), f"{len(numbers)} records instead of {len(allowed)}"
     chosen.shuffle(numbers)
@@ -71,7 +73,7 @@ def check_reader(reader: tfr.Reader, allowed: Sequence[set[bytes]], chosen: rand
 
 
 def check_exact(reader: tfr.Reader, records: Sequence[bytes], chosen: random.Random) -> None:
-    """All of them, by whatever way, without an error."""
+    """Every way to read returns all records without an error."""
     assert len(reader) == len(records), f"{len(reader)} records instead of {len(records)}"
     assert list(reader) == list(records), "iterating gives other records"
     numbers = list(range(len(records)))

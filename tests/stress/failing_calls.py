@@ -1,4 +1,4 @@
-"""System calls that fail now and then, as a full or a dying disk's do."""
+"""System calls that fail now and then, like the calls to a full or a dying disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATIENCE_S = 240
 
 @functools.cache
 def library() -> str:
-    """failing_calls.c, compiled once a run."""
+    """Returns the library of failing_calls.c, compiled once a run."""
     source = Path(__file__).with_name("failing_calls.c")
     built = Path(tempfile.gettempdir()) / f"tfrfast-failing-calls-{os.getuid()}.so"
     if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
@@ -71,7 +71,7 @@ def attack(chosen: random.Random, folder: Path) -> str:
 
 
 def work(folder: Path, chosen: random.Random, shards: list[list[bytes]]) -> None:
-    """What happens while calls fail."""
+    """Works while calls fail."""
     paths = [folder / f"shard-{number}" for number in range(len(shards))]
     allowed = [{record} for records in shards for record in records]
     for _ in range(3):

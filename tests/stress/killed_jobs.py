@@ -1,4 +1,6 @@
-"""Jobs killed at any moment: the next run of the same job makes all of it, and leaves nothing."""
+"""Jobs killed at any moment: the next run of the same job makes the whole result, and leaves no
+other files.
+"""
 
 from __future__ import annotations
 

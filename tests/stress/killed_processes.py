@@ -1,4 +1,6 @@
-"""Processes killed at any moment: whole files or none, and nothing that a later one trips over."""
+"""Processes killed at any moment: they leave whole files or none, and nothing that disturbs a later
+process.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ MAX_SECONDS = 0.15
 
 
 def content_of(generation: int, count: int) -> list[bytes]:
-    """The first record tells what all of them must be."""
+    """Returns records. The first record determines the contents of all records."""
     return [b"%d %d" % (generation, count)] + [
         b"%d %d " % (generation, i) * (i % 40) for i in range(1, count)
     ]

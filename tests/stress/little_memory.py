@@ -1,4 +1,6 @@
-"""Memory that runs out in every constructor and iterator: a MemoryError, or what was asked for."""
+"""Memory that runs out in every constructor and iterator: a MemoryError, or the requested
+result.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def fail_each_new(name: str, chosen: random.Random) -> None:
 
 
 def use_up(job: Callable[[], object], space: int, chosen: random.Random) -> None:
-    """Does the job, again and again, until there is no more memory."""
+    """Runs the job again and again, until memory runs out."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + space
     before = resource.getrlimit(resource.RLIMIT_AS)

@@ -14,7 +14,7 @@ from range_server import Seen, Trouble, range_server
 def served(
     objects: Mapping[str, bytes], bytes_per_s: float = 0, losses: float = 0, seed: float = 0
 ) -> Iterator[dict[str, str]]:
-    """The URL of each object. A share of the answers is lost, late or cut short."""
+    """Yields the URL of each object. Some answers are lost, late or cut short."""
     urls, told = os.pipe()
     ends, end = os.pipe()
     child = os.fork()
@@ -64,4 +64,4 @@ def serve(
             server.put(f"set/{name}", data)
         os.write(told, f"{server.url}\n".encode())
         os.close(told)
-        os.read(ends, 1)  # until the other process closes it, or is gone
+        os.read(ends, 1)  # until the other process closes the pipe, or ends

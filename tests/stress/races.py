@@ -3,7 +3,8 @@
     python tests/stress/races.py SITE --seconds 600     SITE holds tfrfast, made for the thread sanitizer
 
 Runs the scenarios of tests/support/boundary.py, one after the other, under GCC's thread sanitizer.
-It sees what native code does; the interpreter, which is not made for it, only where it locks.
+The sanitizer sees all accesses of native code. The interpreter is not made for the sanitizer, so
+only its locks are seen.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 
 SUPPORT = Path(__file__).parents[1] / "support"
 SCENARIOS = ["threads", "exits", "forks", "garbage", "signals"]
-#: A round takes seconds. One that takes this long hangs, on any machine.
+#: A round takes seconds. A round that takes this long hangs, on any machine.
 PATIENCE_S = 900
 
 
@@ -33,7 +34,7 @@ def sanitized_environment(site: Path) -> dict[str, str]:
         **os.environ,
         "LD_PRELOAD": library,
         "PYTHONPATH": os.pathsep.join([str(site), str(SUPPORT)]),
-        # A forked child of many threads goes on under it.
+        # Forked children of processes with many threads continue under the sanitizer.
         "TSAN_OPTIONS": "exitcode=66 die_after_fork=0",
     }
 

@@ -1,4 +1,4 @@
-"""Links of 0.5 to 6 MB/s that lose answers: the right bytes, in about the time that they take."""
+"""Links of 0.5 to 6 MB/s that lose answers: the right bytes, in about the necessary time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def attack(chosen: random.Random, folder: Path) -> str:
         assert sorted(record for batch in loader for record in batch.tolist()) == sorted(everything)
         loader.close()
         reader.close()
-    # Everything is read a few times.
+    # All bytes are read a few times.
     fair = 6 * sum(map(len, objects.values())) / rate + 3 * losses * 100
     took = time.monotonic() - begun
     assert took < fair + _PATIENCE_S, f"{took:.0f} s at {rate / 1e6} MB/s and {losses:.0%} losses"

@@ -36,7 +36,7 @@ def attack(chosen: random.Random, folder: Path) -> str:
         try:
             check_reader(reader, allowed, chosen)
         except MemoryError:
-            assert limit == "memory"  # the test itself ran out of it
+            assert limit == "memory"  # the test itself ran out of memory
         reader.close()
     written = outcome(lambda: write_again(folder / "again", everything))
     resource.setrlimit(what, before)

@@ -1,4 +1,6 @@
-"""Shards that change by every route, with indexes of what they were: never a record of the past."""
+"""Shards that change by every route, with indexes of their earlier state: readers never return an
+old record.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,21 @@ import tfrfast as tfr
 def another_version(
     chosen: random.Random, records: list[bytes], name: str
 ) -> tuple[str, list[bytes]]:
-    """Other records, which are harder to tell from those before than random ones."""
+    """Returns other records, which are harder to distinguish from the old records than random
+    records.
+    """
     kind = chosen.choice(["same lengths", "same size", "one less", "one more", "some", "unlike"])
     fresh = [bytes(name.encode()[:1] + record[1:]) if record else b"" for record in records]
     if kind == "same lengths":
         return kind, fresh
     if kind == "same size" and len(fresh) > 1:
-        # Bytes move from one record to another: what lies between them has moved, too.
+        # Bytes move from one record to another, so the records between the two move, too.
         first, second = sorted(chosen.sample(range(len(fresh)), 2))
         moved = chosen.randrange(len(fresh[first]) + 1)
         fresh[first], fresh[second] = fresh[first][moved:], fresh[second] + fresh[first][:moved]
         return kind, fresh
     if kind == "one less" and len(fresh) > 1 and len(fresh[0]) == len(fresh[1]):
-        # As many bytes, in a record less.
+        # The same number of bytes, with one record less.
         fresh[0] = fresh[0] + bytes(16) + fresh.pop(1)
         return kind, fresh
     if kind == "one more":
@@ -56,7 +60,7 @@ def rename_over(path: Path, other: Path) -> None:
 
 
 def copy_over(path: Path, other: Path) -> None:
-    shutil.copy2(other, path)  # with its times, as `cp -p`
+    shutil.copy2(other, path)  # with the file's times, like `cp -p`
 
 
 def link_over(path: Path, other: Path) -> None:
@@ -74,7 +78,8 @@ ROUTES: list[Callable[[Path, Path], None]] = [
 ]  # fmt: skip
 IN_PLACE = (rewrite, truncate_first, copy_over)
 
-#: Where inodes and change times tell a file from another of the same size and time; docs/trust.md.
+#: Filesystems on which inodes and change times distinguish files of the same size and time; see
+#: docs/trust.md.
 IDENTITY_LASTS_ON = {
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "jfs", "tmpfs",
 }  # fmt: skip
@@ -99,7 +104,7 @@ def attack(chosen: random.Random, folder: Path) -> str:
         if kept == "beside":
             tfr.build_index(path, progress=False)
         if rested:
-            time.sleep(2.2)  # from now on the shard's times tell it from what it becomes
+            time.sleep(2.2)  # from now on, a change of the shard changes its times
         place = folder / "indexes" if kept == "folder" else "auto"
         reader = tfr.Reader(path, index=place, io=chosen.choice(["mmap", "pread"]))
         check_exact(reader, records, chosen)
@@ -119,7 +124,7 @@ def attack(chosen: random.Random, folder: Path) -> str:
         case = f"stale, {kept}, {route.__name__}, {kind}" + (", mtime kept" if keeps_time else "")
 
         if route in IN_PLACE:
-            # Whoever has it open reads what it holds now, if headers stand where they stood.
+            # A reader that has the shard open returns the new bytes, if headers have not moved.
             allowed = [{*records, *changed}] * len(records)
         else:
             allowed = [{record} for record in records]

@@ -1,4 +1,6 @@
-"""Random chains of the methods of tf.data, with checkpoints: what TensorFlow gives, in its time."""
+"""Random chains of the methods of tf.data, with checkpoints: TensorFlow's elements, in TensorFlow's
+time.
+"""
 
 from __future__ import annotations
 

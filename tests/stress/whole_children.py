@@ -1,4 +1,4 @@
-"""Children that work, and end well or are killed."""
+"""Children that end without an error, or are killed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 
 
 def started(work: Callable[[], object], folder: Path) -> int:
-    """The number of a child, which leaves what went wrong in a file there."""
+    """Starts a child, and returns its process number. The child writes its failure to a file in the
+    folder.
+    """
     child = os.fork()
     if child == 0:
         status = 1
@@ -27,14 +29,14 @@ def started(work: Callable[[], object], folder: Path) -> int:
 
 
 def finish(child: int, folder: Path) -> None:
-    """Waits until it has ended well."""
+    """Waits for the child's end. Raises an error if the child has failed."""
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     said = folder / f"failure-{child}"
     assert status == 0, said.read_text() if said.exists() else f"a child ended with {status}"
 
 
 def kill(child: int, folder: Path, after_s: float) -> None:
-    """Kills it then. It may have ended well."""
+    """Kills the child after that time. The child may have ended without an error before."""
     time.sleep(after_s)
     os.kill(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 
 def deflated(data: bytes, compression: str, level: int = -1, strategy: int = 0) -> bytes:
-    """One member."""
+    """Returns one member."""
     wbits = 31 if compression == "GZIP" else 15
     packer = zlib.compressobj(level, zlib.DEFLATED, wbits, 9, strategy)
     return packer.compress(data) + packer.flush()
 
 
 def in_members(data: bytes, compression: str, member_bytes: int) -> bytes:
-    """Many members, cut anywhere."""
+    """Returns many members, cut anywhere."""
     return b"".join(
         deflated(data[at : at + member_bytes], compression)
         for at in range(0, max(1, len(data)), member_bytes)
@@ -23,7 +23,7 @@ def in_members(data: bytes, compression: str, member_bytes: int) -> bytes:
 
 
 def flushed(data: bytes, compression: str, piece_bytes: int) -> bytes:
-    """One member, every piece ended as `flush` of a writer ends it."""
+    """Returns one member. Every piece ends like after `flush` of a writer."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31 if compression == "GZIP" else 15)
     pieces = [
         packer.compress(data[at : at + piece_bytes]) + packer.flush(zlib.Z_SYNC_FLUSH)
@@ -33,16 +33,20 @@ def flushed(data: bytes, compression: str, piece_bytes: int) -> bytes:
 
 
 def with_long_header(data: bytes) -> bytes:
-    """GZIP whose header has a name, a comment, an extra field and a checksum of its own."""
+    """Returns a GZIP member whose header has a name, a comment, an extra field and its own
+    checksum.
+    """
     header = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x05\0extra" + b"name\0" + b"a comment\0"
     header += (zlib.crc32(header) & 0xFFFF).to_bytes(2, "little")
     return header + gzip.compress(data)[10:]
 
 
 def one_block_of_zeros(count: int) -> bytes:
-    """GZIP without a trailer: a deflate block of the fixed codes, `count` zeros in all or a few more."""
+    """Returns GZIP data without a trailer: a deflate block with fixed codes, of `count` zeros or a few
+    more.
+    """
     match = "1100010100000"  # 258 bytes from one byte back
-    # Eight matches fill 13 bytes; the block's header and its first literal come before them.
+    # Eight matches fill 13 bytes. The block's header and its first literal come first.
     bits = "11000110000" + match * 8
     start, period = bits[:11], bits[11:]
     whole = start + period * 8

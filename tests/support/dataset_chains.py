@@ -1,5 +1,5 @@
-"""Random chains of the methods of tf.data on a dataset of ours, with tf.data itself as the oracle:
-the same elements, checkpoints wherever tf.data has some, and not much more time.
+"""Random chains of the methods of tf.data on a dataset of tfrfast, with tf.data itself as the
+oracle: the same elements, checkpoints wherever tf.data has checkpoints, and not much more time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE_S = 60
 
 
 def elements(dataset: Any) -> list[Any]:
-    """Waits no longer than PATIENCE_S."""
+    """Returns all elements. Waits at most PATIENCE_S."""
     return _in_time(lambda: [_plain(element) for element in dataset])
 
 
@@ -69,7 +69,7 @@ def _twice(element: Any) -> Any:
 
 
 def _flat(batches: Any) -> Any:
-    """Batches of elements of one kind as vectors."""
+    """Returns batches of elements of one kind as vectors."""
     return batches.map(lambda batch: tf.reshape(batch, [-1]))
 
 
@@ -205,7 +205,7 @@ def _some_source(choice: random.Random) -> tuple[Callable[[list[str]], Any], boo
 
 
 def check_a_chain(choice: random.Random, files: list[str]) -> None:
-    """Names the calls in the message of a failure."""
+    """Compares a random chain with tf.data's. The message of a failure names the calls."""
     source, is_shuffled = _some_source(choice)
     chain = random_chain(choice)
     if not is_shuffled:  # our shuffle is exact, so its order differs from tf.data's

@@ -23,7 +23,7 @@ ORDERS: dict[str, Any] = {
     "weighted": tfr.Weighted(np.arange(COUNT) + 1.0, length=60, seed=2),
     "mixture": None,
 }
-#: Orders that go with ByTokens: every record is drawn equally often, and at any place.
+#: The orders that go with ByTokens: they draw every record equally often, at any place.
 BY_TOKENS = {"shuffled", "shuffled, of some", "mixture"}
 
 orders = pytest.mark.parametrize("name", ORDERS)

@@ -11,7 +11,7 @@ from record_files import write_shard
 
 
 def some_example(number: int) -> bytes:
-    """Example `number`: `id` is its number, the rest depends on it."""
+    """Returns Example `number`. `id` is the number, and all other features depend on it."""
     choice = random.Random(number)
     length = choice.randrange(4)
     features: dict[str, Any] = {
@@ -32,7 +32,7 @@ def some_example(number: int) -> bytes:
 
 
 def write_examples(folder: Path, counts: list[int]) -> list[str]:
-    """One shard for each count, their ids running on."""
+    """Writes a shard for each count. Ids continue from shard to shard."""
     files, first = [], 0
     for i, count in enumerate(counts):
         records = map(some_example, range(first, first + count))
@@ -57,7 +57,7 @@ def outcomes(dataset: Any) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Tensors, columns and structures of them, so that they can be compared."""
+    """Returns tensors, columns and their structures as plain Python, which can be compared."""
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, tuple):

@@ -20,7 +20,7 @@ FEATURES = {"a": tfr.FixedLen((), "int64"), "b": tfr.VarLen("float32")}
 
 @functools.cache
 def library() -> str:
-    """failing_new.cpp, compiled once a run."""
+    """Returns the library of failing_new.cpp, compiled once a run."""
     source = Path(__file__).with_name("failing_new.cpp")
     built = Path(tempfile.gettempdir()) / f"tfrfast-failing-new-{os.getuid()}.so"
     if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:

@@ -1,4 +1,5 @@
-// Preloaded, this makes one `new` of C++ fail: the one after `fail_after(n)` and n others.
+// If preloaded, makes one `new` of C++ fail: after `fail_after(n)`, n calls succeed and the next
+// call fails.
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>

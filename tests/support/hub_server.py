@@ -1,5 +1,5 @@
 """A Hugging Face Hub on this machine, with the answers that readers of datasets need: the tree of a
-repository, page by page, and redirects to the files, which another server has.
+repository, page by page, and redirects to another server, which holds the files.
 """
 
 from __future__ import annotations

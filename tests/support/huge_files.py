@@ -1,4 +1,4 @@
-"""Sparse files whose headers claim, truly, more bytes than any memory has."""
+"""Sparse files whose headers truthfully claim more bytes than any memory has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HUGE = 1 << 62  # four such records have 2**64 bytes together
 
 @contextmanager
 def huge_files(contents: Sequence[Sequence[bytes | int]]) -> Iterator[list[str]]:
-    """Names of shards in memory: of records, or of payload lengths that hold nothing but zeros.
+    """Yields names of shards in memory. An item is a record, or the length of a payload of zeros.
 
     Few filesystems on disks take such large files.
     """

@@ -1,4 +1,4 @@
-"""Map functions with a parse in them: those whose parse is lifted, and those whose parse is not."""
+"""Map functions with a parse: functions whose parse is lifted, and functions whose parse is not."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def of_unknown_shape(record: Any) -> Any:
     return tf.image.resize(tf.io.decode_png(as_png(parse(record))), [2, 2])
 
 
-#: Their parse is lifted, and all of the rest runs on whole batches.
+#: Functions whose parse is lifted, and whose remainder runs on whole batches.
 LIFTED: dict[str, Function] = {
     "computed": computed,
     "dict": parse,
@@ -263,7 +263,7 @@ def of_any_rank(record: Any) -> Any:
     return tf.io.parse_tensor(serialized, tf.float32), parsed["id"] + 1
 
 
-#: Their parse is lifted, and some of the rest runs row by row.
+#: Functions whose parse is lifted, and whose remainder runs partly row by row.
 BY_ELEMENT: dict[str, tuple[Function, str]] = {
     "asserting": (asserting, "If"),
     "asserting in a tf.function": (asserting_inside, "Assert"),

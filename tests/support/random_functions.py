@@ -13,7 +13,7 @@ Steps = list[tuple[int, int, int]]
 
 @functools.cache
 def table() -> Any:
-    """Made on first use: a module that is imported makes no resources."""
+    """Returns a table, made on first use: the import of this module makes no resources."""
     with tf.init_scope():  # not in the function that is being traced
         keys = tf.lookup.KeyValueTensorInitializer([b"a", b"12"], [1, 2])
         return tf.lookup.StaticHashTable(keys, -1)
@@ -93,7 +93,9 @@ KINDS = {tf.float32: "f", tf.int64: "i", tf.string: "s"}
 
 
 def random_steps(most: int = 14) -> Any:
-    """A function: for each step its number, and the choice of its arguments among earlier values."""
+    """Returns a function: for each step its number, and the choice of its arguments among earlier
+    values.
+    """
     picks = st.integers(0, 9)
     return st.lists(
         st.tuples(st.integers(0, len(STEPS) - 1), picks, picks), min_size=2, max_size=most

@@ -98,7 +98,7 @@ class RangeServer:
 
 
 def fails_at_first(times: int, **how: object) -> Callable[[Seen, int], Trouble | None]:
-    """Every range fails that many times before it is answered."""
+    """Makes every range fail that many times before it is answered."""
     counts: dict[tuple[str, int | None], int] = {}
     lock = threading.Lock()
 

@@ -32,7 +32,7 @@ def some_records(count: int, seed: int = 0, longest: int = 200) -> list[bytes]:
 
 
 def write_shards(folder: Path, counts: Sequence[int], longest: int = 200) -> list[str]:
-    """One shard for each count; every record differs from all others."""
+    """Writes a shard for each count. Every record differs from all other records."""
     return [
         write_shard(folder / f"data-{i:03}", some_records(count, i, longest))
         for i, count in enumerate(counts)

@@ -23,7 +23,7 @@ def largest_remainders(weights: Sequence[int], count: int) -> list[int]:
 
 @cache
 def spread(weights: tuple[int, ...], quotas: tuple[int, ...]) -> list[int]:
-    """The slot at each position, by Tijdeman's rule."""
+    """Returns the slot at each position, by Tijdeman's rule."""
     period = sum(weights)
     common = math.lcm(*(weight for weight in weights if weight))
     sharing = sum(weight > 0 for weight in weights)
@@ -43,7 +43,9 @@ def spread(weights: tuple[int, ...], quotas: tuple[int, ...]) -> list[int]:
 
 
 def shuffled(key: tuple[int, int], begin: int, period: int, size: int, whole: int) -> list[int]:
-    """The slots of a period in a random order, or of a rest after periods of `whole` slots."""
+    """Returns the slots of a period in a random order, or the slots of a rest after periods of
+    `whole` slots.
+    """
     tweak = siphash24(key, [begin, period])
     if whole > 256:
         network = Network(size, key, 24, tweak)
@@ -75,7 +77,7 @@ class ReferenceMixture:
     ) -> None:
         self.sizes, self.segments, self.seed, self.unit = sizes, segments, seed, unit
         self.length, self.order, self.repeats = length // unit, order, repeats
-        # The draws that each source makes next: first those left over, then the following ones.
+        # The next draws of each source: first the left-over draws, then the following draws.
         self.left_over: list[list[int]] = [[] for _ in sizes]
         self.next = [0] * len(sizes)
         self.known: dict[tuple[int, int, int], Callable[[int], int]] = {}

@@ -54,7 +54,9 @@ def derive_key(purpose: int, seed: int, epoch: int) -> tuple[int, int]:
 
 
 class Network:
-    """A bijection of range(size), from 128 bits of key and, for small ones, a 64-bit tweak."""
+    """A bijection of range(size), from a key of 128 bits and, for small bijections, a tweak of 64
+    bits.
+    """
 
     def __init__(self, size: int, key: tuple[int, int], rounds: int, tweak: int = 0) -> None:
         self.size = size

@@ -21,7 +21,7 @@ def read_and_send(reader: tfr.Reader, numbers: list[int], results: Any) -> None:
 
 
 def started_by(method: str, url: str) -> None:
-    """A child that gets the parent's reader reads with it, by `method`."""
+    """Starts a child by `method`, which gets the parent's reader and reads with it."""
     context = multiprocessing.get_context(method)
     reader = tfr.Reader(url, storage={"token": "handed-over"})
     numbers = [7, 250, 3]

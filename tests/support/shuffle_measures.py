@@ -59,7 +59,7 @@ def neighbours(orders: Sequence[Order], buckets: int = 1024) -> float:
 
 
 def close_neighbours(orders: Sequence[Order], reach: int = 64) -> float:
-    """Do records within `reach` of each other follow each other as often as chance has it?"""
+    """Do records within `reach` of each other follow each other as often as by chance?"""
     n = len(orders[0])
     close = sum(int((np.abs(np.diff(order)) <= reach).sum()) for order in orders)
     chance = (2 * reach * n - reach * (reach + 1)) / (n * (n - 1))
@@ -81,8 +81,9 @@ def lags(orders: Sequence[Order], longest: int = 64) -> float:
 
 
 def same_place(first: Sequence[Order], second: Sequence[Order], reach: int = 16) -> float:
-    """Do two orders have records within `reach` of each other at a position as often as chance
-    has it?"""
+    """Do two orders have records within `reach` of each other at a position as often as by
+    chance?
+    """
     n = len(first[0])
     near = sum(
         int((np.abs(one - other) <= reach).sum()) for one, other in zip(first, second, strict=True)

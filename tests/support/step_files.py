@@ -1,4 +1,4 @@
-"""Episodes whose steps are numbered over all of them."""
+"""Episodes whose steps are numbered through all episodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One of several processes of a MultiWorkerMirroredStrategy; TF_CONFIG says which.
+"""One of several processes of a MultiWorkerMirroredStrategy. TF_CONFIG names the process.
 
-strategy_child.py FILES...   prints the numbers of the records that it was given, as JSON
+strategy_child.py FILES... prints the numbers of its records, as JSON
 """
 
 from __future__ import annotations
@@ -42,4 +42,4 @@ print(
     ),
     flush=True,
 )
-os._exit(0)  # without waiting for the other
+os._exit(0)  # without waiting for the other process

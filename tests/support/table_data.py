@@ -1,4 +1,4 @@
-"""Shards whose features have every kind of column, and what a table of them holds."""
+"""Shards whose features have every kind of column, and the expected table."""
 
 from __future__ import annotations
 

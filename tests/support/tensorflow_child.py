@@ -28,19 +28,19 @@ FEATURES: dict[str, Any] = {
 
 
 def shuffled(files: list[str]) -> Any:
-    """Three epochs, decoded in the read."""
+    """Three epochs, decoded during reading."""
     dataset = tfr.TFRecordDataset(files).shuffle(1, seed=7).batch(4).repeat(3)
     return dataset.parse_example(FEATURES).map(lambda batch: batch["id"])
 
 
 def loaded(files: list[str]) -> Any:
-    """Two epochs of a loader, the records' numbers."""
+    """Record numbers of two epochs of a loader."""
     loader = tfr.Loader(files, 4, seed=7)
     return loader.to_tf_dataset(epochs=2, with_indices=True).map(lambda _, indices: indices)
 
 
 def loaded_again(files: list[str]) -> Any:
-    """An epoch in one iteration, the next one in another."""
+    """An epoch in one iteration, the next epoch in another iteration."""
     loader = tfr.Loader(files, 4, seed=7)
     return loader.to_tf_dataset(with_indices=True).map(lambda _, indices: indices)
 
@@ -52,7 +52,7 @@ def row_of(record: Any) -> Any:
 
 
 def lifted(files: list[str]) -> Any:
-    """Three epochs of row_of, its first result."""
+    """The first result of row_of, for three epochs."""
     dataset = tfr.TFRecordDataset(files).shuffle(1, seed=7).map(row_of).batch(4).repeat(3)
     return dataset.map(lambda numbers, *_: numbers)
 
@@ -163,7 +163,7 @@ def run_tasks(folder: Path, files: list[str]) -> None:
 def serve(address: str, port: str) -> None:
     config = tf.data.experimental.service.WorkerConfig(dispatcher_address=address, port=int(port))
     worker = tf.data.experimental.service.WorkerServer(config)
-    sys.stdin.read()  # ends with the parent, however that ends
+    sys.stdin.read()  # ends when the parent ends for any reason
     os._exit(0 if worker else 1)  # without waiting for its clients
 
 

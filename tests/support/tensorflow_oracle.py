@@ -79,7 +79,7 @@ def _answer_questions(questions: Connection) -> None:
 
 
 class Oracle:
-    """Answers with what `tf.io.<parser>(records, *specs)` makes of the records."""
+    """Answers with the result of `tf.io.<parser>(records, *specs)`."""
 
     def __init__(self) -> None:
         self._process: BaseProcess | None = None
@@ -96,7 +96,7 @@ class Oracle:
             return self._questions.recv()
         except (EOFError, ConnectionError):
             code = self._ended()
-            # A code above 0 is an exception in Python, which no record can cause.
+            # A code above 0 means a Python exception, which no record can cause.
             assert code < 0, f"exit code {code} at {records!r} {specs!r}"
             return None, f"TensorFlow crashed (signal {-code})"
 

@@ -32,7 +32,7 @@ def example(number: int) -> dict[str, Any]:
 
 
 def write_examples(folder: Path, count: int = NUM_RECORDS) -> list[str]:
-    """Two shards of examples, and an empty one."""
+    """Writes two shards of examples, and an empty shard."""
     folder.mkdir(parents=True, exist_ok=True)
     records = [tfr.encode_example(example(number)) for number in range(count)]
     parts = [records[: count // 3], [], records[count // 3 :]]
@@ -40,7 +40,9 @@ def write_examples(folder: Path, count: int = NUM_RECORDS) -> list[str]:
 
 
 def ids(batches: Iterable[Any]) -> list[list[int]]:
-    """The record numbers of each batch, rows of padding left out. `id` must agree with them."""
+    """Returns the record numbers of each batch, without rows of padding. Checks that `id` equals
+    the numbers.
+    """
     numbers = []
     for batch in batches:
         assert batch["id"].tolist() == batch.indices.tolist()
@@ -56,9 +58,10 @@ _kept: list[Any] = []
 
 
 def until_an_error(loader: Any) -> Iterator[Any]:
-    """The batches of a DataLoader whose workers will raise.
+    """Yields the batches of a DataLoader whose workers will raise.
 
-    Its iterator is kept until the tests end, since its own end waits five seconds for each worker.
+    The DataLoader's iterator is kept until the tests end, because its end waits five seconds for
+    each worker.
     """
     _kept.append(iter(loader))
     return _kept[-1]  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ def batches(loader: tfr.Loader) -> Iterator[list[bytes]]:
 
 
 class Wrapped(IterableDataset[list[bytes]]):
-    """A Loader that was made before there were workers."""
+    """A Loader that was made before the workers."""
 
     def __init__(self, loader: tfr.Loader) -> None:
         self.loader = loader

@@ -24,7 +24,7 @@ def on_ranks(world: int, folder: Path, function: Callable[..., Any], *arguments:
         rank.start()
     results = []
     for (ours, theirs), rank in zip(pipes, ranks, strict=True):
-        theirs.close()  # so that the end of the process ends our wait
+        theirs.close()  # the end of the child then ends our wait
         assert ours.poll(PATIENCE_S), "the rank hangs"
         results.append(ours.recv())
         rank.join(PATIENCE_S)

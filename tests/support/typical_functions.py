@@ -1,6 +1,6 @@
-"""Map functions of the kinds that people write after tf.io.parse_single_example, and records.
+"""Map functions as people write them after tf.io.parse_single_example, and records.
 
-Each is a few lines that stand for many: images as bytes, rows of a table, texts, sequences, sound.
+A few lines stand for many programs: images as bytes, rows of a table, texts, sequences, sound.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tfrfast as tfr
 
-#: Where the rest of a function runs: on whole batches, a part of it row by row, or not lifted.
+#: Where the remainder of a function runs: on whole batches, partly row by row, or not lifted.
 Runs = Literal["whole", "split", "plain"]
 
 
@@ -90,7 +90,7 @@ def made_of(name: str, number: int) -> Any:
         return random.integers(0, 1000, 32)
     if kind == "sequence":
         return random.integers(1, 100, random.integers(0, 20))
-    if kind in ("xmin", "ymin", "xmax", "ymax", "weights"):  # as many in each of them
+    if kind in ("xmin", "ymin", "xmax", "ymax", "weights"):  # equally many in each
         count = np.random.default_rng(number).integers(1, 5)
         return random.random(count, np.float32)
     if kind == "embedding":
@@ -374,7 +374,7 @@ _TABLES: list[Any] = []
 
 
 def table() -> Any:
-    """Made on first use, outside the function that is traced."""
+    """Returns a table, made on first use, outside the traced function."""
     if not _TABLES:
         with tf.init_scope():
             pairs = tf.lookup.KeyValueTensorInitializer(GENRES, list(range(len(GENRES))))

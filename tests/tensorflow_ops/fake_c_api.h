@@ -1,5 +1,5 @@
-// TensorFlow's C API as far as kernels call it, in memory: a call's inputs are written by a test,
-// its outputs read.
+// Imitates the part of TensorFlow's C API that kernels call, in memory. A test writes the inputs of
+// a call and reads its outputs.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct TensorMemory {
 
 std::int64_t element_count(const TensorMemory& memory);
 
-// Frees what a string owns.
+// Frees the memory that a string owns.
 void drop_string(const TString& string);
 
 // One call of a kernel, as TensorFlow makes it.
@@ -49,7 +49,7 @@ class FakeCall {
   Code code() const;  // ok unless the kernel failed
   const std::string& message() const;
 
-  // Outputs that were written.
+  // The outputs that the kernel has written, by number.
   const TensorMemory& output(std::size_t number) const;
   std::vector<std::string> strings(std::size_t output) const;
   std::vector<std::int64_t> integers(std::size_t output) const;

@@ -11,7 +11,7 @@
 
 namespace tfrfast::tensorflow::testing {
 
-// Shards of `counts` records of `bytes` each, which all differ.
+// Writes shards of `counts` records of `bytes` bytes. All records differ.
 inline std::vector<tfrfast::testing::TestShard> write_shards(
     const tfrfast::testing::TemporaryFolder& folder, const std::vector<std::size_t>& counts,
     std::size_t bytes = 10) {
@@ -39,7 +39,7 @@ inline std::shared_ptr<const Source> streamed_source(
   return std::make_shared<const Source>(std::move(options));
 }
 
-// A planned source, indexed in memory. `options` are all but its shards.
+// A planned source, indexed in memory. `options` holds everything but the shards.
 inline std::shared_ptr<const Source> planned_source(
     const std::vector<tfrfast::testing::TestShard>& shards, SourceSpec options = {}) {
   std::vector<std::string> paths;

@@ -17,7 +17,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// Where the payload of a record begins.
+// The place of a record's payload.
 std::uint64_t payload_offset(const TestShard& shard, std::size_t record) {
   return shard.offset(record) + 12;
 }

@@ -28,7 +28,7 @@ using Strings = std::vector<std::string>;
 using Counts = std::vector<std::size_t>;
 constexpr auto kMaxStride = std::numeric_limits<std::int64_t>::max();
 
-// A record is 10 bytes long, or so long that blocks have one or two of them.
+// A record has 10 bytes, or so many that a block has one or two records.
 constexpr std::size_t kLongRecord = 600 << 10;
 
 constexpr Progression kAll{0, 1, kMaxPermutationSize};
@@ -52,7 +52,7 @@ Numbers numbers_of(const Share& share, const Sequence& sequence) {
   return all;
 }
 
-// What is found block by block and, the same, in all blocks at once.
+// Returns the records found block by block. Checks that reading all blocks at once finds the same.
 Strings read_blocks(const Share& share, const Progression& wanted = kAll) {
   Strings all;
   for (std::int64_t block = 0; block < share.block_count(); ++block) {
@@ -81,7 +81,7 @@ Strings payloads_of(const std::vector<TestShard>& shards, const Numbers& numbers
   return chosen;
 }
 
-// The numbers that one of several processes reads, in file order.
+// The record numbers that one of several processes reads, in file order.
 Numbers model_of(const Counts& counts, std::int64_t first, std::int64_t stride) {
   const bool by_file = stride <= static_cast<std::int64_t>(counts.size());
   Numbers numbers;
@@ -142,7 +142,7 @@ TEST_CASE("share: all shares together have every record exactly once, in any ord
 
 namespace {
 
-// In file order. Counts how often it is made for other records.
+// A file order. Counts how often it is made for other records.
 class CountingOrder final : public Order {
  public:
   CountingOrder(std::int64_t records, int& made)
@@ -219,7 +219,7 @@ TEST_CASE("share: take, skip and shard choose among the records of the share, in
       }
       const Share share(streamed_source(shards), files);
       CHECK(read_blocks(share, wanted) == payloads_of(shards, expected));
-      // Now all counts are known, and files are cut down to the blocks that matter.
+      // Now all counts are known, and only the necessary blocks of files are read.
       Strings read;
       std::int64_t blocks = 0;
       for (std::int64_t turn = 0; turn < (files.stride == 2 ? 2 : 4); ++turn) {
@@ -271,7 +271,7 @@ TEST_CASE("share: however large the stride, the first share has what begins the 
 TEST_CASE("share: a single record may be chosen with any stride") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {5, 4});
-  // Three times the first of these is -1 in 64 bits.
+  // Three times the first stride is -1 in 64 bits.
   for (const std::int64_t stride : {std::int64_t{6148914691236517205}, kMaxStride - 1}) {
     const Progression one{1, stride, 1};
     CHECK(read_blocks(Share(streamed_source(shards), {}), one) == payloads_of(shards, {1}));
@@ -359,7 +359,7 @@ TEST_CASE(
   const auto source_of_an_epoch = [&] { return ShareHolder().open(text, {0, 1}, true)->source(); };
   {
     const SourceKeeper keeper(text);
-    CHECK(open_source_count() == open);  // nobody has used it
+    CHECK(open_source_count() == open);  // no kernel has used the source
     std::weak_ptr<const Source> first = source_of_an_epoch();
     CHECK(!first.expired());
     CHECK(source_of_an_epoch() == first.lock());

@@ -30,7 +30,7 @@ using Numbers = std::vector<std::int64_t>;
 constexpr std::int64_t kRecords = 5000;
 constexpr std::size_t kFrameBytes = 100 + kFrameOverhead;
 constexpr std::int64_t kRows = 8;
-// So many rows are announced before they are needed.
+// This many rows are announced before they are needed.
 constexpr std::int64_t kAhead = 1024 / kRows;
 
 // One remote object in memory.
@@ -43,7 +43,7 @@ struct Ledger {
     static auto* const ledger = new Ledger;
     return *ledger;
   }
-  // How many records are announced and not read, each as often as it is.
+  // The number of announced and unread records. A record counts once for each announcement.
   std::int64_t records_announced() const { return announced.awaited(kFrameBytes); }
 };
 
@@ -99,7 +99,7 @@ struct Fixture {
     spec.shards.push_back({"ledger://shard", bytes.size(), kRecords});
     begin_again();
     source = std::make_shared<const Source>(std::move(spec));
-    begin_again();  // opening has looked at how the object begins
+    begin_again();  // opening has read the beginning of the object
     sequence.records = sequence.positions = {0, 1, kRecords};
     sequence.order = make_order(kRecords);
     sequence.batch_rows = kRows;
@@ -124,7 +124,7 @@ struct Fixture {
   }
 
   Ledger& ledger = Ledger::instance();
-  std::uint64_t together_bytes = 0;  // so that each step is announced by itself
+  std::uint64_t together_bytes = 0;  // each step is announced separately
   Sequence sequence;
   std::shared_ptr<const Source> source;
   std::shared_ptr<const Share> share;
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what was not taken is withdrawn with th
   read(*one, 0);
   read(*two, 1);
   read(*one, 2);
-  CHECK(ledger.announced.most_asked() == 1);  // the two are at one place
+  CHECK(ledger.announced.most_asked() == 1);  // both kernels are at one place
   one.reset();
   CHECK(ledger.records_announced() == kAhead * kRows);
   two.reset();
@@ -201,7 +201,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: many threads announce each step once") 
   constexpr std::int64_t kThreads = 8;
   std::vector<std::thread> threads;
   std::atomic<std::int64_t> next{0};
-  std::vector<PlaceHolder> kernels(2);  // as a function with two ops has
+  std::vector<PlaceHolder> kernels(2);  // like a function with two ops
   for (std::int64_t thread = 0; thread < kThreads; ++thread) {
     threads.push_back(start_thread([&, thread] {
       for (std::int64_t step = next++; step < 600; step = next++) {
@@ -223,7 +223,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: iterations of one order do not disturb 
   }
   CHECK(ledger.announced.read_unannounced() == 0);
   CHECK(ledger.records_announced() == 2 * kAhead * kRows);
-  // They may have one kernel, and another order.
+  // Iterations may have one kernel and different orders.
   for (std::int64_t step = 20; step < 40; ++step) {
     read(one, step);
     read(one, step);
@@ -237,7 +237,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: a place that was left is withdrawn afte
   for (std::int64_t step = 0; step < 10; ++step) read(place, step);
   for (std::int64_t step = 400; step < 470; ++step) read(place, step);
   CHECK(ledger.records_announced() == kAhead * kRows);
-  // An earlier one, as after a checkpoint is restored.
+  // An earlier step, as after the restoration of a checkpoint.
   for (std::int64_t step = 5; step < 80; ++step) read(place, step);
   CHECK(ledger.records_announced() == kAhead * kRows);
   CHECK(ledger.announced.read_unannounced() == 0);
@@ -282,7 +282,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: records after one that cannot be decode
   DecodingKernel kernel;
   CHECK_THROWS_AS(kernel.load(source, features, records, valid.get()), Error);
   CHECK(ledger.records_announced() == 0);
-  // As after damage: the good records are read again.
+  // After damage, the good records are read again.
   CHECK_FALSE(kernel.decode(source, features, rows).error.empty());
   CHECK(ledger.records_announced() == 0);
 }
@@ -319,7 +319,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   const auto found = [&] {
     ledger.fails_at.reset();
     const auto streamed = finding->open(text, {}, true);
-    streamed->source()->record_count(0);  // from now on there is an index
+    streamed->source()->record_count(0);  // from now on the index exists
     begin_again();
     return streamed->find({0, 1, kRecords}, 0, 1).rows;
   };
@@ -340,7 +340,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   CHECK(read(std::span(rows).first(10)).empty());
   finding.reset();
   CHECK(ledger.records_announced() == kRecords - 10);
-  const auto held = reading->open(text, {});  // a share alone reads nothing
+  const auto held = reading->open(text, {});  // opening a share reads nothing
   reading.reset();
   CHECK(ledger.records_announced() == 0);
 

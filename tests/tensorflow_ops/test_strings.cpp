@@ -13,7 +13,7 @@ using tfrfast::tensorflow::testing::drop_string;
 
 namespace {
 
-// Hands out views as long as it lives.
+// While the object lives, records are handed out as views.
 struct Views {
   Views() { hand_out_views(true); }
   ~Views() { hand_out_views(false); }
@@ -103,7 +103,7 @@ TEST_CASE("strings: where it counts, long ones are views that keep the memory to
   }
   CHECK(shared.memory.use_count() == 2);
 
-  // The runtime copies a view: it counts one more.
+  // The runtime copies a view and counts another reference.
   const TString copy = shared.strings[4];
   StringOwner* owner = nullptr;
   std::memcpy(&owner, reinterpret_cast<const char*>(&copy) + 16, sizeof owner);

@@ -1,4 +1,6 @@
-"""What a type checker must accept, and, where an error is ignored, must refuse."""
+"""Code that a type checker must accept. Where a comment ignores an error, the checker must find the
+error.
+"""
 
 from typing_extensions import assert_type
 

@@ -119,7 +119,7 @@ class Little(tfds.core.GeneratorBasedBuilder):
 
 
 def plain(value: Any) -> Any:
-    """A value of tfds.as_numpy as JSON has it."""
+    """A value of tfds.as_numpy in the form of JSON."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if hasattr(value, "to_list"):  # a ragged tensor

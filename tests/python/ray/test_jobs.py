@@ -326,7 +326,9 @@ class Endless:
 
 
 class Ignoring(Endless):
-    """The same in a worker that ignores SIGINT, as those of a driver in the background do."""
+    """Runs until it is interrupted, in a worker that ignores SIGINT like the workers of a driver in
+    the background.
+    """
 
     def run(self, advance: Any) -> None:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)

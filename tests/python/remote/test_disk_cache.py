@@ -465,7 +465,7 @@ def test_a_disk_that_is_full_stops_nobody(
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("No space left on device") == 1, done.stderr
-    # All records came. Those that did not fit on the disk came from the network alone.
+    # All records came. Bytes that did not fit on the disk came from the network alone.
     size = sum(len(server.objects[f"set/{Path(url).name}"].data) for url in large)
     assert fetched(server) >= 0.9 * size
 
@@ -530,7 +530,7 @@ def test_the_command_shows_how_much_was_read_from_it(
     for _ in range(2):
         with tfr.Reader(urls, cache=cache) as reader:
             for _ in range(2):
-                # The second time, all of it is mapped.
+                # The second time, the whole object is mapped.
                 reader.read(range(800))
                 settle(folder)
     assert main(["cache", "--disk", str(folder), "--json"]) == 0

@@ -167,7 +167,7 @@ def test_a_server_that_answers_get_alone(
 def test_answers_that_do_not_say_how_long_they_are(
     server: RangeServer, urls: list[str], shards: list[str]
 ) -> None:
-    """Ranges may say it."""
+    """Content-Range may state the size."""
     server.trouble = lambda seen, _: Trouble(unsized=seen.method == "HEAD")
     assert list(tfr.Reader(urls[2])) == list(tfr.Reader(shards[2]))
     server.put("set/another", Path(shards[0]).read_bytes())

@@ -121,7 +121,7 @@ def test_an_index_is_built_once_from_large_requests(server: RangeServer, tmp_pat
     url = f"{server.url}/set/many"
     assert len(tfr.Reader(url)) == 3000
     scanning = server.reads()
-    # One looks at how the object begins, and the others are as large as can be.
+    # One request fetches the beginning of the object, and the others are as large as possible.
     assert len(scanning) <= 2 + 30_048_000 // (8 << 20) + 1
     server.forget()
     again = tfr.Reader(url)
@@ -282,7 +282,7 @@ def test_iterating_asks_for_the_shards_that_follow(server: RangeServer, tmp_path
 
 
 def test_records_of_the_same_blocks_share_requests(server: RangeServer, tmp_path: Path) -> None:
-    """So do those of a set that is read ahead as a whole."""
+    """The records of a set that is read ahead as a whole share requests, too."""
     shard = write_shard(tmp_path / "x", [bytes([i % 256]) * 5_000 for i in range(6_000)])
     server.put("set/x", Path(shard).read_bytes())
     reader = tfr.Reader(f"{server.url}/set/x")

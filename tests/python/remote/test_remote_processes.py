@@ -146,7 +146,7 @@ def test_readers_notice_when_the_thread_dies(server: RangeServer, url: str) -> N
     server.trouble = lambda *_: None
     with pytest.raises(OSError, match="cannot be read"):
         reader[7]
-    # Whoever opens something gets a new one.
+    # The next opening makes a new client.
     assert tfr.Reader(url)[5] == expected
     assert reader[5] == expected
 
@@ -215,7 +215,7 @@ def test_the_loop_knows_what_is_still_to_be_said(server: RangeServer, url: str) 
     reader = tfr.Reader(url)
     reader.read([0, 299])
     loop = client.use_client()._loop
-    # Its last words may come after the answer.
+    # The thread's last call into Python may come after the answer.
     assert loop.wait_until_silent(PATIENCE_S)
     server.trouble = lambda *_: Trouble(silent=True)
 

@@ -52,7 +52,8 @@ def test_the_order_is_that_of_the_files(
     there = shuffled(urls, tmp_path / "there" / "x")
     assert records_of(there) == records_of(here)
     assert there.content_hash == here.content_hash
-    # Each object is looked at, and read from beginning to end. The empty one has nothing to read.
+    # Each object is examined, and read from beginning to end. The empty object has no bytes to
+    # read.
     assert sorted(each.method for each in server.seen) == ["GET"] * 2 + ["HEAD"] * 3
 
 
@@ -109,7 +110,7 @@ def test_small_objects_are_asked_for_at_the_same_time(server: RangeServer, tmp_p
     storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
     made = shuffled("s3://bucket/set/small-*", tmp_path / "out" / "x", storage=storage)
     assert sorted(records_of(made)) == sorted(sum(objects.values(), []))
-    # Beside one listing, which is over before.
+    # All requests but the listing, which ends before.
     assert [each.begin for each in server.seen].count(0) == len(server.seen) - 1 == 60
     assert server.most_running > 8
 

@@ -101,7 +101,7 @@ def test_what_was_published_or_given_up_is_not_published_again(
     before = keys(bucket)
     for each in (writer, given_up):
         each.close()
-        # What a second thread does that closes at the same time.
+        # A second thread closes at the same time.
         each._output.publish(each._core.paths())
     assert keys(bucket) == before == ["sets/one.tfrfast/index", "sets/one/shard"]
 
@@ -198,7 +198,7 @@ def test_indexes_are_published_on_request(
     assert all(
         each.was_built for each in tfr.build_index(f"{ROOT}/data-*", storage=storage, force=True)
     )
-    # An object that was replaced has none that fits.
+    # A replaced object has no fitting index.
     bucket.upload_file(shards[2], "sets/one/data-000")
     with pytest.raises(tfr.StaleIndexError):
         tfr.Reader(f"{ROOT}/data-000", storage=storage, index="require")
@@ -384,7 +384,7 @@ def test_a_writer_that_is_killed_while_it_uploads(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    """Its object does not appear, also if another one of that name is there."""
+    """The upload's object does not appear, also if another object of that name exists."""
     from moto.s3.models import S3Backend
 
     with tfr.Writer(f"{ROOT}/x", storage=storage) as writer:

@@ -71,7 +71,7 @@ def damaged(tmp_path: Path) -> str:
 LAZY = {
     "a": tfr.FixedLen((), "int64"),
     "b": tfr.FixedLen((2,), "int64"),
-    "c": tfr.FixedLen((), "int64"),  # which it is not
+    "c": tfr.FixedLen((), "int64"),  # the wrong type
 }
 
 

@@ -264,7 +264,7 @@ def test_shuffled_files_come_in_an_order_that_tensorflow_could_give(
 
 
 def test_files_are_read_in_part(files: list[str]) -> None:
-    """For one file in order, and for several files that are shuffled without leaving any out."""
+    """Reads one file in order, and several shuffled files of which none is left out."""
     one = in_parts(files[2:3], [5], [20], 20).batch(8)
     two = in_parts(files[2:4], [30, 0], [100, 100], 17)
     assert _planned_like(one) == numbers(one)

@@ -208,7 +208,7 @@ def test_errors_are_tensorflows(tmp_path: Path, name: str) -> None:
     ours = tfr.accelerate(theirs)
     expected = outcomes(theirs)
     assert tf.errors.InvalidArgumentError in expected
-    if name == "selected":  # after the filter no row is lost: our batches differ
+    if name == "selected":  # our batches differ, because no row is lost after the filter
         end = expected.index(tf.errors.InvalidArgumentError)
         assert outcomes(ours)[: end + 1] == expected[: end + 1]
         return

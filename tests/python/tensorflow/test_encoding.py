@@ -31,8 +31,8 @@ def as_example(row: dict[str, Any]) -> Any:
 
 
 def are_alike(encoded: bytes, row: dict[str, Any]) -> bool:
-    """The same message; and the same bytes, but that protobuf's Python puts a name that begins
-    another name behind it.
+    """True for the same message with the same bytes. One difference is allowed: protobuf's Python
+    puts a name after longer names that begin with the name.
     """
     expected = as_example(row)
     parsed = tf.train.Example.FromString(encoded)

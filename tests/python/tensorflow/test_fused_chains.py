@@ -121,7 +121,7 @@ def test_random_chains_in_file_order(source: Any, records: list[bytes], number: 
     assert elements(ours) == elements(plain), names
     assert ours.element_spec == plain.element_spec, names
     assert isinstance(ours, type(source).__base__), names
-    known = len(elements(plain))  # of some that TensorFlow does not know
+    known = len(elements(plain))  # TensorFlow does not know the length of some chains
     assert ours.cardinality() in (plain.cardinality(), tf.data.UNKNOWN_CARDINALITY, known), names
 
 

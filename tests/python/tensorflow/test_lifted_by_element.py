@@ -93,7 +93,9 @@ def test_random_numbers_differ_from_row_to_row_and_epoch_to_epoch(
 def test_random_numbers_after_a_shuffle_are_not_logged(
     files: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str], before_batch: bool
 ) -> None:
-    """TensorFlow logs such a function at each symbolic position. Who asks for them has them."""
+    """TensorFlow logs such a function at each symbolic position. Users who request symbolic
+    checkpoints accept the log.
+    """
 
     def f(record: Any) -> Any:
         return parse(record)["id"], uniform()

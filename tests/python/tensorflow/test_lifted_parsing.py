@@ -229,7 +229,7 @@ def test_a_function_gives_what_it_gives_as_it_was_written(files: list[str]) -> N
     assert "floats of Log, LogicalNot may differ" in str(tfr.explain(batches))
     ((made,), (theirs,)) = batches, tf.data.TFRecordDataset(files).map(f).batch(31)
     assert np.isfinite(made.numpy()).all()
-    assert np.isnan(theirs.numpy()).any()  # tf.data asks whether they are at most 0
+    assert np.isnan(theirs.numpy()).any()  # tf.data tests whether the values are at most 0
     bits = tfr.TFRecordDataset(files, lift_parsing=False).map(f).batch(31)
     assert repr(elements(bits)) == repr([theirs.numpy().tolist()])
 

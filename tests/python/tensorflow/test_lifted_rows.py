@@ -102,7 +102,7 @@ BY_ROW: dict[str, Callable[[Any], Any]] = {
 
 
 def before(parsed: Any) -> Any:
-    """The values of one feature and those of the same feature without the first do not match."""
+    """Compares the values of a feature with the values after the first, which differ in number."""
     numbers = parsed["numbers"].values
     return tf.reduce_sum(numbers[1:] - numbers[:-1])
 

@@ -303,7 +303,7 @@ class TestIterations:
     def test_of_several_ranks_are_the_same(self, files: list[str], epochs: int) -> None:
         ranks = [tfr.Loader(files, 8, rank=rank, world=2) for rank in range(2)]
         datasets = [each.to_tf_dataset(epochs=epochs, with_indices=True) for each in ranks]
-        numbers(datasets[0])  # as one that looks at its data first
+        numbers(datasets[0])  # like a program that inspects its data first
         seen = [sum(numbers(each), []) for each in datasets]
         assert sorted(sum(seen, [])) == sorted(list(range(COUNT)) * epochs)
 

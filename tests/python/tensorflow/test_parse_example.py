@@ -171,7 +171,7 @@ def test_corner_of_the_wire_format_means_the_same(name):
     record, specs = CORNERS[name]
     for features in specs:
         assert_same([record], features)
-        # And after a record of the usual spelling, which the parser then expects.
+        # The record also follows a record of the usual form, which the parser then expects.
         assert_same([one(ints(1)), record], features)
 
 
@@ -184,7 +184,7 @@ float_values = st.floats(width=32, allow_nan=False)
 
 @st.composite
 def feature_of(draw, kind, count=None, unpack=True):
-    """A Feature of `kind`, in one of its spellings.
+    """A Feature of `kind`, in one of its encodings.
 
     TensorFlow writes past the end of a fixed column when a record has more unpacked floats than fit
     (seen as crashes of 2.15 and 2.21), so those are never unpacked here.
@@ -202,8 +202,9 @@ def feature_of(draw, kind, count=None, unpack=True):
 
 @st.composite
 def schemas(draw, fixed_floats=True):
-    """Specs, and for each the kind of its values, how many a record must have (None: any), and
-    whether they may be unpacked."""
+    """Specs, and for each spec the kind of its values, the number of values that a record must have
+    (None: any), and whether values may be unpacked.
+    """
     features, shapes = {}, {}
     for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=4)):
         name, kind = key.decode(), draw(st.sampled_from(KINDS))
@@ -238,7 +239,7 @@ def schemas(draw, fixed_floats=True):
 
 @st.composite
 def records_for(draw, shapes):
-    """Records that mostly fit, with the liberties that writers take."""
+    """Records that mostly fit, in the forms that writers choose."""
     entries = []
     for key, (kind, count, unpack) in shapes.items():
         fate = draw(st.integers(0, 19))
@@ -286,7 +287,7 @@ def test_random_batches_parse_the_same(batch):
 
 @st.composite
 def damaged(draw, record):
-    """The record after an accident."""
+    """The record after random damage."""
     data = bytearray(record)
     for _ in range(draw(st.integers(1, 3))):
         if not data:
@@ -312,7 +313,7 @@ def damaged(draw, record):
 
 @st.composite
 def damaged_batches(draw):
-    # No accident may turn floats of a fixed shape into unpacked ones.
+    # Damage must not turn floats of a fixed shape into unpacked floats.
     features, shapes = draw(schemas(fixed_floats=False))
     whole = draw(st.lists(records_for(shapes), max_size=2))
     return features, [*whole, draw(damaged(draw(records_for(shapes))))]

@@ -1,6 +1,6 @@
 """TFRecordDataset against tf.data's: the same records, order and errors.
 
-What TensorFlow's own tests of the class cover runs here on both classes.
+The subjects of TensorFlow's own tests of the class are tested here on both classes.
 """
 
 from __future__ import annotations
@@ -286,7 +286,9 @@ class TestDamage:
     def test_a_tail_too_short_for_a_header_is_the_end(
         self, make: Any, damaged: list[str], left: int
     ) -> None:
-        """As both TensorFlows have it. With 12 bytes there is a header: the payload is missing."""
+        """Both tested TensorFlow versions take such a tail for the end of the shard. With 12 bytes,
+        the header is whole and the payload is missing.
+        """
         end = frame_starts(self.RECORDS)[59]
         cut(damaged[0], end + left)
         got, error = self.read_until_error(make(damaged))

@@ -38,7 +38,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def unknown(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The same without indexes."""
+    """The same files without indexes."""
     return write_examples(tmp_path_factory.mktemp("unknown"), COUNTS)
 
 
@@ -155,7 +155,7 @@ def test_fewer_files_than_workers_are_shared_by_record(files: list[str], chain: 
 
 
 def test_the_share_of_a_stream_is_that_of_a_plan(files: list[str], unknown: list[str]) -> None:
-    """One process may have an index, another not."""
+    """One process may have an index while another process has none."""
     for worker in range(5):
         planned, stream = (
             flat(sharded(tfr.TFRecordDataset(each).map(number_of), 5, worker, "FILE"))
@@ -245,7 +245,7 @@ def test_a_hint_says_where(files: list[str]) -> None:
     ],
 )
 def test_calls_mean_a_workers_own_records(files: list[str], narrowed: Chain) -> None:
-    """As after TensorFlow's class, which was sharded before."""
+    """Like calls after TensorFlow's class, which is sharded first."""
     for worker in range(2):
         theirs = flat(sharded(narrowed(tf.data.TFRecordDataset(files)).map(number_of), 2, worker))
         assert flat(sharded(narrowed(tfr.TFRecordDataset(files)).map(number_of), 2, worker)) == (
@@ -297,7 +297,7 @@ def test_a_checkpoint_holds_the_order_that_was_drawn(
     assert sorted(flat(seen) + flat(another)) == list(range(COUNT))
 
 
-# A second of each is waiting for the service. test_other_processes.py holds DYNAMIC and OFF.
+# Each case waits a second for the service. test_other_processes.py tests DYNAMIC and OFF.
 @pytest.mark.parametrize(
     ("chain", "policy"),
     [

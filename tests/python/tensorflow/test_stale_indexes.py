@@ -18,7 +18,7 @@ tf = pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.newest
 
 RECORDS = [b"record %06d" % i for i in range(10_000)]
-# As many bytes in a record less, among headers that no opening looks at.
+# The same number of bytes with one record less, away from the headers that opening compares.
 ONE_LESS = [*RECORDS[:5001], RECORDS[5001] + bytes(16) + RECORDS[5002], *RECORDS[5003:]]
 
 
@@ -78,14 +78,14 @@ def test_a_plan_outlives_a_touch_and_no_rewriting(path: Path) -> None:
     assert is_planned(in_order)
     dataset = tfr.TFRecordDataset(str(path)).shuffle(1, seed=1).batch(1000)
     first = tfr.TFRecordDataset(str(path)).take(1000).shuffle(1, seed=1).batch(1000)
-    # Files are looked at now and then.
+    # The files are checked now and then.
     os.utime(path, (1, 1))
     end = time.monotonic() + 1.2
     while time.monotonic() < end:
         assert sorted(np_records(dataset)) == RECORDS
     assert tfr.Reader(path, index="require").shards[0].index is not None
-    # As many records and bytes, at other boundaries: another index must not take its place, also
-    # where only records are read that are where they were.
+    # The same numbers of records and bytes, at other boundaries. Another index must not replace the
+    # planned index, even if only records are read that have not moved.
     other = [*RECORDS[:5000], RECORDS[5000][:-1], RECORDS[5001] + b"+", *RECORDS[5002:]]
     assert sorted(np_records(first)) == RECORDS[:1000]
     rewrite(path, other)
@@ -93,7 +93,7 @@ def test_a_plan_outlives_a_touch_and_no_rewriting(path: Path) -> None:
     with pytest.raises(tf.errors.FailedPreconditionError, match="the records lie elsewhere"):
         while time.monotonic() < end:
             assert sorted(np_records(first)) == RECORDS[:1000]
-    assert np_records(in_order) == other  # what is there when the iteration begins
+    assert np_records(in_order) == other  # the contents at the beginning of the iteration
     assert values(tfr.TFRecordDataset(str(path))) == other
 
 

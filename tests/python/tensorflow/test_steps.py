@@ -1,4 +1,4 @@
-"""Steps equal what TensorFlow's parser gives of the episode, cut."""
+"""Steps equal the values of TensorFlow's parser for the episode, cut into steps."""
 
 import struct
 from collections.abc import Callable
@@ -80,7 +80,7 @@ VALUES_A_STEP = {"steps/f": 3, "steps/i": 2, "steps/s": 1, "steps/bool": 1}
 
 
 def check(steps: tfr.Steps, records: list[bytes]) -> None:
-    """Each step has its part of each list, and all of the others."""
+    """Each step has its part of each list along the axis, and all other features whole."""
     number = 0
     for record, count in zip(records, steps.episodes.lengths, strict=True):
         whole = parse(record, KINDS)

@@ -296,7 +296,7 @@ def test_the_next_shards_are_asked_for_before_they_are_reached(
     tfr.build_index(urls)
     there = iter(tfr.TFRecordDataset(urls).batch(5))
 
-    def asked_for() -> list[int]:  # apart from the headers that tell how shards are compressed
+    def asked_for() -> list[int]:  # without the headers that reveal the compression of shards
         return [n for each in server.reads() if (n := each.end - each.begin) > 12]
 
     server.forget()

@@ -19,8 +19,8 @@ from record_files import HEADER, flip_byte, write_shard
 tf = pytest.importorskip("tensorflow")
 pytest.importorskip("obstore", reason="needs obstore")
 
-# So long that no request holds two of them, and so many that the calls that run at once do not
-# read them all.
+# Records are so long that no request holds two records, and so many that simultaneous calls do not
+# read all of them.
 RECORD_BYTES, COUNT, ROWS = 66_000, 400, 2
 FEATURES = {"id": tfr.FixedLen([], np.int64), "raw": tfr.FixedLen([], bytes)}
 
@@ -131,7 +131,7 @@ def test_compressed_shards_are_asked_for_once_and_early(
     server: RangeServer, tmp_path: Path, form: str
 ) -> None:
     random = np.random.default_rng(5)
-    # Five spans in each. Noise, so that requests for them do not become one.
+    # Five spans in each shard. Noise does not compress, so requests for spans are not joined.
     whole = [
         tfr.encode_example({"id": n, "raw": random.bytes(RECORD_BYTES)}) for n in range(2 * 80)
     ]
@@ -199,7 +199,7 @@ def test_an_iterator_that_goes_on_in_the_middle(
 
 
 def test_what_is_not_taken_is_given_back(server: RangeServer, tmp_path: Path) -> None:
-    """Announces more bytes than the limit of all announcements, a third at a time."""
+    """Announces more bytes than the limit on all announcements, a third at a time."""
     long = write_shard(tmp_path / "long", [bytes([i]) * (1 << 20) for i in range(90)])
     server.put("set/long", Path(long).read_bytes())
     url = f"{server.url}/set/long"
@@ -246,7 +246,7 @@ def test_what_is_read_in_file_order_is_given_back(server: RangeServer, tmp_path:
     there = iter(tfr.TFRecordDataset([url] * 4).batch(1))
     for _ in range(335):
         next(there)
-    # The rest is asked for before it is needed, by more calls than run at once.
+    # The rest is requested before it is needed, for more calls than run at once.
     wait_until(
         lambda: sum((each.end or 0) - (each.begin or 0) for each in server.reads()) >= 360 << 20
     )

@@ -34,8 +34,8 @@ FLOATS = [tf.float16, tf.bfloat16, tf.float32, tf.float64]
 SIGNED = [tf.int8, tf.int16, tf.int32, tf.int64]
 INTEGERS = [*SIGNED, tf.uint8, tf.uint16, tf.uint32, tf.uint64]
 DTYPES = [*FLOATS, *INTEGERS, tf.bool, tf.string]
-# A kernel is one template for many types, so a few types stand for all: even fewer if this is not
-# the TensorFlow of most tests.
+# A kernel is one template for many types, so a few types stand for all types. Other TensorFlow
+# versions test even fewer types.
 IS_NEW = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 20)
 SOME_DTYPES = [tf.float32, tf.int64, tf.bool, tf.string]
 if IS_NEW:
@@ -100,8 +100,9 @@ def both_tiny(expected: Any, made: Any) -> Any:
     return (np.abs(expected.astype("f8")) < limit) & (np.abs(made.astype("f8")) < limit)
 
 
-# The shapes of the inputs, by their number. Broadcasting is where rows go astray. One rule widens
-# rows for all ops, so ops that stand for the others get all shapes, and the others get two.
+# The shapes of the inputs, by the number of inputs. Broadcasting is the most likely place of
+# errors. One rule widens rows for all ops, so a few ops get all shapes, and the other ops get two
+# shapes.
 SHAPES = {
     1: [([],), ([5],), ([2, 0],)],
     2: [([], []), ([2, 3], [3]), ([3], []), ([], [3]), ([2, 1], [1, 3]), ([3], [2, 3])],
@@ -113,7 +114,7 @@ WITH_ALL_SHAPES = ["Abs", "AddV2", "FloorDiv", "SelectV2"]
 def elementwise(kind: str, dtype: Any, **options: Any) -> tuple[Any, list[Any]] | None:
     """A function that applies the op to inputs of many shapes, and columns for it.
 
-    Each op is also given one input that is the same for all rows. None if it has no such kernel.
+    One input of each op is also given as the same for all rows. None if the op has no such kernel.
     """
     definition = op_def_registry.get(kind)
     names = list(inspect.signature(getattr(tf.raw_ops, kind)).parameters)

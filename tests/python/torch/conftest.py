@@ -14,6 +14,6 @@ def shards(tmp_path: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test takes itself for one of several ranks, whatever started it."""
+    """No test believes that it is one of several ranks, even if a launcher started the tests."""
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)

@@ -178,7 +178,7 @@ def test_epochs_follow_each_other_or_are_chosen() -> None:
     for epoch in (1, 1, 0):
         sampler.set_epoch(epoch)
         assert list(sampler) == orders[epoch]
-    iter(sampler)  # not asked for anything
+    iter(sampler)  # no batch is requested
     assert list(sampler) == orders[1]
     next(iter(sampler))
     sampler.set_epoch(2)
@@ -213,7 +213,7 @@ def test_two_ranks_of_data_loaders_resume_on_three(shards: list[str], workers: i
     for rank in range(3):
         sampler, loader = rank_of(rank, 3, 5)
         sampler.load_state_dict(states[0])
-        sampler.set_epoch(1)  # as a loop over epochs does
+        sampler.set_epoch(1)  # like a loop over epochs
         batches, state = some(loader, sampler, 2)  # and stopped again within the epoch
         got += batches
         later.append(state)

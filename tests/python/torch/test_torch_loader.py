@@ -198,12 +198,12 @@ def test_each_for_is_the_next_epoch(shards: list[str], output: dict[str, Any]) -
     next(iter(one))
     want.append(ids(one))
     ours = loader(shards, **output)
-    iter(ours)  # not asked for anything
+    iter(ours)  # no batch is requested
     next(iter(ours))
     assert ids(ours) == want[1]
     ours.set_epoch(0)
     assert ids(ours) == want[0]
-    ours.set_epoch(1)  # as loops over epochs do
+    ours.set_epoch(1)  # like loops over epochs
     assert ids(ours) == want[1]
     batches = iter(ours)
     next(batches)
