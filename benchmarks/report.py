@@ -200,12 +200,12 @@ TEXT = """# Benchmarks
 
 `python benchmarks/report.py` measures this, after `pip install -r benchmarks/requirements.txt`. The
 data have three shapes ([shapes.py](../tfrfast/bench/shapes.py)): `ctr` is 2,000,000 records of
-258 B, `mnist` is 60,000 of 3.2 KB, and `image` is 16,000 of 110 KB.
+258 B, `mnist` is 60,000 records of 3.2 KB, and `image` is 16,000 records of 110 KB.
 
 - All contenders of a case take turns. Figures are medians of {rounds} rounds with the lowest and the
   highest. Ratios are medians of the ratios of each round.
-- A turn is a whole epoch, beginning with `iter()`. A contender that needs more than {limit_s:g} s for an
-  epoch reads epochs of the first shards only: of as many as the {limit_s:g} s allow, and at least one.
+- A turn is a whole epoch, beginning with `iter()`. If a contender needs more than {limit_s:g} s for an
+  epoch, it reads only the first shards: as many as fit into {limit_s:g} s, and at least one.
 - Processor time is the sum over all threads.
 - Shuffled means an exact global shuffle for tfrfast, ArrayRecord and Grain, and a window of 8,192
   records for TensorFlow, DALI and `tfrecord`.
@@ -224,8 +224,8 @@ data have three shapes ([shapes.py](../tfrfast/bench/shapes.py)): `ctr` is 2,000
 ## The usual pipeline, one name changed
 
 Most programs have `TFRecordDataset(files, num_parallel_reads=AUTOTUNE)`, then
-`.map(parse_single_example).batch(n)`, and `.shuffle(8192)` where the case is shuffled. The table
-shows the gain from changing only the name of the dataset's class.
+`.map(parse_single_example).batch(n)`, and in shuffled cases `.shuffle(8192)`. The table shows the
+gain from changing only the name of the dataset's class.
 [pipelines.md](pipelines.md) has pipelines of public programs.
 
 {usual}

@@ -175,16 +175,16 @@ A bit of the epoch ({epoch_avalanche:+.1f}) and a bit of the position ({position
 
 What the table says:
 
-- The exact order cannot be told from NumPy's permutation. NumPy needs 8 bytes a record, and the
-  exact order needs none.
+- By these measures, the exact order is as random as NumPy's permutation. NumPy needs 8 bytes a
+  record, and the exact order needs none.
 - A streaming window leaves the data's order in place: the diagonal in the picture is the data's own
   order, only blurred. If the data is sorted by class or by date, so is training.
 - A block shuffle of the same size can send a record anywhere: blocks go to random places, so every
   record is equally likely at every position. But the records of a block stay near each other, and
   the rows about parts of the data show that. A shuffle that mixes more blocks is closer to exact.
 
-This is how often all ranks together read a block with `BlockShuffle(64, 4, streams=64)`. Where the
-world divides the streams, they share only blocks at the end of the epoch. Elsewhere ranks share
+The table shows how often all ranks together read a block with `BlockShuffle(64, 4, streams=64)`. If
+the world divides the streams, ranks share only blocks at the end of the epoch. Otherwise ranks share
 streams, most of all if a step has fewer rows than there are streams (the last line).
 
 {reads}

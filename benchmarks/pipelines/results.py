@@ -81,7 +81,7 @@ def summary(results: Sequence[Result]) -> str:
     for work, goal in GOALS.items():
         kind = [each for each in results if each.work == work]
         reached = sum(each.ratio >= goal for each in kind)
-        lines.append(f"{work}: {reached} of {len(kind)} gain {goal:g} times")
+        lines.append(f"{work}: {reached} of {len(kind)} are at least {goal:g} times as fast")
     slower = [each.programs for each in results if each.ratio < _LEAST]
     lines.append(f"below {_LEAST}: {'; '.join(slower) or 'none'}")
     return "\n".join(lines)
