@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import importlib.util
 import os
 import random
 import secrets
@@ -56,6 +57,9 @@ ATTACKS: list[Attack] = [
     slow_links.attack,
     little_memory.attack,
 ]
+if importlib.util.find_spec("obstore") is None:
+    print("without obstore, no attack over the network")
+    ATTACKS.remove(slow_links.attack)
 #: A round takes a second or two. A round that takes this long hangs, on any machine.
 PATIENCE_S = 300
 

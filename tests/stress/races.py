@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 SUPPORT = Path(__file__).parents[1] / "support"
+SUPPRESSIONS = Path(__file__).with_suffix(".supp")
 SCENARIOS = ["threads", "exits", "forks", "garbage", "signals"]
 #: A round takes seconds. A round that takes this long hangs, on any machine.
 PATIENCE_S = 900
@@ -35,7 +36,7 @@ def sanitized_environment(site: Path) -> dict[str, str]:
         "LD_PRELOAD": library,
         "PYTHONPATH": os.pathsep.join([str(site), str(SUPPORT)]),
         # Forked children of processes with many threads continue under the sanitizer.
-        "TSAN_OPTIONS": "exitcode=66 die_after_fork=0",
+        "TSAN_OPTIONS": f"exitcode=66 die_after_fork=0 suppressions={SUPPRESSIONS}",
     }
 
 
