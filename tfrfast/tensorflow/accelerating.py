@@ -19,10 +19,14 @@ from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, chain_of
 from tfrfast.tensorflow.reading.grammar import cuts_rows_again, rows_of
 from tfrfast.tensorflow.reading.planner import Plan, plan, why_no_gain
-from tfrfast.tensorflow.reading.shuffles import decide
+from tfrfast.tensorflow.reading.shuffles import decide, reshuffled
 
 SWITCH = "TFRFAST_ACCELERATE"
 _NONE = Refusal("")
+_SHARED = Refusal(
+    "its datasets share a shuffle(), which gives each of them another order",
+    "a shuffle() of its own for each dataset",
+)
 _CALLS = (
     *("batch", "cache", "concatenate", "enumerate", "filter", "ignore_errors", "map"),
     *("padded_batch", "prefetch", "ragged_batch", "rebatch", "repeat", "shard", "shuffle"),
@@ -71,11 +75,14 @@ def _acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
     inputs = nodes.inputs(dataset)
     if not inputs or not nodes.can_be_moved(dataset):
         return None, chain
-    faster = [acceleration_of(each)[0] for each in inputs]
-    if all(each is None for each in faster):
-        return None, chain
-    both = zip(inputs, faster, strict=True)
-    return _Moved(dataset, [old if new is None else new for old, new in both]), _NONE
+    # An input that is given twice is made once: its second iteration has its own order.
+    faster = {each: acceleration_of(each) for each in inputs}
+    if all(made is None for made, _ in faster.values()):
+        return None, _SHARED if _SHARED in {why for _, why in faster.values()} else chain
+    shuffles = [each for given in faster for each in reshuffled(given)]
+    if len(shuffles) > len({*shuffles}):
+        return None, _SHARED
+    return _Moved(dataset, [faster[each][0] or each for each in inputs]), _NONE
 
 
 class _Iterator(InterruptibleIterator):

@@ -130,6 +130,8 @@ class Pipeline:
         if sequence.shuffled(shuffle) is None:
             return _refused_shuffle(sequence)
         if self.source.takes_turns and sequence.records != EVERYTHING.records:
+            if self.source.names.shuffle is not None:
+                return Refusal("each iteration shuffles other records", "shuffle() before it")
             return Refusal("only some records of interleaved files are shuffled", _SHUFFLE_FIRST)
         source = self.source.planned(build_indexes=True)
         if source is None or source.plan is None:

@@ -208,6 +208,37 @@ def test_a_shuffle_gives_each_record_once_an_epoch(files: list[str], name: str) 
     assert found != numbers(ours)
 
 
+PARTS_SHUFFLED: dict[str, tuple[bool, Callable[[Any], Any]]] = {
+    "of files in another order": (True, lambda names: names.shuffle(9).flat_map(read).take(20)),
+    "of one order": (
+        False,
+        lambda names: names.flat_map(read).shuffle(99, reshuffle_each_iteration=False).take(20),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS_SHUFFLED)
+def test_a_shuffled_part_differs_by_iteration_as_with_tensorflow(
+    files: list[str], name: str
+) -> None:
+    other_records, chain = PARTS_SHUFFLED[name]
+    ours = tfr.accelerate(chain(names_of(files)).shuffle(99).map(record_number).batch(10))
+    assert ours._history.is_planned == (not other_records)
+    orders = [numbers(ours) for _ in range(4)]
+    assert len({*map(tuple, orders)}) > 1
+    assert (len({*map(frozenset, orders)}) > 1) == other_records
+
+
+def test_each_dataset_of_one_shuffle_has_an_order_of_its_own(files: list[str]) -> None:
+    mixed = tf.data.TFRecordDataset(files).shuffle(99, seed=3)
+    pairs = tfr.accelerate(tf.data.Dataset.zip((mixed, mixed)))
+    assert isinstance(pairs, AcceleratedDataset)
+    assert any(one != other for one, other in pairs.as_numpy_iterator())
+    parts = mixed.take(50).batch(8).concatenate(mixed.skip(50).batch(8)).prefetch(1)
+    assert tfr.accelerate(parts) is parts
+    assert "its datasets share a shuffle()" in str(tfr.explain(parts))
+
+
 def part_of(row: dict[str, Any]) -> Any:
     return tf.data.TFRecordDataset(row["path"]).skip(row["skip"]).take(row["take"])
 

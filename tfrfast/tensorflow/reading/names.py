@@ -90,7 +90,7 @@ def _repeated(names: Names, dataset: object) -> Names | Refusal:
 
 
 def _shuffled(names: Names, dataset: object) -> Names | Refusal:
-    if len(names.files) == 1:
+    if len(names.files) == 1 or (names.shuffled and is_kept(dataset)):
         return names
     has_others = any(isinstance(each, tuple) for each in names.files[:1])
     if is_kept(dataset) and names.epochs == 1 and not names.shuffled and not has_others:
@@ -99,7 +99,7 @@ def _shuffled(names: Names, dataset: object) -> Names | Refusal:
 
 
 def _narrowed(names: Names, dataset: object) -> Names | Refusal:
-    if _is_all(dataset):
+    if nodes.takes_all(dataset):
         return names
     if names.shuffled or names.epochs != 1:
         return Refusal("a part is taken of names that are shuffled or repeated")
@@ -116,12 +116,6 @@ def _narrowed(names: Names, dataset: object) -> Names | Refusal:
     if kind == "_TakeDataset":
         return Names(names.files if count < 0 else names.files[:count])
     return Names(() if count < 0 else names.files[count:])
-
-
-def _is_all(dataset: object) -> bool:
-    """True if a shard holds everything, for example in a single process."""
-    count = static_integer(nodes.attribute(dataset, "num_shards"))
-    return nodes.kind(dataset) == "_ShardDataset" and count == 1
 
 
 _STEPS = {

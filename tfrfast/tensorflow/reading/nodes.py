@@ -19,6 +19,12 @@ from tfrfast.tensorflow.recognition import origin
 
 # The arguments that every dataset's op has, from `_common_args`.
 _COMMON = {"name", "output_types", "output_shapes", "metadata"}
+# The argument with which a call takes all elements.
+_TAKING_ALL = {
+    "_ShardDataset": ("num_shards", 1),
+    "_SkipDataset": ("count", 0),
+    "_TakeDataset": ("count", -1),
+}
 
 
 def kind(dataset: Any) -> str:
@@ -73,6 +79,12 @@ def is_enumeration(dataset: Any) -> bool:
     if len(given) != 2 or kind(given[0]) not in ("_RangeDataset", "_VariantDataset"):
         return False
     return bool(given[0].element_spec == tf.TensorSpec([], tf.int64))
+
+
+def takes_all(dataset: Any) -> bool:
+    """True for a shard of one, for example in a single process, and for take(-1) and skip(0)."""
+    name, count = _TAKING_ALL.get(kind(dataset), ("", None))
+    return count is not None and static_integer(attribute(dataset, name)) == count
 
 
 def is_filter(dataset: Any) -> bool:

@@ -109,7 +109,8 @@ class _Planner:
         #: same order.
         self._file_shuffle: SeededOrder | None = None
         of_names = chain.records.names.shuffle
-        if of_names is not None and not is_kept(of_names) and not self._comes_shuffle():
+        of_all = chain.records.names.shuffled
+        if of_names is not None and not is_kept(of_names) and not self._comes_shuffle(of_all):
             self._file_shuffle = order_of(of_names)
             self._in_order = self._file_shuffle is not None
             why = "each iteration has another order of the files"
@@ -164,7 +165,7 @@ class _Planner:
         if len(parts) == 1:
             left = pipeline.narrowed("skip", parts[0].skip)
             return left if isinstance(left, Refusal) else left.narrowed("take", parts[0].take)
-        if pipeline.source.takes_turns and not self._comes_shuffle(_ALL_BEFORE_A_SHUFFLE):
+        if pipeline.source.takes_turns and not self._comes_shuffle(of_all=True):
             return Refusal("interleaved files are read in part", "shuffle() of the records")
         self._in_order = not pipeline.source.takes_turns
         counted = self._counted(pipeline)
@@ -208,7 +209,7 @@ class _Planner:
     def _why_no_order(self) -> Refusal | None:
         """Returns the reason why records cannot come in an order that TensorFlow could give."""
         records, names = self._records, self._records.names
-        if self._comes_shuffle():
+        if self._comes_shuffle(of_all=names.shuffled):
             return None
         if names.shuffled and (self._file_shuffle is None or records.parts is not None):
             return Refusal("its files come in a random order", "shuffle() of the records")
@@ -216,13 +217,14 @@ class _Planner:
             return Refusal("repeated files are interleaved", "repeat() after the records")
         return None
 
-    def _comes_shuffle(self, passed: set[str] = _BEFORE_A_SHUFFLE) -> bool:
-        """True if a shuffle of records follows, after calls of these kinds and of `_ANYWHERE`."""
+    def _comes_shuffle(self, of_all: bool) -> bool:
+        """True if a shuffle of records follows; with `of_all`, of all records in each iteration."""
+        passed = _ALL_BEFORE_A_SHUFFLE if of_all else _BEFORE_A_SHUFFLE
         for call in self._left:
             kind = nodes.kind(call)
             if kind == "_ShuffleDataset":
                 return True
-            if kind not in passed and kind not in _ANYWHERE:
+            if kind not in passed and kind not in _ANYWHERE and not nodes.takes_all(call):
                 return False
         return False
 
@@ -240,6 +242,8 @@ class _Planner:
 
     def shuffle(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         if pipeline.shuffle is not None and pipeline.batch is None:
+            if not pipeline.shuffle.reshuffles and not is_kept(call):
+                return Refusal("the shuffle() before it has one order in all iterations")
             self._say(call, why="the order before it is exact")
             return pipeline
         counted = pipeline if pipeline.batch is not None else self._counted(pipeline)

@@ -16,6 +16,7 @@ from tfrfast.tensorflow.sequence import SeededOrder
 _SWITCH = "TFRFAST_ACCELERATE=0"
 
 _NOTED = "_tfrfast_order"
+_SHUFFLES = {"_ShuffleAndRepeatDataset", "_ShuffleDataset"}
 
 _drawn: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _planned: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
@@ -49,6 +50,17 @@ def order_of(shuffle: Any) -> SeededOrder | None:
 def is_kept(shuffle: Any) -> bool:
     """True if each iteration has the same order, so that parts of it are disjoint."""
     return nodes.attribute(shuffle, "reshuffle_each_iteration") is False
+
+
+def reshuffled(dataset: Any) -> set[Any]:
+    """Returns the shuffles in a dataset that give each iteration another order."""
+    found, left = set[Any](), [dataset]
+    while left:
+        each = left.pop()
+        if each not in found:
+            found.add(each)
+            left += nodes.inputs(each)
+    return {each for each in found if nodes.kind(each) in _SHUFFLES and not is_kept(each)}
 
 
 def decide(shuffles: list[Any], planned: bool) -> bool:
