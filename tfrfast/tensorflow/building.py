@@ -101,7 +101,9 @@ def build_one_by_one(pipeline: Pipeline) -> Any:
 def _batched(pipeline: Pipeline, elements: Any, batch: Batched) -> Any:
     """Returns tf.data's batches of single elements."""
     if pipeline.lifted is not None:
-        return pipeline.lifted.batches(elements, batch.rows, batch.drop_remainder)
+        # After an error, only a batch() in parallel keeps the good records of the bad one's batch.
+        calls = 1 if pipeline.parallel_batch else None
+        return pipeline.lifted.batches(elements, batch.rows, batch.drop_remainder, calls)
     return elements.batch(batch.rows, batch.drop_remainder)
 
 

@@ -47,6 +47,7 @@ class Pipeline:
     lifts: bool = True  # True if the parse may be lifted out of maps before batch()
     lifted: Lifted | None = None  # the maps whose batches are decoded
     selected: Batched | None = None  # the batches of rows that pass the filters
+    parallel_batch: bool = False  # True for batch(num_parallel_calls=...)
     single: Single | None = None  # the purpose of unbatching; None: batches are requested
     cached: bool = False  # True for records in memory, until a planned call needs other records
     elementwise: tuple[Any, ...] = ()  # maps and filters of single records, made by tf.data

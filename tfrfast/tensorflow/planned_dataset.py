@@ -114,7 +114,7 @@ class PlannedDataset(Planned):
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
         shuffle = self._pipeline and self._pipeline.shuffle
-        if shuffle and not shuffle.seeded:
+        if shuffle and not shuffle.seeded and static_integer(num_shards) != 1:
             raise ValueError(
                 "shard() after a shuffle() without a seed: every process draws an order of its "
                 "own, so that their shards would overlap and miss records. Give shuffle() a seed, "

@@ -216,15 +216,26 @@ def test_errors_are_tensorflows(tmp_path: Path, name: str) -> None:
     assert outcomes(tfr.accelerate(theirs.ignore_errors())) == outcomes(theirs.ignore_errors())
 
 
+@pytest.mark.parametrize("calls", [None, 2])
 @pytest.mark.parametrize("drop", [False, True])
-def test_ignored_errors_leave_tensorflows_batches(tmp_path: Path, drop: bool) -> None:
+def test_ignored_errors_leave_tensorflows_batches(
+    tmp_path: Path, drop: bool, calls: int | None
+) -> None:
     records = [some_example(number) for number in range(40)]
     records[21] = b"no example"
-    rows = tf.data.TFRecordDataset(write_shard(tmp_path / "bad", records)).map(parsed)
-    for made in (rows, rows.filter(lambda row: row["id"] % 3 > 0)):
-        batches = made.map(lambda row: row["id"]).batch(8, drop_remainder=drop)
-        theirs = batches.map(lambda numbers: numbers + 1).ignore_errors()
-        assert outcomes(tfr.accelerate(theirs)) == outcomes(theirs)
+    bad = write_shard(tmp_path / "bad", records)
+
+    def batches(library: Any, selects: bool) -> Any:
+        rows = library.TFRecordDataset(bad).map(parsed)
+        if selects:
+            rows = rows.filter(lambda row: row["id"] % 3 > 0)
+        made = rows.map(lambda row: row["id"]).batch(8, drop, calls)
+        return made.map(lambda numbers: numbers + 1).ignore_errors()
+
+    for selects in (False, True):
+        theirs = batches(tf.data, selects)
+        for ours in (tfr.accelerate(theirs), batches(tfr, selects)):
+            assert outcomes(ours) == outcomes(theirs)
 
 
 def test_a_checkpoint_goes_on_with_the_next_element(files: list[str], tmp_path: Path) -> None:

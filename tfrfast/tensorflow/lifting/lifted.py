@@ -105,10 +105,12 @@ class Lifted:
                 records = map_as_traced(records, function, spec)
         return records
 
-    def batches(self, elements: Any, rows: int, drop_remainder: bool) -> Any:
+    def batches(
+        self, elements: Any, rows: int, drop_remainder: bool, calls: int | None = None
+    ) -> Any:
         """Returns the batches that tf.data makes of single elements."""
         if self.padding is None:
-            return elements.batch(rows, drop_remainder)
+            return elements.batch(rows, drop_remainder, calls)
         return elements.padded_batch(rows, *self.padding.arguments(self.specs[-1]), drop_remainder)
 
     def batch_spec(self, rows: int | None) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -105,7 +106,8 @@ def _shuffle(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 def _batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    return _taken(pipeline.batched(*rows_of(call)))
+    in_parallel = nodes.kind(call) == "_ParallelBatchDataset"
+    return _taken(replace(pipeline, parallel_batch=in_parallel).batched(*rows_of(call)))
 
 
 def _map_and_batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
