@@ -105,7 +105,7 @@ void register_shuffle(py::module_& module) {
   py::class_<RecordStream>(module, "RecordStream", "One shard's records in order.")
       .def(py::init(&open_records), py::arg("path"), py::arg("offset"), py::arg("record"),
            py::arg("storage"), py::arg("max_ahead_bytes"))
-      .def("announce", &RecordStream::announce, "Asks a network for the first of them.")
+      .def("announce", &RecordStream::announce, "Requests the first records from a network.")
       .def_property_readonly("offset", &RecordStream::offset)
       .def_property_readonly("record", &RecordStream::record)
       .def_property_readonly(

@@ -149,7 +149,7 @@ void register_writer(py::module_& module) {
       .def("write", &Stream::write, py::arg("record"))
       .def("flush", [](Stream& self) { self.use([](FrameStream& stream) { stream.flush(); }); })
       .def("close", [](Stream& self) { self.finish([](FrameStream& stream) { stream.close(); }); });
-  py::class_<HomeProcess>(module, "HomeProcess", "The process that it was made in.")
+  py::class_<HomeProcess>(module, "HomeProcess", "The process that made the object.")
       .def(constructor<HomeProcess>())
       .def("is_this_one", &HomeProcess::is_this_one)
       .def("refuse_in_child", &HomeProcess::refuse_in_child, py::arg("path"));

@@ -127,7 +127,7 @@ Steps steps_of(std::span<const std::int64_t> numbers) {
   if (numbers.size() != 5 || numbers[3] < 0 || numbers[4] <= numbers[3]) {
     throw Error(ErrorKind::invalid,
                 "A dataset's steps are given by five numbers: a key, files as a first one and a "
-                "stride, the first step and the one after the last, which is larger.");
+                "stride, the first step, and the end of the steps, which is larger.");
   }
   return {static_cast<std::uint64_t>(numbers[0]), files_of(numbers.subspan(1, 2)), numbers[3],
           numbers[4]};
@@ -247,7 +247,7 @@ void Source::refuse_other_records(const Source& then) const {
     if (facts_[i] == then.facts_[i]) continue;
     const auto index = shard_set().slot(i).index().load();
     if (index->has_same_entries(*then.shard_set().slot(i).index().load())) continue;
-    refuse_changed(spec_.shards[i], "as many of both, but the records lie elsewhere");
+    refuse_changed(spec_.shards[i], "as many of both, but the records have moved");
   }
 }
 

@@ -103,7 +103,7 @@ def test_what_chooses_no_steps_is_said(path: str) -> None:
     kept = pickle.dumps(tfr.Steps(path, along="s/", only=[1]))
     with tfr.Writer(path, overwrite=True) as writer:
         writer.write(tfr.encode_example({"s/at": [0, 0], "s/speed": [0.5]}))
-    with pytest.raises(tfr.StaleIndexError, match="Steps were chosen among others"):
+    with pytest.raises(tfr.StaleIndexError, match="Steps were chosen among other steps"):
         pickle.loads(kept)
 
 

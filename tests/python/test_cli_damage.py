@@ -176,8 +176,8 @@ def test_output_that_is_closed_goes_nowhere(damaged: list[str]) -> None:
             "Check what they allow, and the environment's variables that name them.",
         ),
         (
-            "Set AWS_REGION to the one that it is in, or pass storage={'region': ...}.",
-            "Set AWS_REGION to the one that it is in.",
+            "Set AWS_REGION to the bucket's region, or pass storage={'region': ...}.",
+            "Set AWS_REGION to the bucket's region.",
         ),
         ("Ask again later, or allow more with storage={'retries': ...}.", "Ask again later."),
     ],

@@ -140,7 +140,7 @@ def test_skipping_leaves_bad_payloads_out(shard: Damaged, io: Any) -> None:
         reader[4]
     assert str(raised.value).endswith(
         'Restore the file. on_corruption="skip" leaves this record out of batches and iteration, '
-        "but a single record that is asked for is returned or is an error."
+        "but a request for this record alone returns it or is an error."
     )
 
 

@@ -143,7 +143,7 @@ def test_a_misspelled_feature_is_named_when_the_loader_is_made(
     data: str, wrong: str, right: str
 ) -> None:
     features = {"year": tfr.FixedLen((), "int64", default=1), wrong: tfr.FixedLen((), "int64")}
-    message = f"Feature '{wrong}' is required, but none of the 32 records .* Did you mean '{right}'"
+    message = f"Feature '{wrong}' is required, but none of the 32 examined records .* Did you mean '{right}'"
     with pytest.raises(tfr.FeatureError, match=message):
         tfr.Loader(data, 10, features=features)
     for serialized in (list(tfr.Reader(data)), tfr.Reader(data)[::-1]):
@@ -181,7 +181,7 @@ def test_an_optional_feature_that_may_be_misspelled_is_a_warning(data: str, spec
     with pytest.warns(UserWarning, match="has the feature 'tagz'.*Did you mean 'tags'") as caught:
         tfr.Loader(data, 10, features=features)
     assert [each.filename for each in caught] == [__file__]
-    with pytest.warns(UserWarning, match="None of the 32 records") as caught:
+    with pytest.warns(UserWarning, match="None of the 32 examined records") as caught:
         tfr.parse_example(tfr.Reader(data)[:], features)
     assert [each.filename for each in caught] == [__file__]
     tfr.parse_example(tfr.Reader(data)[:], features)  # the warning comes once

@@ -18,7 +18,7 @@ from record_files import frame, write_shard
 from tfrfast import _native
 from tfrfast.cli import main
 
-NO_ROOM = "more than there is memory for"
+NO_ROOM = "more than memory can hold"
 
 
 def test_a_batch_whose_sum_wraps_to_zero_is_a_memory_error() -> None:

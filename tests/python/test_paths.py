@@ -222,10 +222,10 @@ def test_urls_of_folders(url: str) -> None:
 def test_urls_that_no_request_can_name(url: str) -> None:
     """A request would name another object, or would be refused after all bytes were written."""
     for each in (tfr.Reader, tfr.build_index):
-        with pytest.raises(ValueError, match="cannot be asked for"):
+        with pytest.raises(ValueError, match="cannot be requested"):
             each(url)  # type: ignore[operator]
     if not url.startswith("https"):
-        with pytest.raises(ValueError, match="cannot be asked for"):
+        with pytest.raises(ValueError, match="cannot be requested"):
             tfr.Writer(url, index=False)
 
 

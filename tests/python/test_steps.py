@@ -194,7 +194,7 @@ def test_steps_that_a_window_lacks_can_be_left_out(tmp_path: Path) -> None:
     batch = tfr.parse_example(steps.read(range(len(steps))), features)
     for row, (number, step) in enumerate(kept):
         assert batch["steps/tick"][row] == episode(number, LENGTHS[number])["steps/tick"][step]
-    with pytest.raises(ValueError, match="'steps/jaw', which is no feature of the steps"):
+    with pytest.raises(ValueError, match="'steps/jaw', which is not a feature of the steps"):
         tfr.Steps(steps.records, along="steps/", windows={"steps/jaw": tfr.Window()})
 
 

@@ -66,7 +66,9 @@ def test_a_strangers_key_file_is_not_used(data: str) -> None:
     with pytest.raises(tfr.StaleIndexError, match=f"belongs to user {STRANGER}.*folder="):
         tfr.Reader(data).by("id")
     put(path, half, mode=0o666)
-    with pytest.raises(tfr.StaleIndexError, match="others may write to it.*chmod go-w"):
+    with pytest.raises(
+        tfr.StaleIndexError, match="users who may not write to .* may write to it.*chmod go-w"
+    ):
         tfr.Reader(data).by("id")
     put(path, good, STRANGER)
     assert as_user(STRANGER, lambda: len(tfr.Reader(data).by("id"))) == COUNT
@@ -244,7 +246,7 @@ def test_an_index_that_others_may_write_is_believed_as_the_shard_is(data: str) -
     index = Path(data).parent.parent / "data.tfrfast" / "index"
     index.chmod(0o666)
     with (
-        pytest.warns(RuntimeWarning, match="others may write to it, who may not write to"),
+        pytest.warns(RuntimeWarning, match="users who may not write to"),
         pytest.raises(tfr.StaleIndexError, match="chmod go-w"),
     ):
         tfr.Reader(data, index="require")

@@ -65,10 +65,10 @@ def test_parts_may_repeat_records_and_be_empty() -> None:
         ("train[a:b]", "not understood"),
         ("train[1.5:2]", "'1.5' is not a number of records"),
         ("train[10%:20]", "same unit"),
-        ("train[:12]", "more than the 11 records"),
-        ("train[-12:]", "more than the 11 records"),
-        ("train[:101%]", "more than the 100%"),
-        ("train[:5shard]", "more than the 4 shards"),
+        ("train[:12]", "outside the 11 records"),
+        ("train[-12:]", "outside the 11 records"),
+        ("train[:101%]", "outside the 100%"),
+        ("train[:5shard]", "outside the 4 shards"),
         ("train[4shard]", "there are 4 shards"),
         ("train[7:3]", "ends before it begins"),
         ("all[:5]", "cannot be sliced"),
@@ -191,11 +191,11 @@ def test_what_describes_the_folder_is_a_small_file(folder: Path, file: str) -> N
     path = folder / file
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(ValueError, match="no regular file"):
+    with pytest.raises(ValueError, match="not a regular file"):
         tfr.tfds(folder, "train")
     path.unlink()
     path.symlink_to("/dev/zero")
-    with pytest.raises(ValueError, match="no regular file"):
+    with pytest.raises(ValueError, match="not a regular file"):
         tfr.tfds(folder, "train")
     path.unlink()
     with path.open("wb") as sparse:

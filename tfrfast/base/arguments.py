@@ -50,7 +50,7 @@ def as_number(what: str, value: object) -> int | None:
     except TypeError:
         pass
     if isinstance(value, float | str | bytes | None | np.floating):
-        raise TypeError(f"{what} must be an integer or an array of them, not {value!r}.")
+        raise TypeError(f"{what} must be an integer or an array of integers, not {value!r}.")
     return None
 
 

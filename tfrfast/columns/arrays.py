@@ -42,7 +42,7 @@ def check_padded(shape: Sequence[int], value_bytes: int) -> None:
     if math.prod(map(int, shape)) * max(value_bytes, 1) > limit:
         raise MemoryError(
             f"Padded to its longest row, the column has the shape {(*map(int, shape),)}, which "
-            f"takes more than a quarter of the memory that there is ({limit} bytes). Give a "
+            f"takes more than a quarter of the memory ({limit} bytes). Give a "
             "shorter length, leave the rows as they are, or use smaller batches."
         )
 

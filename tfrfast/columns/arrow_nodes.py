@@ -157,7 +157,7 @@ class ArrowNode(NamedTuple):
             return self._fixed_lists(int(kind[3:]), present)
         raise TypeError(
             f"Column {self.name!r}: Arrow's type {kind!r} has no place in an Example. Turn it into "
-            "numbers, strings, or lists of them."
+            "numbers, strings, or lists of numbers or strings."
         )
 
     def _has_plain_items(self) -> bool:

@@ -48,7 +48,7 @@ def flat_values(name: str, array: Array) -> Array | Bytes:
         return flat.astype(np.int64, copy=False)
     if kind == "u":
         if flat.size and flat.dtype == np.uint64 and int(flat.max()) > np.iinfo(np.int64).max:
-            raise unfit(name, f"{int(flat.max())} does not fit int64, the only integers there are.")
+            raise unfit(name, f"{int(flat.max())} does not fit int64, the only type of integers.")
         return flat.astype(np.int64)
     if kind == "f" or (kind == "V" and "float" in flat.dtype.name):  # bfloat16 and the like
         with np.errstate(over="ignore"):
@@ -60,7 +60,7 @@ def flat_values(name: str, array: Array) -> Array | Bytes:
         if all(isinstance(item, (str, bytes)) for item in items):
             return join(items)
         if items and all(isinstance(item, int) for item in items):
-            raise unfit(name, "it has integers that do not fit int64, the only ones there are.")
+            raise unfit(name, "it has integers that do not fit int64, the only type of integers.")
     raise unfit(name, f"values of type {_type_name(flat)} are neither numbers nor strings.")
 
 

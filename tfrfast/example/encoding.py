@@ -106,7 +106,7 @@ def encoded_table(
     """Yields the rows of another program's table as records, batch by batch."""
     if not exports_arrow(table):
         raise TypeError(
-            "Columns are a dict of them, or a table that speaks Arrow's PyCapsule interface, not "
+            "Columns must be a dict, or a table with Arrow's PyCapsule interface, not "
             f"{type(table).__name__}."
         )
     for batch in ArrowNode.batches(table):
@@ -122,7 +122,7 @@ def encoded_table(
         if unknown := set(raw) - set(names):
             raise ValueError(f"raw names {sorted(unknown)}, which are not columns.")
         if len(set(names)) < len(names):
-            raise ValueError(f"The table has two columns of one name: {sorted(names)}.")
+            raise ValueError(f"The table has two columns with one name: {sorted(names)}.")
         rows = slice(batch.offset, batch.offset + batch.length)
         yield _encoded(
             [

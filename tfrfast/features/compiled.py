@@ -119,7 +119,7 @@ class CompiledFeatures:
         if known is not None and known != slot:
             variable = {known.layout, slot.layout} == {"ragged", "sparse"}
             if not variable or known.type != slot.type:
-                raise ValueError(f"Feature '{key}' is asked for in two ways that do not agree.")
+                raise ValueError(f"Feature '{key}' is requested in two ways that do not agree.")
             slot = slot._replace(layout="ragged")
         self.slots[key] = slot
 

@@ -38,7 +38,7 @@ def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> N
     for name in sorted(missing)[:_NAMES_COMPARED]:
         if near := _nearest(name, seen - asked, 0.75):
             warnings.warn(
-                f"None of the {len(sample.records)} records that were looked at has the feature "
+                f"None of the {len(sample.records)} examined records has the feature "
                 f"{name!r}, so its rows would be empty, or its default. Did you mean "
                 f"{_listed(near, ' or ')}?",
                 stacklevel=stacklevel,
@@ -73,8 +73,8 @@ def not_found(
         near = _nearest(name, set(known) - set(asked), 0.6)
         advice = f" Did you mean {_listed(near, ' or ')}?" if near else ""
         parts.append(
-            f"Feature {name!r} is required, but none of the {looked_at} records that were looked "
-            f"at has it.{advice}"
+            f"Feature {name!r} is required, but none of the {looked_at} examined records has it."
+            f"{advice}"
         )
     return f"{' '.join(parts)} They have {_listed(sorted(known), ', ') or 'no features'}."
 

@@ -50,7 +50,7 @@ class CompiledSequences:
     def want(self, key: str, slot: Slot) -> None:
         """Adds a list of the record. Several columns may be made from it."""
         if self.slots.setdefault(key, slot) != slot:
-            raise ValueError(f"Feature '{key}' is asked for in two ways that do not agree.")
+            raise ValueError(f"Feature '{key}' is requested in two ways that do not agree.")
 
 
 def compile_sequences(context: Features, sequences: Features) -> CompiledSequences:
@@ -92,7 +92,7 @@ def _dividing(name: str, key: str, spec: VarLen) -> Callable[[dict[str, Ragged]]
                 row = int(different[0]) - 1
                 raise FeatureError(
                     f"Feature {name!r}: row {row} does not have as many steps of {other!r} as of "
-                    f"'{key}'. Each step needs one that divides it.",
+                    f"'{key}'. Each step needs a step that divides it.",
                     record=row,
                 )
         steps = {each: column.values for each, column in parsed.items()}

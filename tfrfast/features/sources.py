@@ -93,7 +93,9 @@ class _Separate(NamedTuple):
 def source_of(serialized: Serialized) -> _Joined | _Separate:
     if not isinstance(serialized, FlatRecords):
         if isinstance(serialized, (bytes, str)):
-            raise TypeError("serialized records are a list of bytes; put a single one in a list")
+            raise TypeError(
+                "serialized records are a list of bytes: put a single record into a list"
+            )
         return _Separate(list(serialized))
     count = len(serialized.offsets) - 1
     indices = getattr(serialized, "indices", None)

@@ -44,7 +44,7 @@ def understand(
         return VarLen(spec.dtype, False, spec.value_key, partitions, splits)
     raise TypeError(
         f"Feature {name!r}: {spec!r} is not a feature spec. Use tfr.FixedLen, "
-        "tfr.FixedLenSequence, tfr.Image, tfr.VarLen or tfr.SparseIndexed, or those of tf.io."
+        "tfr.FixedLenSequence, tfr.Image, tfr.VarLen or tfr.SparseIndexed, or a spec of tf.io."
     )
 
 

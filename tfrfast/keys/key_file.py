@@ -67,7 +67,7 @@ def key_path(data: KeyedData, feature: str, folder: str | None) -> str:
     if folder is None:
         if "://" in paths[0]:
             raise ValueError(
-                f"No folder lies beside {paths[0]!r}. Say with folder= where the key file goes."
+                f"No folder lies beside {paths[0]!r}. Name a folder for the key file: folder=..."
             )
         first = os.fsencode(absolute_path(paths[0]))
         folder = sibling_index_folder(first)
@@ -101,7 +101,7 @@ def open_key_file(path: str, data: KeyedData, core: Reader, feature: str) -> Key
     facts = (file.feature, file.num_records, file.fingerprint, file.stamp)
     if facts != (feature, len(data), data.fingerprint, stamp_of(data)):
         raise StaleIndexError(
-            f"The key file {path!r} is of other data: since it was made, shards were "
+            f"The key file {path!r} belongs to other data: since it was made, shards were "
             "changed, added or removed. Run tfr.build_keys again.",
             path=path,
         )

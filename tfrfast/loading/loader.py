@@ -266,7 +266,7 @@ class Loader:
         if self.transform is not None:
             raise TypeError(
                 "TensorFlow reads these batches itself, and cannot call transform. Leave it out, "
-                "and give what it does to the dataset's map(); or use to_keras()."
+                "and call its function in the dataset's map(); or use to_keras()."
             )
         state = self.state_dict()
         return LoaderDescription(

@@ -40,7 +40,7 @@ def open_reader(source: Reader | Mixture | Paths, options: dict[str, Any]) -> Re
     if options:
         raise TypeError(
             f"{', '.join(options)}: options of a Reader, which `source` already is. "
-            "Give them to it."
+            "Give them to that Reader."
         )
     return source
 

@@ -127,7 +127,7 @@ class Mixture(Order):
     def _checked_indices(self, indices: Mapping[str, IntegerArrayLike]) -> dict[str, Any]:
         unknown = set(indices) - set(self.names)
         if unknown:
-            raise ValueError(f"indices are given for {_listed(unknown)}, which is no source.")
+            raise ValueError(f"indices are given for {_listed(unknown)}, which is not a source.")
         return {name: record_numbers(each) for name, each in indices.items()}
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -242,7 +242,7 @@ class Mixture(Order):
         The inverse of `counts`.
         """
         if name not in self.names:
-            raise ValueError(f"{name!r} is no source: there are {_listed(self.names)}.")
+            raise ValueError(f"{name!r} is not a source: the sources are {_listed(self.names)}.")
         order = self._order_of(self._unit(batch_size))
         earlier = integer("number", number, 0, _native.MAX_RECORDS)
         return order.place_of(self.seed, self.names.index(name), earlier)

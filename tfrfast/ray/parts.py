@@ -73,7 +73,7 @@ class PlannedReader:
         reader: Reader = pickle.loads(self.pickled)
         if reader.fingerprint != self.fingerprint:
             raise StaleIndexError(
-                f"{self.paths[0]!r}, or another shard, is not what it was when the work was "
+                f"{self.paths[0]!r}, or another shard, has changed since the work was "
                 "planned. Plan the work again once all nodes see the same files.",
                 path=self.paths[0],
             )

@@ -28,13 +28,13 @@ def encoded_axis(along: Along) -> bytes:
     prefixes, features = [], {}
     for name, values in sorted(names.items()):
         if not isinstance(name, str) or not name:
-            raise TypeError(f"along has names of features, not {name!r}.")
+            raise TypeError(f"along must name features by str, not {name!r}.")
         if not name.endswith("/"):
             features[name] = 0 if values is None else integer(name, values, 1, _MOST_VALUES)
         elif values is None:
             prefixes.append(name)
         else:
-            raise TypeError(f"{name!r} is a prefix: say for each feature how many values it has.")
+            raise TypeError(f"{name!r} is a prefix: give the number of values for each feature.")
     if not names:
         raise ValueError('along names no feature: give a prefix, such as along="steps/".')
     return _native.step_axis(prefixes, features)

@@ -45,8 +45,8 @@ def choose(steps: Reader, view: View, only: Only | Chosen) -> Chosen:
     if isinstance(only, Chosen):
         if only.fingerprint != fingerprint:
             raise StaleIndexError(
-                f"Steps were chosen among others than these of {steps.shards[0].path!r}: since "
-                "then, shards were changed, or this machine sees other files."
+                f"Steps were chosen among other steps than these of {steps.shards[0].path!r}: "
+                "since then, shards were changed, or this machine sees other files."
             )
         return only
     if callable(only):

@@ -58,7 +58,7 @@ class ScanColumns:
 
     def add(self, name: str, key: str, slot: Slot, column: ArrowField) -> None:
         if self.slots.setdefault(key, slot) != slot:
-            raise ValueError(f"Feature '{key}' is asked for in two ways that do not agree.")
+            raise ValueError(f"Feature '{key}' is requested in two ways that do not agree.")
         self.contents[name] = (column, list(self.slots).index(key))
 
 

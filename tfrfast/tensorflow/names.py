@@ -39,8 +39,8 @@ def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
     """Raises the errors of `tf.data.TFRecordDataset`, whose own check is called."""
     if isinstance(filenames, Reader | Mixture):
         raise TypeError(
-            f"{filenames!r} is no file name. Give the names of the files, or let a Loader read it: "
-            "tfr.Loader(reader, 128).to_tf_dataset()."
+            f"{filenames!r} is not a file name. Give the names of the files, or let a Loader read "
+            "it: tfr.Loader(reader, 128).to_tf_dataset()."
         )
     found = _file_names(filenames, name, storage)
     if found.known is None:
@@ -48,7 +48,8 @@ def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
     if storage.secrets and found.known is None:
         raise ValueError(
             f"storage has {', '.join(storage.secrets)}, and {found.why_unknown}. So it is not "
-            "known yet which servers may see them. Let the environment supply them, or pass names."
+            "known yet which servers may see the secrets. Let the environment supply them, or pass "
+            "names."
         )
     return found
 

@@ -88,7 +88,7 @@ class Pipeline:
         if numbers is None:
             return _UNKNOWN
         if method == "shard" and not 0 <= numbers[1] < numbers[0]:
-            return Refusal("which shard it is, is not known here")
+            return Refusal("the number of the shard is not known here")
         if self.filtered:
             return Refusal("it counts what filter() lets through")
         if self.sequence is None:

@@ -60,4 +60,4 @@ def _users_line() -> str:
 def _tell() -> None:
     lines = [f"{place}\n{text}" for place, text in _told.items()]
     if lines and sys.stderr is not None:
-        print("tfrfast: what became of each dataset", *lines, sep="\n", file=sys.stderr)
+        print("tfrfast: the treatment of each dataset", *lines, sep="\n", file=sys.stderr)

@@ -127,6 +127,6 @@ def _shard_name(template: str, dataset: str, split: str, number: int, count: int
     if _NOT_PLAIN.search(name) or name in ("", os.curdir, os.pardir):
         raise ValueError(
             f"Split {split!r} names the file {name!r}. A shard lies in the folder itself, and its "
-            "name is no pattern. To read files elsewhere, give them to tfr.Reader."
+            "name is not a pattern. To read files elsewhere, give them to tfr.Reader."
         )
     return name

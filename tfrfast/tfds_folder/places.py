@@ -73,7 +73,7 @@ class _Here:
             return None
         with open(descriptor, "rb") as opened:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ValueError(f"{path!r} is not a file of JSON: it is no regular file.")
+                raise ValueError(f"{path!r} is not a regular file, so it cannot be read as JSON.")
             return _small(path, opened.read(_MAX_BYTES + 1))
 
     def folders_below(self, file: str) -> list[str]:

@@ -88,7 +88,7 @@ def _position(split: str, number: int | float, unit: str, sizes: Sequence[int]) 
     whole = {"%": 100, "shard": len(sizes), "": total}[unit]
     if abs(number) > whole:
         what = {"%": "100%", "shard": f"{whole} shards", "": f"{whole} records"}[unit]
-        raise ValueError(f"split={split!r}: {number}{unit} is more than the {what} that there are.")
+        raise ValueError(f"split={split!r}: {number}{unit} is outside the {what} of the split.")
     if unit == "shard":
         shard = int(number)
         return sum(sizes[: shard if shard >= 0 else len(sizes) + shard])

@@ -83,7 +83,7 @@ Column finish_padded(FilledRows& rows) {
     throw Error(ErrorKind::memory,
                 "Feature '" + column.name +
                     "': padded to its longest row, the batch has the shape (" + shape +
-                    "), which takes more than a quarter of the memory that there is (" +
+                    "), which takes more than a quarter of the memory (" +
                     std::to_string(max_padded_bytes()) + " bytes). Use VarLen or smaller batches.");
   }
   if (strings) {

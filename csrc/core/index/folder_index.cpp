@@ -114,7 +114,7 @@ class FolderIndex::Parts {
 
   std::uint64_t checked(std::uint64_t bytes) const {
     if (bytes > max_memory_bytes()) {
-      refuse_index(file_->path(), "it claims to hold more than there is memory for.");
+      refuse_index(file_->path(), "it claims to hold more than memory can hold.");
     }
     return bytes;
   }

@@ -36,7 +36,7 @@ void IndexBytes::read_from(const StoredFile& file, std::uint64_t begin) {
 
 void IndexBytes::check_memory_for(std::uint64_t count, std::size_t width) const {
   if (count > max_memory_bytes() / width) {
-    refuse_index(path_, "it claims to hold more than there is memory for.");
+    refuse_index(path_, "it claims to hold more than memory can hold.");
   }
 }
 

@@ -20,7 +20,7 @@ std::string read_whole(const std::string& path) {
   if (file->bytes() > max_memory_bytes()) {
     throw Error(ErrorKind::memory,
                 "Text index '" + path + "' has " + std::to_string(file->bytes()) +
-                    " bytes, more than there is memory for. Build the index from the shard "
+                    " bytes, more than memory can hold. Build the index from the shard "
                     "instead: `tfrfast index`.",
                 {path, {}, {}});
   }

@@ -88,7 +88,7 @@ BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Sea
       advice == SkipAdvice::try_it
           ? " Restore the file, or leave such records out with on_corruption=\"skip\"."
           : " Restore the file. on_corruption=\"skip\" leaves this record out of batches and "
-            "iteration, but a single record that is asked for is returned or is an error.";
+            "iteration, but a request for this record alone returns it or is an error.";
   if (verdict == Verdict::other_length) {
     return {batch_row,
             Error(ErrorKind::stale_index,

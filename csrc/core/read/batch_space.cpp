@@ -27,7 +27,7 @@ Error too_large(std::span<const Row> rows) {
   }
   return Error(ErrorKind::memory,
                what + ", of " + std::to_string(largest->frame.payload_bytes) +
-                   " bytes. That is more than there is memory for: this process may have " +
+                   " bytes. That is more than memory can hold: this process may have " +
                    std::to_string(max_memory_bytes()) + " bytes in all. " +
                    (rows.size() == 1 ? "Leave it out." : "Read fewer records at once."),
                {largest->shard->file->path(), static_cast<std::int64_t>(largest->number),

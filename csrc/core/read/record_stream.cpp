@@ -95,7 +95,7 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
                 "'" + file_->path() + "' cannot be read: record " + std::to_string(record_) +
                     " at " + file_->describe_byte(offset_) + " has " +
                     std::to_string(header.payload_bytes) +
-                    " bytes. That is more than there is memory for: this process may have " +
+                    " bytes. That is more than memory can hold: this process may have " +
                     std::to_string(max_memory_bytes()) + " bytes in all.",
                 place);
   }

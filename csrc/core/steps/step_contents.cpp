@@ -74,7 +74,7 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
   };
   for (const auto& [name, window] : options.windows) {
     if (!by_name.contains(name)) {
-      refuse_option("A window is of '" + name + "', which is no feature of the steps.");
+      refuse_option("A window is of '" + name + "', which is not a feature of the steps.");
     }
     check_window(name, window);
     if (window.pad != StepWindow::Pad::leave_out) continue;
@@ -99,7 +99,7 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
     const std::string described = "a later step of '" + later.of + "'";
     const auto of = by_name.find(later.of);
     if (of == by_name.end()) {
-      refuse_option("'" + name + "' is " + described + ", which is no feature of the steps.");
+      refuse_option("'" + name + "' is " + described + ", which is not a feature of the steps.");
     }
     if (later.min_steps > later.max_steps) {
       refuse_option("'" + name + "' is at least " + std::to_string(later.min_steps) +
@@ -113,7 +113,7 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
   for (const auto& [from, to] : options.names) {
     const auto has_it = [&from = from](const StepFeature& each) { return each.name == from; };
     if (std::none_of(file.features().begin(), file.features().end(), has_it)) {
-      refuse_option("'" + from + "' is to be renamed, and is no feature of the steps.");
+      refuse_option("'" + from + "' is to be renamed, but is not a feature of the steps.");
     }
   }
   for (const auto& [name, entry] : options.absent) {
@@ -134,8 +134,8 @@ void StepContents::check_rest(WireBytes entry) const {
     const std::string_view name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (!added_names.contains(name)) return;
     refuse_option("An episode has a feature '" + std::string(name) +
-                  "' of its own, and the steps would have another one of that name. Give the "
-                  "latter another name with rename=.");
+                  "' of its own, and the steps would have another feature of that name. Give "
+                  "the steps' feature another name with rename=.");
   }
 }
 

@@ -76,11 +76,12 @@ void StepFile::read_header(const ShardSet& data, std::uint64_t stamp) {
   }
   if (header_.fingerprint != data.fingerprint() || header_.record_count != data.record_count() ||
       header_.stamp != stamp) {
-    throw Error(ErrorKind::stale_index,
-                "The step file '" + path() +
-                    "' is of other data: since it was made, shards were changed, added or removed. "
-                    "Build it again: tfr.build_steps(...).",
-                {path(), {}, {}});
+    throw Error(
+        ErrorKind::stale_index,
+        "The step file '" + path() +
+            "' belongs to other data: since it was made, shards were changed, added or removed. "
+            "Build it again: tfr.build_steps(...).",
+        {path(), {}, {}});
   }
   const std::uint64_t blocks = (header_.body_bytes + kStepBlockBytes - 1) / kStepBlockBytes;
   if (header_.description_bytes > head_bytes ||

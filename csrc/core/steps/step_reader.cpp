@@ -675,7 +675,7 @@ StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stop
     if (bytes > max_memory_bytes()) {
       throw Error(ErrorKind::memory, "Step " + std::to_string(request.records[order[i]]) + " has " +
                                          std::to_string(bytes) +
-                                         " bytes, which is more than there is memory for.");
+                                         " bytes, which is more than memory can hold.");
     }
     offsets[order[i] + 1] = static_cast<std::int64_t>(bytes);
     batch.indices()[i] = request.records[i];
@@ -685,7 +685,7 @@ StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stop
     total = add_or_max(total, static_cast<std::uint64_t>(offsets[row + 1]));
     if (total > max_memory_bytes()) {
       throw Error(ErrorKind::memory, "The steps of a batch have " + std::to_string(total) +
-                                         " bytes or more, which is more than there is memory for. "
+                                         " bytes or more, which is more than memory can hold. "
                                          "Read fewer at once.");
     }
     offsets[row + 1] = static_cast<std::int64_t>(total);

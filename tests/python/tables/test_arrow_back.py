@@ -166,7 +166,7 @@ def test_what_an_example_cannot_hold_is_refused() -> None:
         tfr.encode_examples(pa.array([1]))
     with pytest.raises(TypeError, match="PyCapsule interface, not int"):
         tfr.encode_examples(5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="two columns of one name"):
+    with pytest.raises(ValueError, match="two columns with one name"):
         tfr.encode_examples(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]))
     with pytest.raises(ValueError, match="same number of rows"):
         tfr.encode_examples({"x": pa.array([1, 2]), "y": [1]})

@@ -112,7 +112,7 @@ def test_bench_of_a_mixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "3 weights for 2 data sets" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([*arguments, "--weights", "much", *paths])
-    assert "no list of weights" in capsys.readouterr().err
+    assert "is not a list of weights" in capsys.readouterr().err
 
 
 def test_bench_of_other_records_and_of_part_of_them(

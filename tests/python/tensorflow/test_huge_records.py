@@ -13,7 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 pytestmark = pytest.mark.newest
 
-NO_ROOM = "more than there is memory for"
+NO_ROOM = "more than memory can hold"
 
 
 def elements(dataset: Any) -> list[Any]:

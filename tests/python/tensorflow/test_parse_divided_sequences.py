@@ -132,7 +132,7 @@ class TestRefuses:
             "v": R(tf.int64, value_key="w"),
             "w": tf.io.FixedLenSequenceFeature([], "int64"),
         }
-        with pytest.raises(ValueError, match="'w' is asked for in two ways"):
+        with pytest.raises(ValueError, match="'w' is requested in two ways"):
             tfr.parse_sequence_example([], {}, features)
 
     def test_partitions_of_sparse_columns(self):

@@ -244,7 +244,7 @@ def test_explain_says_where_each_dataset_was_built(pattern: str, tmp_path: Path)
     )
     done = run("--explain", str(script), pattern)
     assert done.stdout == "120\n3\n", done.stderr
-    told = done.stderr[done.stderr.index("tfrfast: what became") :]
+    told = done.stderr[done.stderr.index("tfrfast: the treatment of") :]
     assert f"{script}:3\n" in told
     assert "shuffle(50)" in told
     assert "fused" in told

@@ -90,7 +90,7 @@ def test_a_plan_outlives_a_touch_and_no_rewriting(path: Path) -> None:
     assert sorted(np_records(first)) == RECORDS[:1000]
     rewrite(path, other)
     end = time.monotonic() + PATIENCE_S
-    with pytest.raises(tf.errors.FailedPreconditionError, match="the records lie elsewhere"):
+    with pytest.raises(tf.errors.FailedPreconditionError, match="the records have moved"):
         while time.monotonic() < end:
             assert sorted(np_records(first)) == RECORDS[:1000]
     assert np_records(in_order) == other  # the contents at the beginning of the iteration

@@ -179,7 +179,7 @@ def test_secrets_are_for_names_that_are_known(urls: list[str]) -> None:
     def read(names: Any) -> Any:
         return tfr.TFRecordDataset(names, storage={"token": "secret-token"}).cardinality()
 
-    with pytest.raises(ValueError, match="which servers may see them"):
+    with pytest.raises(ValueError, match="which servers may see the secrets"):
         read(tf.constant(urls))
 
 

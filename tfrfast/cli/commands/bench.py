@@ -36,7 +36,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         description="Read the files in order and shuffled, as records and (tf.train.Examples) "
         "decoded, with tfr.TFRecordDataset, tfr.Loader and the fastest of several configurations "
         "of tf.data.TFRecordDataset, in turns, from a warm page cache. Needs TensorFlow. URLs are "
-        "read beside plain requests for 8 MiB each, which TensorFlow is not needed for.",
+        "read beside plain requests for 8 MiB each, without TensorFlow.",
     )
     parser.add_argument(
         "--weights",
@@ -65,7 +65,7 @@ def _weights(text: str) -> list[Fraction]:
         return [Fraction(each.strip()) for each in text.split(",")]
     except (ValueError, ZeroDivisionError):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no list of weights such as 7,3 or 0.7,0.3"
+            f"{text!r} is not a list of weights such as 7,3 or 0.7,0.3"
         ) from None
 
 

@@ -176,7 +176,7 @@ class _Reading:
     def _take(self, chunk: Any, end: int, put: Put) -> None:
         at, count = self.done, len(chunk)
         if self._offset + at + count > end:
-            raise BadAnswerError("the answer had more bytes than were asked for")
+            raise BadAnswerError("the answer had more bytes than were requested")
         if count:
             put(at, chunk)
             self.done += count
@@ -284,7 +284,7 @@ def _backoff(attempts: int) -> float:
 def _replaced(url: str) -> str:
     return (
         f"'{url}' was replaced by another object while it was being read. Open a new reader to "
-        "read what it holds now."
+        "read the new object."
     )
 
 
@@ -305,7 +305,7 @@ def _given_up(
     advice = failures.advice(error, verdict)
     if verdict is Verdict.RENEW and url.startswith("hf://"):
         advice = (
-            " The Hub answers so if there is no such dataset, or if it is not for everyone: check "
+            " The Hub gives this answer if the dataset does not exist or is not public: check "
             "the name, and log in, set HF_TOKEN or pass storage={'token': ...}."
         )
     return GivenUpError(

@@ -183,7 +183,7 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
         return "no credentials were found, and this machine has no account of its own"
     if _WRONG_REGION.match(str(error)):
         return (
-            "the bucket is in another region. Set AWS_REGION to the one that it is in, or pass "
+            "the bucket is in another region. Set AWS_REGION to the bucket's region, or pass "
             "storage={'region': ...}"
         )
     if timed_out(error):
@@ -191,7 +191,7 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
     if _was_led_away(error):
         return (
             "the server redirects to another host, which would get the headers or the session "
-            "token that were given for this one. Name the other host in the URL or the endpoint"
+            "token that were given for this host. Name the other host in the URL or the endpoint"
         )
     if "TooManyRedirects" in str(error):
         return "the server redirects without end"

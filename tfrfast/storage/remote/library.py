@@ -82,8 +82,8 @@ def _own_copy(module: Any) -> Any:
         return own
     except (OSError, ImportError) as error:
         raise RuntimeError(
-            "This process was forked from one that had read from a network, and cannot load a copy "
-            f"of obstore ({error}). Start it with multiprocessing's 'spawn' or 'forkserver'."
+            "This process was forked from a process that had read from a network, and cannot load "
+            f"a copy of obstore ({error}). Start it with multiprocessing's 'spawn' or 'forkserver'."
         ) from error
     finally:
         os.unlink(path)

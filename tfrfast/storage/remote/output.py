@@ -119,7 +119,7 @@ class RemoteOutput(Output):
             )
         if not prefixes and objects.is_there(self._url, self._access):
             raise FileExistsError(
-                17, f"There is {self._url!r}. Pass overwrite=True to replace it", self._url
+                17, f"{self._url!r} exists. Pass overwrite=True to replace it", self._url
             )
 
     def name_of(self, path: str) -> str:

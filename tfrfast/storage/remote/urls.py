@@ -91,6 +91,6 @@ def _check_key(url: str, key: str) -> None:
         raise ValueError(f"{url!r} names a folder. Name an object in it, or several: '{url}*'.")
     if not is_usable(key):
         raise ValueError(
-            f"{url!r} cannot be asked for: names of objects may have no '//', '.' or '..' between "
+            f"{url!r} cannot be requested: names of objects may have no '//', '.' or '..' between "
             "slashes, and no control characters."
         )

@@ -108,11 +108,11 @@ def _narrowed(names: Names, dataset: object) -> Names | Refusal:
         count = static_integer(nodes.attribute(dataset, "num_shards"))
         index = static_integer(nodes.attribute(dataset, "index"))
         if count is None or index is None or not 0 <= index < count:
-            return Refusal("which shard of the names it is, is not known")
+            return Refusal("the number of the shard of names is not known")
         return Names(names.files[index::count])
     count = static_integer(nodes.attribute(dataset, "count"))
     if count is None:
-        return Refusal("how many names are taken is not known")
+        return Refusal("the number of taken names is not known")
     if kind == "_TakeDataset":
         return Names(names.files if count < 0 else names.files[:count])
     return Names(() if count < 0 else names.files[count:])

@@ -173,7 +173,7 @@ def _parallel(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
     """interleave(num_parallel_calls=...)."""
     calls = static_integer(nodes.attribute(dataset, "num_parallel_calls"))
     if calls is None:
-        return Refusal("how many files are read at once is not known")
+        return Refusal("the number of files that are read at once is not known")
     usual = (
         processors.turns_of_the_runtime()
         if calls == tf.data.AUTOTUNE

@@ -212,7 +212,7 @@ void CacheFolder::refuse_unless_private() const {
         ((status.st_mode & S_IWGRP) != 0 && !is_group_of_one(status.st_gid));
     if (others_may_write && (status.st_mode & S_ISVTX) == 0) {
       refuse("others may write to a folder that it lies in ('" + path_ + "/" + up +
-             "'), and could put another one in its place. Take that away (`chmod go-w`)");
+             "'), and could put another folder in its place. Take that away (`chmod go-w`)");
     }
     below = status;
   }
@@ -312,7 +312,7 @@ void CacheFolder::tell_of_failure(int system_error) noexcept {
     const bool is_full = system_error == ENOSPC || system_error == EDQUOT;
     warn_once("cache " + path_,
               "The cache in '" + path_ + "' cannot be written: " + std::strerror(system_error) +
-                  ". What it holds is used, and everything else is fetched or inflated again. " +
+                  ". Its contents are used, and all other bytes are fetched or inflated again. " +
                   (is_full ? "Free space on that disk, or give the cache a lower limit."
                            : "Name a folder that this user may write to."));
   } catch (const std::exception&) {

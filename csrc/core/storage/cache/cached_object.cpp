@@ -87,8 +87,8 @@ std::shared_ptr<CachedObject> CachedObject::open(std::shared_ptr<const CacheSet>
     if (open_objects > kMaxOpen) {
       warn_once("cached objects",
                 "More than " + std::to_string(kMaxOpen) +
-                    " objects of caches are open in this process. The others come from the "
-                    "network each time. Larger shards are fewer.");
+                    " objects of caches are open in this process. Further objects come from the "
+                    "network each time. Make fewer, larger shards.");
       return nullptr;
     }
     return made->begin() ? made : nullptr;

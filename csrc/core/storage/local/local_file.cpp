@@ -190,7 +190,7 @@ std::shared_ptr<const FileDescriptor> LocalFile::descriptor() const {
     if (!replaced && now.bytes < facts().bytes) throw_shrunk(now.bytes);
     throw Error(ErrorKind::stale_index,
                 "'" + path() + "' was " + (replaced ? "replaced by another file" : "changed") +
-                    " while it was being read. Open a new reader to read what it holds now.",
+                    " while it was being read. Open a new reader to read the new contents.",
                 {path(), {}, {}});
   });
 }

@@ -35,8 +35,8 @@ bool may_be_believed(const Writers& file, const Writers& data) noexcept {
 std::string why_not_believed(const Writers& file, const std::string& data_path,
                              const Writers& data) {
   if (is_trusted_user(file.owner) || file.owner == data.owner) {
-    return "others may write to it, who may not write to '" + data_path +
-           "' (`chmod go-w` takes that away)";
+    return "users who may not write to '" + data_path +
+           "' may write to it (`chmod go-w` takes that away)";
   }
   return "it belongs to " + name_of_user(file.owner) +
          ", who is neither you, nor root, nor the owner of '" + data_path + "'";

@@ -23,7 +23,7 @@ namespace tfrfast {
 // Whether to believe what `file` says about data: the file's owner is this user, root or the data's
 // owner, and every other user who may write the file may write the data, too.
 bool may_be_believed(const Writers& file, const Writers& data) noexcept;
-// The reason against, for messages: "it belongs to ..." or "others may write to it, ...".
+// The reason against, for messages: "it belongs to ..." or "users who may not write to ...".
 std::string why_not_believed(const Writers& file, const std::string& data_path,
                              const Writers& data);
 
