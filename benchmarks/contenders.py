@@ -132,7 +132,8 @@ def _dali(data: str, work: Work, threads: int | None, scratch: Path) -> Epoch:
 
 def _tfrecord(work: Work) -> Epoch:
     if "tensorflow" in sys.modules:
-        # TensorFlow's descriptor of Example equals tfrecord's, and both cannot be loaded.
+        # TensorFlow's descriptor of Example equals tfrecord's, and only one of the two can be
+        # loaded.
         sys.modules.setdefault("tfrecord.example_pb2", sys.modules["tensorflow"].train)
     from tfrecord.iterator_utils import shuffle_iterator
     from tfrecord.reader import tfrecord_iterator, tfrecord_loader

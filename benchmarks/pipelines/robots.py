@@ -26,7 +26,7 @@ def _episodes(files: Any) -> Any:
 
 
 def _chunked(steps: Any) -> Any:
-    """Gives each step with its own action and the next three."""
+    """Yields each step with its own action and the next three actions."""
     places = tf.range(EPISODE_STEPS)[:, None] + tf.range(4)[None]
     actions = tf.gather(steps["steps/action"], tf.minimum(places, EPISODE_STEPS - 1))
     return {

@@ -3,7 +3,7 @@
 
 #if defined(__SANITIZE_THREAD__)
 // The tests fork children that start threads. The fault guard jumps out of its signal handler, so
-// the sanitizer takes all later code for a part of the handler.
+// the sanitizer mistakes all later code for a part of the handler.
 extern "C" [[gnu::visibility("default")]] const char* __tsan_default_options() {
   return "die_after_fork=0:report_signal_unsafe=0";
 }

@@ -57,7 +57,7 @@ std::string frame_of(const std::string& payload) {
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   REQUIRE(file);
-  // Read in one piece: byte by byte, the thread sanitizer takes minutes.
+  // Reads all bytes at once: reading byte by byte takes minutes under the thread sanitizer.
   std::string bytes(std::filesystem::file_size(path), '\0');
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   REQUIRE(file);
@@ -280,8 +280,8 @@ int run_in_child(const std::function<int()>& body) {
 
 namespace {
 
-// Starts this program again in this process. A program for another processor runs in the emulator
-// that the variable names.
+// Starts this program again in this process. A program for another processor runs in an emulator.
+// An environment variable names the emulator.
 void become_test_case(const std::string& name) {
   const std::string filter = "--test-case=" + name;
   if (const char* emulator = std::getenv("TFRFAST_TEST_EMULATOR"); emulator != nullptr) {

@@ -68,7 +68,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(open()->read(std::vector<std::int64_t>{1, 2})->size() == 2);
   replace_with_others();
   const auto reader = open();
-  // Each record is the present, verified record.
+  // A single read returns the present record, verified.
   CHECK(read_record(*reader, 3) == payload(20, 1003));
   const std::vector<std::int64_t> rows{5, 6, 7};
   for (int round = 0; round < 2; ++round) {

@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(holds(warnings[0], "owner of '" + shard.path() + "'"));
   }
   {
-    // The owner of the data can change them anyway.
+    // The owner of the data can change the data anyway.
     const PretendedOwner data_owner(shard.path(), 54321);
     CHECK(open().index_path == sibling);
   }
@@ -298,7 +298,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: a cache that cannot be written is not a
   write_file(folder / "cache", "a file where the folder should be");
   CHECK_FALSE(finds_index());
   CHECK_FALSE(finds_index());
-  // Full, too.
+  // Nor is a full disk an error.
   CHECK(run_in_child([&] {
           std::filesystem::remove(folder / "cache");
           ::signal(SIGXFSZ, SIG_IGN);
@@ -394,7 +394,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: shards of one name share a folder of in
     CHECK(build_index(shard.path(), indexes, false).was_built);
     check_both(100 + change);
   }
-  // In another place, its name and its state tell which it is.
+  // In another folder, the shard is recognised by its name and its state.
   std::filesystem::rename(data, folder / "moved");
   CHECK(open_indexed(folder / "moved/train-0", IoMode::automatic, options).index->record_count() ==
         102);
@@ -435,7 +435,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: what is just built stays, unless all is
   open_indexed(shard.path(), IoMode::mapped, {});
   const std::string path = cached_index_path(shard.path());
   CHECK(prune_index_cache(0, FreshIndexes::keep) == 0);
-  // Written, by the clock of another machine, a little later than now.
+  // By the clock of another machine, the file was written a little later than now.
   const timespec soon[2] = {{::time(nullptr) + 60, 0}, {::time(nullptr) + 60, 0}};
   REQUIRE(::utimensat(AT_FDCWD, path.c_str(), soon, 0) == 0);
   CHECK(prune_index_cache(0, FreshIndexes::keep) == 0);

@@ -23,7 +23,7 @@ settings.load_profile("tfrfast")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """`pytest` without a path runs all tests, on all processors if pytest-xdist is there."""
+    """`pytest` without a path runs all tests, on all processors if pytest-xdist is installed."""
     if hasattr(config, "workerinput"):  # a worker, which must not start workers
         return
     option = config.option
@@ -63,7 +63,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(autouse=True, scope="session")
 def faults_are_raised() -> Iterator[None]:
-    """A fault of the planner fails a test, where a program would go on with TensorFlow's reading."""
+    """A fault of the planner fails a test. In a program, TensorFlow would read instead."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFRFAST_RAISE_FAULTS", "1")
         yield

@@ -79,7 +79,7 @@ def check_structure(path: Path, data: bytes, io: Any, damage: list[Damage]) -> N
     """The first structural damage is raised at opening."""
     with pytest.raises(tfr.RecordError) as raised:
         open_reader(path, data, io)
-    # A short file that looks like text, for example, is not a torn shard.
+    # For example, a short file that looks like text is not called a torn shard.
     if len(data) <= 4 or "is not a TFRecord file" not in str(raised.value):
         assert type(raised.value) is KINDS[damage[0].kind]
     assert raised.value.offset == damage[0].begin

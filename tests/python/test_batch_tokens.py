@@ -1,4 +1,6 @@
-"""Batches by length and token budget: full, within the budget, each record once, on any world."""
+"""Batches by length and token budget: full, within the budget, and with each record once, for any
+number of ranks.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ CHECKING_ALLOCATOR = {
 
 @cache
 def has_checking_allocator() -> bool:
-    """If the dynamic linker does not find the library, it writes a message and goes on without."""
+    """If the dynamic linker does not find the library, it writes a message and goes on without the
+    library.
+    """
     started = subprocess.run(
         [sys.executable, "-c", ""],
         env={**os.environ, **CHECKING_ALLOCATOR},

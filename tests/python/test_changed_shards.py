@@ -178,7 +178,7 @@ def test_records_that_moved_are_no_damage(tmp_path: Path, io: Any) -> None:
 
 
 def test_the_stale_error_says_what_helps_and_it_helps(path: Path, io: Any) -> None:
-    # None of the headers that opening compares.
+    # Changes none of the headers that opening compares.
     changed = [*OLD[:10], OLD[10] + b"+", OLD[11][:-1], *OLD[12:]]
     reader = tfr.Reader(path, io=io)
     with_old_mtime(rewrite)(path, shard_of(changed))

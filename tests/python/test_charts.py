@@ -20,7 +20,7 @@ BARS = [
 
 
 def boxes(root: ElementTree.Element, colour: str) -> list[tuple[float, float]]:
-    """Returns the begin and the end of each box of that colour."""
+    """Returns the beginning and the end of each box of that colour."""
     found = [each for each in root.iter(f"{SVG}rect") if each.get("class") == colour]
     begins = [float(each.get("x", 0)) for each in found]
     return [(x, x + float(each.get("width", 0))) for x, each in zip(begins, found, strict=True)]

@@ -1,4 +1,4 @@
-"""`tfrfast doctor` states facts, and gives the right advice."""
+"""`tfrfast doctor` reports facts, and gives the right advice."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ def test_a_writer_makes_members_that_are_indexed(tmp_path: Path, level: int | No
     reader = tfr.Reader(path, index="require")
     assert list(reader) == RECORDS
     assert reader[::-3].tolist() == RECORDS[::-3]
-    # The writer's index is a scan's but for checksums and the flags, which say how it was made.
+    # The writer's index equals a scan's index, except for checksums and flags. The flags say how
+    # the index was made.
     index = reader.shards[0].index
     assert index is not None
     written = Path(index).read_bytes()

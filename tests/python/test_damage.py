@@ -56,7 +56,7 @@ def shard(tmp_path: Path) -> Damaged:
 def test_a_bad_header_is_raised_at_opening(shard: Damaged, io: Any) -> None:
     shard.flip_bit(3 * FRAME)
     expected, found = masked(bytes([31, 0, 0, 0, 0, 0, 0, 0])), masked(bytes([30] + [0] * 7))
-    for _ in range(2):  # first indexes, then uses the kept index
+    for _ in range(2):  # the first reader keeps an index, and the second reader uses it
         with pytest.raises(tfr.CorruptRecordError) as raised:
             tfr.Reader(shard.path, io=io)
         error = raised.value
@@ -146,7 +146,7 @@ def test_skipping_leaves_bad_payloads_out(shard: Damaged, io: Any) -> None:
 
 def test_skipping_numbers_the_good_frames(shard: Damaged, io: Any) -> None:
     shard.flip_bit(2 * FRAME + 8)  # the length's CRC: its length leads to the next frame
-    shard.flip_bit(6 * FRAME)  # the length itself: nothing tells how many records are lost
+    shard.flip_bit(6 * FRAME)  # the length itself: the number of lost records is unknown
     reader = tfr.Reader(shard.path, io=io, on_corruption="skip")
     good = [RECORDS[i] for i in (0, 1, 3, 4, 5, 7, 8, 9)]
     assert list(reader) == reader[:].tolist() == [reader[i] for i in range(8)] == good
@@ -202,7 +202,7 @@ def test_compressed_shards_read_as_plain_ones_say_what_they_are(tmp_path: Path, 
         for compression in (None, ""):
             with pytest.raises(tfr.CorruptRecordError, match=f"begins like a {name}-compressed"):
                 tfr.Reader(path, io=io, compression=compression)  # type: ignore[arg-type]
-        # The indexes that those attempts kept do no harm.
+        # The indexes that the earlier attempts kept do no harm.
         assert list(tfr.Reader(path, io=io)) == RECORDS
 
 

@@ -157,7 +157,7 @@ def test_the_gap_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_record_is_not_pieced_together_over_a_gap(tmp_path: Path) -> None:
-    """The members around the damage begin and end inside of records that look alike."""
+    """The members around the damage begin and end inside records that look alike."""
     records = [b"%07d" % i * 1000 for i in range(60)]
     data = shard_of(records)
     pieces = [data[at : at + 7016 * 3] for at in range(3508, len(data), 7016 * 3)]
@@ -165,7 +165,7 @@ def test_a_record_is_not_pieced_together_over_a_gap(tmp_path: Path) -> None:
     members[4] = b"\0" * 50
     (tmp_path / "shard").write_bytes(b"".join(members))
     with tfr.Reader(tmp_path / "shard", on_corruption="skip") as reader:
-        # Members begin half-way through records. The damage cuts both 9 and 12.
+        # Members begin in the middle of records. The damage cuts records 9 and 12.
         assert list(reader) == records[:9] + records[13:]
 
 

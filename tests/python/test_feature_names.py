@@ -1,4 +1,4 @@
-"""Features asked for by name, all of them, or by names that no record has."""
+"""Features requested by name; all features; and names that no record has."""
 
 import json
 import pickle
@@ -197,9 +197,8 @@ def test_an_optional_feature_that_is_rare_is_fine(tmp_path: Path) -> None:
         "rare": tfr.VarLen("int64"),
         "nowhere": tfr.FixedLen((), "int64", default=-1),
         "feature_17": tfr.VarLen("float32"),
-        "feature_18": tfr.VarLen(
-            "float32"
-        ),  # similar, but requested, so it is not a misspelling of the other name
+        # Similar, but requested, so it is not a misspelling of the other name.
+        "feature_18": tfr.VarLen("float32"),
     }
     loader = tfr.Loader(shard(tmp_path / "data", examples), 500, features=features)
     assert sum(len(batch["rare"].values) for batch in loader) == 1

@@ -33,7 +33,7 @@ def printed_by(script: str, path: str, **settings: str) -> str:
 
 
 def test_empty_records_take_a_bit_each(crowd: str) -> None:
-    """Offsets of 8 bytes each were kept until the scan was over."""
+    """If the scan kept an offset of 8 bytes for each record, it would take too much memory."""
     script = """
 import resource
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -1,4 +1,6 @@
-"""The order of a Mixture: exact shares, every record once before any twice, on any world."""
+"""The order of a Mixture: exact shares, and each record once before any record comes twice, for any
+number of ranks.
+"""
 
 from __future__ import annotations
 

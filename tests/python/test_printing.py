@@ -50,7 +50,7 @@ def test_damage_is_told_in_printable_text(shard: str, capsys: Output) -> None:
 
 @pytest.mark.parametrize("kind", [tfr.Reader, tfr.Loader, tfr.Writer, tfr.ShardedWriter])
 def test_what_was_not_made_can_be_shown(kind: type) -> None:
-    """Debuggers show `self` after a constructor has failed."""
+    """Debuggers show `self` even if the constructor has failed."""
     assert repr(kind.__new__(kind)).startswith(f"{kind.__name__}(not ")
 
 

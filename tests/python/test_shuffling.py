@@ -463,7 +463,7 @@ def test_the_memory_that_more_buckets_take_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:
-    """Shuffles 200 MB in 48 MiB, beyond what the interpreter takes with NumPy and the module."""
+    """Shuffles 200 MB in 48 MiB, beside the memory of the interpreter, NumPy and the module."""
     for shard in range(4):
         write(tmp_path / "source" / str(shard), [bytes(1000)] * 50_000)
     script = """

@@ -113,7 +113,7 @@ def test_data_copied_without_their_times_cost_one_scan(path: Path, tmp_path: Pat
         reader = tfr.Reader(there, index=use)
         assert reader.shards[0].index == str(tmp_path / "there.tfrfast" / "index")
         assert list(reader) == RECORDS
-    os.utime(there)  # touched a moment ago: believed when it has rested
+    os.utime(there)  # a file that was just touched is not believed until it has rested
     assert scans(there, index="require")
     assert scans(there, index="require")
     rested(there)

@@ -107,7 +107,7 @@ def test_features_hold_what_tfds_reads() -> None:
         expected["objects/bbox"] = expected["objects"]["bbox"]
         expected["objects/name"] = expected["objects"]["name"]
         expected["steps/obs"] = expected["steps"]["obs"]
-        expected["square"] = sum(expected["square"], [])  # comes flat
+        expected["square"] = sum(expected["square"], [])  # the values come without their shape
         for name in batch:
             assert plain(batch[name], row) == expected[name], name
     types = {name: batch[name].dtype.name for name in ("id", "flag", "packed", "pair")}

@@ -98,7 +98,7 @@ def test_a_child_lets_go_of_it_without_a_trace(tmp_path: Path, kind: str) -> Non
     assert records_in(tmp_path) == [b"one", b"two"]
 
 
-# its shards have temporary names
+# Its shards have temporary names.
 MORE_SHARDS_THAN_MAY_BE_OPEN = 'tfr.ShardedWriter(data / "a", num_shards=9)'
 
 SCRIPT = """

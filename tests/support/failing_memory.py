@@ -1,4 +1,4 @@
-"""Makes native objects while a `new` of C++ fails. Run with failing_new preloaded."""
+"""Makes native objects while one `new` of C++ fails. Run with failing_new preloaded."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def agreement(first: Sequence[Order], second: Sequence[Order], buckets: int = 32
 
 
 def neighbours(orders: Sequence[Order], buckets: int = 1024) -> float:
-    """Is the step from one record to the next, around the circle, any step equally often?"""
+    """Do the steps from one record to the next, around the circle, all occur equally often?"""
     n = len(orders[0])
     counts = np.zeros(buckets)
     for order in orders:

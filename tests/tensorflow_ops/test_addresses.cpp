@@ -78,7 +78,7 @@ TEST_CASE("addresses: any numbers are read, or refused with an error that says w
                                  Numbers{0, 0, 0, kMax - 16}, Numbers{0, 0, kMax - 16, 0}}) {
     CHECK(kind_of(address) == ErrorKind::stale_index);
   }
-  // A place without a frame: the header is not one.
+  // At a place without a frame, the bytes are not a header.
   const Records wrong = source->read(rows_at(*source, Numbers{0, 0, 5, 20}));
   CHECK(payloads_of(wrong).empty());
   CHECK(holds(wrong.error(), shards[0].path()));

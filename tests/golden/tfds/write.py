@@ -1,5 +1,7 @@
-"""Writes the folders beside it, and what tensorflow_datasets reads from them. To run it again, in an
-environment with tensorflow and tensorflow_datasets: python tests/golden/tfds/write.py
+"""Writes the folders beside this script, and the values that tensorflow_datasets reads from the
+folders. To run it again, in an environment with tensorflow and tensorflow_datasets:
+
+    python tests/golden/tfds/write.py
 """
 
 from __future__ import annotations

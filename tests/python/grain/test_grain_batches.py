@@ -44,7 +44,7 @@ def epochs_of(plain: tfr.Loader, count: int) -> list[list[int]]:
 
 
 def in_parts(dataset: Any, workers: int) -> list[list[int]]:
-    """Delivers like mp_prefetch, which deals slices in turn, with threads instead of processes."""
+    """Delivers like mp_prefetch, but from threads, not from processes. Slices are dealt in turn."""
     parts = []
     for worker in range(workers):
         part = copy.deepcopy(dataset)

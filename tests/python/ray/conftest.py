@@ -11,10 +11,10 @@ import pytest
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-# How long Ray Train waits for workers on a node that has just died.
+# The time that Ray Train waits for workers on a node that has just died.
 os.environ["RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"] = "10"
 os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"
-# No process of its own that asks whether a cloud takes machines away.
+# Starts no process that asks whether a cloud takes machines away.
 os.environ["RAY_TRAIN_ENABLE_PREEMPTION_WATCHER"] = "0"
 
 OBJECT_STORE_BYTES = 200 << 20

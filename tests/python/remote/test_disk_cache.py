@@ -484,7 +484,7 @@ def test_a_cache_keeps_endpoints_apart(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://three")
     places.append(place_of({}))
     assert len(set(places)) == 5
-    # Only a cache keeps places apart.
+    # Places count only if there is a cache.
     assert Storage({}, cache) != usual
     assert b"three" not in Storage({}).encoded
 

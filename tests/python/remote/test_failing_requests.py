@@ -226,7 +226,7 @@ def test_a_bucket_in_another_region(server: RangeServer) -> None:
 
 
 def test_nobody_has_credentials(server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the machine is asked for its account, which few machines have."""
+    """Without credentials, the machine's account is requested. Few machines have an account."""
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", server.url)
     server.trouble = lambda *_: Trouble(reset=True)
     storage = {"endpoint": server.url, "region": "us-east-1"}

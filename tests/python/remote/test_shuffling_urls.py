@@ -110,7 +110,7 @@ def test_small_objects_are_asked_for_at_the_same_time(server: RangeServer, tmp_p
     storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
     made = shuffled("s3://bucket/set/small-*", tmp_path / "out" / "x", storage=storage)
     assert sorted(records_of(made)) == sorted(sum(objects.values(), []))
-    # All requests but the listing, which ends before.
+    # All requests except the listing, which has ended by then.
     assert [each.begin for each in server.seen].count(0) == len(server.seen) - 1 == 60
     assert server.most_running > 8
 

@@ -1,4 +1,6 @@
-"""Links that are slow, or stall: time limits are for no progress, and received bytes are kept."""
+"""Links that are slow, or stall. Time limits apply only while no bytes come. Received bytes are
+kept.
+"""
 
 from __future__ import annotations
 

@@ -42,16 +42,16 @@ def test_only_the_parts_of_steps_are_fetched(
     steps = tfr.Steps(url, along="steps/", **options)
     server.forget()
     assert steps[150] == expected[150]
-    # At most a request for each feature: the picture, 16 steps of actions, and the name.
+    # At most one request for each feature: the picture, 16 steps of actions, and the name.
     sizes = sorted((each.end or 0) - (each.begin or 0) for each in server.reads())
     assert len(sizes) <= 3
     if not is_cached:
         assert sizes[-1] < 20_020
-        assert sum(sizes[:-1]) < 1700  # two that lie close are one request
+        assert sum(sizes[:-1]) < 1700  # features that lie close share a request
     server.forget()
     numbers = [200, 40, 77, 77]
     assert [bytes(each) for each in steps[numbers]] == [expected[each] for each in numbers]
-    # Three images of 20 kB, three runs of actions and three names, where an episode has 1.2 MB.
+    # Three images of 20 kB, three runs of actions and three names. A whole episode has 1.2 MB.
     fetched = sum((each.end or 0) - (each.begin or 0) for each in server.reads())
     assert fetched < (1_200_000 if is_cached else 70_000)
     seen = {}

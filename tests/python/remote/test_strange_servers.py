@@ -93,5 +93,5 @@ def test_a_name_that_cannot_be_used_blocks_no_folder(
     try:
         with pytest.warns(UserWarning, match="1 objects beside .* are left out"):
             assert len(tfr.Reader("s3://somebucket/set/**", storage=storage)) == 600
-    finally:  # what removes all of a bucket cannot name it either
+    finally:  # the fixture that empties the bucket cannot name this object
         bucket.Object(f"set/{name}").delete()

@@ -1,4 +1,4 @@
-"""A data set of TensorFlow Datasets behind a URL is the one in the folder that was uploaded."""
+"""A data set of TensorFlow Datasets is the same behind a URL and in the uploaded folder."""
 
 from __future__ import annotations
 

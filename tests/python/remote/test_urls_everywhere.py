@@ -79,7 +79,7 @@ REFUSED = {
     ),
     "disk cache": (["cache", "--disk", SET], "a URL"),
 }
-#: It takes no paths.
+#: These commands take no paths.
 WITHOUT_PATHS = {"demo", "run"}
 
 

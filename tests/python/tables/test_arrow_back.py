@@ -22,7 +22,8 @@ def rows_of(make: Any) -> list[Any]:
     return [None if number % 7 == 3 else make(number) for number in range(ROWS)]
 
 
-# A type, a function from a row's number to its value, and a function to the value that comes back.
+# A type, a function from a row's number to the row's value, and a function from this value to the
+# value that comes back.
 CASES: dict[str, tuple[Any, Any, Any]] = {
     "bool": (pa.bool_(), lambda n: n % 2 == 0, int),
     "int8": (pa.int8(), lambda n: n - 30, int),

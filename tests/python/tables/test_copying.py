@@ -180,7 +180,7 @@ def test_a_condition_may_name_what_is_not_text(
         "name = 'a==b' and \"image/width\" < 5": [1, 2, 4],
         "name == 'a=b' and \"image/width\" < 5": [0, 3],
     }
-    if engine == "duckdb":  # Polars counts no bytes of what is not text
+    if engine == "duckdb":  # Polars counts the bytes of text only
         conditions["octet_length(image) > 54 and name = 'a==b'"] = [28, 29]
     for condition, expected in conditions.items():
         out = ["--out", tmp_path / "some", "--overwrite"]

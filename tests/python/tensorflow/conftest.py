@@ -22,7 +22,7 @@ def own_index_cache(
 def service() -> Iterator[DataService]:
     """Starts at its first use. Is ready once target() has returned."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("no_grpc_proxy", "localhost")  # whatever proxy this machine has to use
+        patch.setenv("no_grpc_proxy", "localhost")  # even if this machine has to use a proxy
         service = DataService()
         yield service
         service.stop()

@@ -514,7 +514,7 @@ def test_large_files_are_planned_by_indexes_beside_them_alone(
     (tmp_path / "data").mkdir()
     large = write_examples(tmp_path / "data", COUNTS)
     for each in large:
-        os.utime(each, (1_600_000_000, 1_600_000_000))  # files of this moment might still change
+        os.utime(each, (1_600_000_000, 1_600_000_000))  # indexes of younger files are not believed
     theirs = in_batches(tf.data.TFRecordDataset(large).shuffle(9))
     tfr.Reader(large).close()  # leaves an index in the cache
     explanation = tfr.explain(tfr.accelerate(theirs))

@@ -133,7 +133,7 @@ def values(dataset: Any) -> list[bytes]:
 @pytest.mark.parametrize("compression", KINDS)
 def test_the_drop_in_streams_and_plans(tmp_path: Path, compression: str) -> None:
     names, records = write_set(tmp_path, compression)
-    for turn in range(2):  # first without indexes, then with them
+    for turn in range(2):  # the second time with indexes
         dataset = tfr.TFRecordDataset(names, compression)
         assert int(dataset.cardinality()) == (tf.data.UNKNOWN_CARDINALITY, len(records))[turn]
         assert values(dataset) == records
@@ -270,7 +270,7 @@ def test_what_lies_behind_a_damaged_member_is_read_if_damage_is_skipped(tmp_path
         assert len(reader.skipped) >= 2
     assert len(records) // 2 < len(expected) < len(records)
     assert (expected[:200], expected[-200:]) == (records[:200], records[-200:])
-    for _ in range(2):  # first without an index, then with it
+    for _ in range(2):  # the second time with an index
         assert values(tfr.TFRecordDataset(path, "GZIP", on_corruption="skip")) == expected
         before = []
         with pytest.raises(tf.errors.DataLossError, match=path):

@@ -101,7 +101,7 @@ def test_each_row_of_the_table(tmp_path: Path, row: Row) -> None:
     theirs, their_events = events_of(tf.data.TFRecordDataset(str(path), row.compression))
     assert their_events == row.theirs
     assert theirs == RECORDS[: len(theirs)]
-    for _ in range(2):  # first without an index, then with it
+    for _ in range(2):  # the second time with an index
         ours, our_events = events_of(tfr.TFRecordDataset(str(path), row.compression))
         assert our_events == row.ours
         assert ours == RECORDS[: len(ours)]

@@ -51,7 +51,7 @@ def test_equal_constructions_are_equal_graphs(
         tfr.Reader(files).close()
     assert (tfr.TFRecordDataset(files).cardinality() == 33) == is_indexed
     one = graph_digest(make(tfr.TFRecordDataset(files)))
-    tf.random.set_seed(5)  # seeds, names and numbers that other datasets have used since
+    tf.random.set_seed(5)  # since then, other datasets have used seeds, names and numbers
     tf.data.Dataset.range(3).shuffle(3).map(lambda number: number + 1)
     tf.compat.v1.set_random_seed(None)
     assert graph_digest(make(tfr.TFRecordDataset(files))) == one

@@ -79,7 +79,7 @@ class TestPatterns:
         assert values(tfr.TFRecordDataset(f"file://{tmp_path}/data-*")) == written(files)
         with pytest.raises(tf.errors.NotFoundError, match=r"trian-\*"):
             tfr.TFRecordDataset(f"file://{tmp_path}/trian-*")
-        with pytest.raises(tf.errors.OpError):  # as before: when it is read
+        with pytest.raises(tf.errors.OpError):  # as before, at the reading
             values(tfr.TFRecordDataset("nosuch://bucket/data-*"))
 
     def test_names_that_are_no_text(self, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ class TestDatasetsOfNames:
         dataset = tfr.TFRecordDataset(names)
         assert dataset.cardinality() == sum(COUNTS)
         orders = {tuple(values(dataset)) for _ in range(20)}
-        assert len(orders) > 1  # the files' order is another one in each iteration
+        assert len(orders) > 1  # each iteration has another order of files
         assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(written(files)))}
         shuffled = dataset.shuffle(1)
         assert tfr.explain(shuffled).steps[-1].fused
@@ -140,7 +140,7 @@ class TestDatasetsOfNames:
         assert orders(tfr.TFRecordDataset) == orders(tf.data.TFRecordDataset)
 
     def test_in_a_random_order_give_planned_batches(self, files: list[str]) -> None:
-        """Of whole files, in another order in each iteration."""
+        """Shards of whole files, in another order in each iteration."""
         names = Names.from_tensor_slices(files).shuffle(4, seed=3)
         batches = tfr.TFRecordDataset(names).batch(3)
         assert tfr.explain(batches).steps[-1].fused

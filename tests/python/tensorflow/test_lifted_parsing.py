@@ -221,7 +221,7 @@ def test_a_variable_is_read_when_its_record_comes(files: list[str]) -> None:
 
 def test_a_function_gives_what_it_gives_as_it_was_written(files: list[str]) -> None:
     def f(record: Any) -> Any:
-        logarithms = tf.math.log(parse(record)["dense"] - 0.5)  # some of a negative number
+        logarithms = tf.math.log(parse(record)["dense"] - 0.5)  # for some negative numbers
         return tf.where(tf.logical_not(logarithms > 0.0), 0.0, logarithms)
 
     batches = tfr.TFRecordDataset(files).map(f).batch(31)

@@ -23,7 +23,7 @@ SPECS = {
 
 
 class AnyModel:
-    """Accepts any arguments."""
+    """A class that accepts any arguments."""
 
     def fit(self, batches: Any, epochs: int, steps_per_epoch: int | None = None) -> None:
         for _ in zip(range(3), batches, strict=False):

@@ -171,7 +171,7 @@ def test_corner_of_the_wire_format_means_the_same(name):
     record, specs = CORNERS[name]
     for features in specs:
         assert_same([record], features)
-        # The record also follows a record of the usual form, which the parser then expects.
+        # The record also comes after a record of the usual form. Then the parser expects this form.
         assert_same([one(ints(1)), record], features)
 
 

@@ -245,7 +245,7 @@ def test_a_hint_says_where(files: list[str]) -> None:
     ],
 )
 def test_calls_mean_a_workers_own_records(files: list[str], narrowed: Chain) -> None:
-    """Like calls after TensorFlow's class, which is sharded first."""
+    """Like calls after TensorFlow's class: tf.data shards that class first."""
     for worker in range(2):
         theirs = flat(sharded(narrowed(tf.data.TFRecordDataset(files)).map(number_of), 2, worker))
         assert flat(sharded(narrowed(tfr.TFRecordDataset(files)).map(number_of), 2, worker)) == (

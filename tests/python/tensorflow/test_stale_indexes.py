@@ -78,7 +78,7 @@ def test_a_plan_outlives_a_touch_and_no_rewriting(path: Path) -> None:
     assert is_planned(in_order)
     dataset = tfr.TFRecordDataset(str(path)).shuffle(1, seed=1).batch(1000)
     first = tfr.TFRecordDataset(str(path)).take(1000).shuffle(1, seed=1).batch(1000)
-    # The files are checked now and then.
+    # The files are checked from time to time.
     os.utime(path, (1, 1))
     end = time.monotonic() + 1.2
     while time.monotonic() < end:

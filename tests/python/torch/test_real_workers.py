@@ -1,4 +1,6 @@
-"""tfrfast.Loader in the workers of PyTorch's DataLoader; test_torch_workers.py plays the rest."""
+"""tfrfast.Loader in real workers of PyTorch's DataLoader. test_torch_workers.py imitates
+workers.
+"""
 
 from __future__ import annotations
 
