@@ -1,7 +1,7 @@
 """Attacks tfrfast for a while: damage, stale files, kills, failing system calls, small limits.
 
-    python tests/stress/attack.py --seconds 600 a new seed, which is printed python
-    tests/stress/attack.py --seed 7 --round 123 repeats one round of that run
+    python tests/stress/attack.py --seconds 600            uses a new seed, and prints it
+    python tests/stress/attack.py --seed 7 --round 123     repeats one round of that run
 
 Each round is a process of its own. A round may end in clear errors. It must never return wrong
 bytes, crash, hang, or leave wrong files that a later reader would trust.
