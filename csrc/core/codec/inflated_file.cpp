@@ -281,8 +281,10 @@ bool InflatedFile::is_cached(std::uint64_t offset) const noexcept {
   return SpanCache::instance().has(owner_, number) || file_->is_cached(file_offset(offset));
 }
 
-void InflatedFile::offer(std::size_t number, SharedSpan span) const {
-  SpanCache::instance().put(owner_, number, std::move(span));
+void InflatedFile::offer(std::size_t number, SharedSpan span, WalkedSpans kept) const {
+  SpanCache& cache = SpanCache::instance();
+  if (kept == WalkedSpans::last) cache.put(owner_, number, std::move(span));
+  if (kept == WalkedSpans::first) cache.put_if_room(owner_, number, std::move(span));
 }
 
 }  // namespace tfrfast

@@ -16,6 +16,13 @@
 
 namespace tfrfast {
 
+// Which spans of a walk the SpanCache keeps.
+enum class WalkedSpans : std::uint8_t {
+  none,
+  first,  // the first, while there is room: the records will be read after the walk
+  last,   // the last: the records will be read during the walk
+};
+
 // Inflates whole spans and keeps the spans in the SpanCache. Compares every span with the checksum
 // in its seek point. With a Mirror, reads kept pages from the mirror, and keeps inflated spans
 // there. Once this process has compared all pages of the mirror, reads the mirror like a plain
@@ -48,7 +55,7 @@ class InflatedFile final : public StoredFile {
   bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }
 
   // Hands over an inflated span, so that read() need not inflate the span.
-  void offer(std::size_t number, SharedSpan span) const;
+  void offer(std::size_t number, SharedSpan span, WalkedSpans kept) const;
 
   // The place in the file where inflating must begin to get byte `offset`.
   std::uint64_t file_offset(std::uint64_t offset) const;

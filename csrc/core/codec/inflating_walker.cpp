@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/codec/deflater.h"
 #include "core/crc32c/crc32c.h"
 
 namespace tfrfast {
@@ -20,8 +19,6 @@ constexpr std::size_t kLeadBytes = kPoolAlignment;
 static_assert(kLeadBytes >= kHeaderBytes);
 
 constexpr std::size_t kSpaceForLastBlock = 256 << 10;
-// A window is written once and seldom read, so its compression should be fast.
-constexpr int kWindowLevel = 1;
 
 [[noreturn]] void throw_block_too_long(const InflatedFile& file, std::uint64_t offset) {
   throw Error(ErrorKind::io,
@@ -35,28 +32,27 @@ constexpr int kWindowLevel = 1;
 }  // namespace
 
 std::unique_ptr<InflatingWalker> InflatingWalker::over(std::shared_ptr<const StoredFile> file,
-                                                       Compression compression, bool keep_spans,
+                                                       Compression compression, WalkedSpans kept,
                                                        AtDamage at_damage, LookAhead ahead,
                                                        const StorageOptions& options) {
   auto points = std::make_shared<SeekPoints>();
   auto inflated =
       std::make_shared<const InflatedFile>(std::move(file), compression, points, options);
   return std::unique_ptr<InflatingWalker>(new InflatingWalker(
-      std::move(inflated), std::move(points), keep_spans, at_damage, std::move(ahead)));
+      std::move(inflated), std::move(points), kept, at_damage, std::move(ahead)));
 }
 
 InflatingWalker::InflatingWalker(std::shared_ptr<const InflatedFile> inflated,
-                                 std::shared_ptr<SeekPoints> points, bool keep_spans,
+                                 std::shared_ptr<SeekPoints> points, WalkedSpans kept,
                                  AtDamage at_damage, LookAhead ahead)
     : ShardWalker(inflated),
       inflated_(inflated),
       points_(std::move(points)),
-      keep_spans_(keep_spans),
+      kept_(kept),
       at_damage_(at_damage),
       ahead_(std::move(ahead)),
       inflater_(inflated->file(), inflated->compression(), Inflater::Kind::fastest,
-                StreamInflater::Checks::members),
-      window_deflater_(kZRawWindow, kWindowLevel) {
+                StreamInflater::Checks::members) {
   ahead_.come_far(*inflated_->file(), 0);
   inflater_.begin();
   begin_next();
@@ -108,7 +104,7 @@ bool InflatingWalker::inflate_next() {
     next_.begin = span->begin;
     next_.end = span->begin + span->bytes;
     next_.crc = crc32c(span->data(), span->bytes);
-    if (keep_spans_) inflated_->offer(points_->size(), span);
+    inflated_->offer(points_->size(), span, kept_);
     points_->add(next_, std::move(next_window_));
     current_ = std::move(span);
   }

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "core/codec/deflater.h"
 #include "core/codec/inflated_file.h"
 #include "core/codec/member_finder.h"
 #include "core/codec/seek_points.h"
 #include "core/codec/stream_inflater.h"
+#include "core/codec/window_deflater.h"
 #include "core/shard/walker.h"
 
 namespace tfrfast {
@@ -21,10 +21,10 @@ namespace tfrfast {
 // spans again. One thread at a time.
 class InflatingWalker final : public ShardWalker {
  public:
-  // With `keep_spans`, a read of inflated() soon afterwards finds its spans inflated. With
-  // AtDamage::stop, resume() always fails. `options` may name a cache for the Mirror of inflated().
+  // A read of inflated() finds the `kept` spans inflated. With AtDamage::stop, resume() always
+  // fails. `options` may name a cache for the Mirror of inflated().
   static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const StoredFile> file,
-                                               Compression compression, bool keep_spans,
+                                               Compression compression, WalkedSpans kept,
                                                AtDamage at_damage, LookAhead ahead = LookAhead(),
                                                const StorageOptions& options = {});
 
@@ -40,7 +40,7 @@ class InflatingWalker final : public ShardWalker {
 
  private:
   InflatingWalker(std::shared_ptr<const InflatedFile> inflated, std::shared_ptr<SeekPoints> points,
-                  bool keep_spans, AtDamage at_damage, LookAhead ahead);
+                  WalkedSpans kept, AtDamage at_damage, LookAhead ahead);
   bool inflate_next();
   std::shared_ptr<InflatedSpan> inflate_span();
   void begin_next();
@@ -49,13 +49,13 @@ class InflatingWalker final : public ShardWalker {
 
   const std::shared_ptr<const InflatedFile> inflated_;
   const std::shared_ptr<SeekPoints> points_;
-  const bool keep_spans_;
+  const WalkedSpans kept_;
   const AtDamage at_damage_;
   LookAhead ahead_;
   StreamInflater inflater_;
   std::optional<MemberFinder> finder_;        // made at the first damage
   std::optional<std::uint64_t> next_member_;  // place in the file, after damage
-  Deflater window_deflater_;
+  WindowDeflater window_deflater_;
   std::uint64_t pulsed_at_ = 0;            // bytes of the file plus bytes of the stream
   std::unique_ptr<ShardWalker> again_;     // walks through dropped spans
   SharedSpan current_;                     // the last span, preceded by the end of the span before

@@ -56,6 +56,7 @@ struct Isal {
   int (*inflate)(IsalState*);
   IsalChecksum crc32;
   IsalChecksum adler32;
+  std::optional<IsalDeflate> deflate;
 };
 
 class IsalInflater final : public Inflater {
@@ -233,6 +234,11 @@ std::optional<Isal> load_isal() {
       !find_function(library, "isal_adler32", found.adler32) || !passes_trial(found)) {
     return {};
   }
+  IsalDeflate deflate;
+  if (find_function(library, "isal_deflate_stateless_init", deflate.init) &&
+      find_function(library, "isal_deflate_stateless", deflate.deflate)) {
+    found.deflate = deflate;
+  }
   return found;
 }
 
@@ -256,6 +262,11 @@ IsalChecksum isal_crc32() {
 IsalChecksum isal_adler32() {
   const Isal* const found = isal();
   return found != nullptr ? found->adler32 : nullptr;
+}
+
+const IsalDeflate* isal_deflate() {
+  const Isal* const found = isal();
+  return found != nullptr && found->deflate ? &*found->deflate : nullptr;
 }
 
 }  // namespace tfrfast

@@ -19,4 +19,12 @@ using IsalChecksum = std::uint32_t (*)(std::uint32_t sum, const std::uint8_t* by
 IsalChecksum isal_crc32();
 IsalChecksum isal_adler32();
 
+// Compresses a struct isal_zstream at once. Null where make_isal_inflater() returns null, and if
+// the library cannot compress.
+struct IsalDeflate {
+  void (*init)(void* stream);
+  int (*deflate)(void* stream);
+};
+const IsalDeflate* isal_deflate();
+
 }  // namespace tfrfast

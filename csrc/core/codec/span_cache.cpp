@@ -98,6 +98,13 @@ void SpanCache::put(std::uint64_t owner, std::size_t number, SharedSpan span) {
   if (entries_.emplace(key, Entry{}).second) keep(key, std::move(span), lock);
 }
 
+void SpanCache::put_if_room(std::uint64_t owner, std::size_t number, SharedSpan span) {
+  std::unique_lock lock(mutex_);
+  const Key key{owner, number};
+  if (bytes_ + span->bytes > max_bytes_) return;
+  if (entries_.emplace(key, Entry{}).second) keep(key, std::move(span), lock);
+}
+
 // Stores the span, and drops the least recently used spans beyond the limit.
 void SpanCache::keep(const Key& key, SharedSpan span, std::unique_lock<std::mutex>& lock) {
   std::vector<SharedSpan> freed;

@@ -43,6 +43,8 @@ class SpanCache {
                  const std::function<void()>& while_waiting);
   bool has(std::uint64_t owner, std::size_t number);  // also true while a thread is making the span
   void put(std::uint64_t owner, std::size_t number, SharedSpan span);
+  // Keeps the span only if no other span has to be dropped.
+  void put_if_room(std::uint64_t owner, std::size_t number, SharedSpan span);
 
   // $TFRFAST_INFLATED_BYTES, or 256 MiB if unset. A dropped span that is still in use does not
   // count.

@@ -34,7 +34,7 @@ FrameWalk::FrameWalk(const std::shared_ptr<const StoredFile>& file, const WalkOp
     walker_ = walk(file_);
   } else {
     std::unique_ptr<InflatingWalker> walker = InflatingWalker::over(
-        file, options.compression, options.keep_spans, at_damage_, LookAhead(), options.storage);
+        file, options.compression, options.kept, at_damage_, LookAhead(), options.storage);
     file_ = walker->inflated();
     seek_points_ = walker->seek_points();
     walker_ = std::move(walker);
@@ -191,6 +191,11 @@ std::uint64_t FrameWalk::file_bytes_done() const {
   return finished_ ? file_bytes() : walker_->file_bytes_before(std::max(at_, searched_));
 }
 
+WalkedFrames FrameWalk::take_all() {
+  while (!finished_) advance(std::numeric_limits<std::uint64_t>::max());
+  return take();
+}
+
 WalkedFrames FrameWalk::take() {
   offsets_.append({&good_end_, 1});
   found_.offsets = std::move(offsets_).finish();
@@ -200,9 +205,8 @@ WalkedFrames FrameWalk::take() {
 
 WalkedFrames walk_shard(const std::shared_ptr<const StoredFile>& file, const WalkProgress& progress,
                         Compression compression, AtDamage at_damage) {
-  FrameWalk walk(file, {compression, false, at_damage}, progress);
-  while (!walk.finished()) walk.advance(std::numeric_limits<std::uint64_t>::max());
-  return walk.take();
+  FrameWalk walk(file, {compression, WalkedSpans::none, at_damage}, progress);
+  return walk.take_all();
 }
 
 }  // namespace tfrfast

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/codec/inflated_file.h"
 #include "core/codec/seek_points.h"
 #include "core/index/frame_finder.h"
 #include "core/index/packed_offsets.h"
@@ -31,7 +32,7 @@ struct WalkedFrames {
 
 struct WalkOptions {
   Compression compression = Compression::none;
-  bool keep_spans = false;  // for a compressed shard whose records will be read soon
+  WalkedSpans kept = WalkedSpans::none;  // of a compressed shard
   AtDamage at_damage = AtDamage::get_over;
   StorageOptions storage = {};  // may name a cache for the Mirror of file(), if it is compressed
 };
@@ -64,6 +65,7 @@ class FrameWalk {
   const OffsetPacker& offsets() const noexcept { return offsets_; }
   const std::vector<Damage>& damage() const noexcept { return found_.damage; }
   WalkedFrames take();
+  WalkedFrames take_all();  // walks to the end first
 
   std::uint64_t file_bytes_done() const;  // of the file as stored
   std::uint64_t file_bytes() const noexcept { return file_->facts().bytes; }

@@ -31,18 +31,20 @@ bool mend_damage(const StoredFile& file, Compression compression,
 }
 
 // Walks a shard into an index. `kept` says whether the index will be kept. Sets `is_whole` to
-// false if damage ended the walk. `options` is passed to as_indexed().
-IndexedShard walk_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
-                             AtDamage at_damage, bool kept, const WalkProgress& progress,
-                             bool* is_whole, const StorageOptions& options = {}) {
+// false if damage ended the walk.
+IndexedShard walk_into_index(const std::shared_ptr<const StoredFile>& file,
+                             const WalkOptions& options, bool kept, const WalkProgress& progress,
+                             bool* is_whole) {
   const bool settled = kept && file->await_settled();
-  WalkedFrames walk = walk_shard(file, progress, compression, at_damage);
-  if (mend_damage(*file, compression, walk.damage)) {
-    walk = walk_shard(file, progress, compression, at_damage);
+  auto walk = std::make_unique<FrameWalk>(file, options, progress);
+  WalkedFrames found = walk->take_all();
+  if (mend_damage(*file, options.compression, found.damage)) {
+    walk = std::make_unique<FrameWalk>(file, options, progress);
+    found = walk->take_all();
   }
-  *is_whole = walk.is_whole;
-  auto index = index_of(*file, compression, std::move(walk), settled);
-  return {as_indexed(file, *index, options), index, true, {}};
+  *is_whole = found.is_whole;
+  auto index = index_of(*file, options.compression, std::move(found), settled);
+  return {walk->file(), index, true, {}};
 }
 
 IndexPlaces places_for(const std::string& shard_path, const IndexOptions& options) {
@@ -223,8 +225,8 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
     check_place_for(*places.in_folder, options);
   }
   bool is_whole = true;
-  IndexedShard shard = walk_into_index(file, compression, options.at_damage, is_kept, progress,
-                                       &is_whole, options.storage);
+  const WalkOptions walking{compression, WalkedSpans::first, options.at_damage, options.storage};
+  IndexedShard shard = walk_into_index(file, walking, is_kept, progress, &is_whole);
   if (!is_whole) return shard;
   if (const auto index = proven_by(*shard.index, found, file); index != nullptr) {
     remember_proof(*index, *shard.index, shard_path);
@@ -261,7 +263,7 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
   checking.folders = folders;
   check_place_for(place, checking);
   bool is_whole = true;
-  IndexedShard shard = walk_into_index(file, kind, AtDamage::get_over, true, progress, &is_whole);
+  IndexedShard shard = walk_into_index(file, {kind}, true, progress, &is_whole);
   shard.index_path = keep_index(place, *shard.index);
   return shard;
 }
@@ -272,8 +274,7 @@ IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
   if (!resolved) return unreadable_shard(object, *options.compression);
   if (!options.folder.empty()) check_place_for(place_in(options.folder, object->path()), options);
   bool is_whole = true;
-  IndexedShard shard =
-      walk_into_index(object, *resolved, AtDamage::get_over, true, progress, &is_whole);
+  IndexedShard shard = walk_into_index(object, {*resolved}, true, progress, &is_whole);
   if (options.folder.empty()) {
     keep_in_cache(*shard.index, object->path());
     shard.index_path = cached_index_path(object->path());

@@ -84,9 +84,9 @@ ProgressiveIndex::ProgressiveIndex(const std::string& shard_path, IoMode io,
   index_ = find_index(*on_disk_, compression_, options);
   if (index_ == nullptr) {
     settled_ = on_disk_->await_settled();
-    walk_ = std::make_unique<FrameWalk>(
-        on_disk_,
-        WalkOptions{.compression = compression_, .keep_spans = true, .storage = options.storage});
+    walk_ = std::make_unique<FrameWalk>(on_disk_, WalkOptions{.compression = compression_,
+                                                              .kept = WalkedSpans::last,
+                                                              .storage = options.storage});
     file_ = walk_->file();
   } else {
     file_ = as_indexed(on_disk_, *index_, options.storage);

@@ -47,7 +47,8 @@ void RecordStream::begin() {
   if (compression == Compression::none) {
     walker_ = walk(stored_);
   } else {
-    walker_ = InflatingWalker::over(stored_, compression, true, AtDamage::stop, std::move(ahead_));
+    walker_ = InflatingWalker::over(stored_, compression, WalkedSpans::last, AtDamage::stop,
+                                    std::move(ahead_));
   }
   file_ = &walker_->file();
 }
