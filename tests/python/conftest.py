@@ -1,6 +1,7 @@
+import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,17 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if is_whole and getattr(option, "numprocesses", 0) is None and option.dist == "no":
         option.numprocesses, option.dist = "logical", "worksteal"  # --pdb needs a single process
         option.maxprocesses = option.maxprocesses or 8  # each process may import TensorFlow
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Imports leave a million objects, TensorFlow's, in which no later search looks for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -29,10 +29,16 @@ def read_in_child(reader: tfr.Reader, results: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-@pytest.mark.parametrize("on_corruption", ["raise", "skip"])
+@pytest.mark.parametrize(
+    ("method", "io", "on_corruption"),
+    [
+        *(("fork", io, action) for io in ("mmap", "pread") for action in ("raise", "skip")),
+        ("forkserver", "mmap", "raise"),
+        ("spawn", "pread", "skip"),
+    ],
+)
 def test_children_read_while_threads_of_the_parent_read(
-    tmp_path: Path, io: Any, method: str, on_corruption: Any
+    tmp_path: Path, method: str, io: Any, on_corruption: Any
 ) -> None:
     path = write_shard(tmp_path / "shard", RECORDS)
     reader = tfr.Reader(path, io=io, threads=3, on_corruption=on_corruption)

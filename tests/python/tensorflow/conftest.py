@@ -1,21 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from data_service import DataService
-
-
-@pytest.fixture(autouse=True)
-def own_index_cache(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """No test sees the indexes of another test."""
-    folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(folder))
-    return folder
 
 
 @pytest.fixture(scope="session")

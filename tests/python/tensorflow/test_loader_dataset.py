@@ -197,12 +197,12 @@ class TestTheReadersOptions:
             list(tfr.Loader(file, 4).to_tf_dataset())
 
     @pytest.mark.parametrize("index", ["memory", "folder"])
-    def test_index(self, tmp_path: Path, own_index_cache: Path, index: str) -> None:
+    def test_index(self, tmp_path: Path, cache: Path, index: str) -> None:
         file = write_examples(tmp_path, [20])[0]
         folder = tmp_path / "indexes"
         reader = tfr.Reader(file, index="memory" if index == "memory" else folder)
         assert len(elements(tfr.Loader(reader, 4).to_tf_dataset())) == 5
-        assert list(own_index_cache.rglob("*")) == []
+        assert list(cache.rglob("*")) == []
         assert folder.exists() == (index == "folder")
 
     def test_a_description_is_enough(self, files: list[str]) -> None:

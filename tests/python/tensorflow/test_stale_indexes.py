@@ -101,13 +101,11 @@ def np_records(dataset: Any) -> list[bytes]:
     return [record for batch in dataset.as_numpy_iterator() for record in batch.tolist()]
 
 
-def test_a_cache_that_is_not_used_is_said_on_stderr(
-    path: Path, own_index_cache: Path, capfd: Any
-) -> None:
-    cache = own_index_cache / "index"
-    cache.mkdir()
-    cache.chmod(0o777)
+def test_a_cache_that_is_not_used_is_said_on_stderr(path: Path, cache: Path, capfd: Any) -> None:
+    indexes = cache / "index"
+    indexes.mkdir()
+    indexes.chmod(0o777)
     assert values(tfr.TFRecordDataset(str(path))) == RECORDS
-    assert f"tfrfast: The index cache '{cache}' is not used" in capfd.readouterr().err
+    assert f"tfrfast: The index cache '{indexes}' is not used" in capfd.readouterr().err
     assert values(tfr.TFRecordDataset(str(path))) == RECORDS
     assert "tfrfast:" not in capfd.readouterr().err
