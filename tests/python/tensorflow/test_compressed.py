@@ -20,6 +20,8 @@ tf = pytest.importorskip("tensorflow")
 
 from tfrfast.tensorflow import slow_paths  # noqa: E402
 
+pytestmark = pytest.mark.newest
+
 KINDS = ["GZIP", "ZLIB"]
 
 

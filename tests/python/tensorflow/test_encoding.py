@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tfrfast as tfr
 
 tf = pytest.importorskip("tensorflow")
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.newest]
 
 INT64 = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 300)
 FLOAT32 = st.floats(width=32)

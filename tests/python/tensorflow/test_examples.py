@@ -21,6 +21,7 @@ def test_mnist_with_keras(tmp_path: Path, pixels: str) -> None:
     assert outcome.accuracy > 0.5
 
 
+@pytest.mark.newest
 def test_jpegs_are_decoded_for_keras(tmp_path: Path) -> None:
     example = load_example("jpegs_keras")
     example.write_images(tmp_path, 1000)
@@ -57,6 +58,7 @@ def test_mnist_with_an_estimator(tmp_path: Path) -> None:
     assert theirs["examples"] == 761
 
 
+@pytest.mark.newest
 def test_imagenet_both_ways(tmp_path: Path) -> None:
     example = load_example("imagenet")
     shards, per_shard = 64, 8
@@ -81,6 +83,7 @@ def test_imagenet_both_ways(tmp_path: Path) -> None:
     assert len(history.history["loss"]) == 2
 
 
+@pytest.mark.newest
 def test_a_data_service_of_two_workers_gives_each_record_once(tmp_path: Path) -> None:
     digits = load_example("mnist_data").write_digits(tmp_path / "data", "bytes", 530)
     assert load_example("tf_data_service").count(digits.train) == (530, 530)

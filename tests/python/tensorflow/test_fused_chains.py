@@ -111,6 +111,7 @@ def apply(dataset: Any, chain: list[tuple[str, Step]]) -> Any:
     return dataset
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("number", range(CHAINS))
 def test_random_chains_in_file_order(source: Any, records: list[bytes], number: int) -> None:
     choice = random.Random(number)
@@ -125,6 +126,7 @@ def test_random_chains_in_file_order(source: Any, records: list[bytes], number: 
     assert ours.cardinality() in (plain.cardinality(), tf.data.UNKNOWN_CARDINALITY, known), names
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("number", range(CHAINS))
 def test_random_chains_behind_a_shuffle(
     files: list[str], records: list[bytes], number: int

@@ -18,6 +18,8 @@ tf = pytest.importorskip("tensorflow")
 from tfrfast.tensorflow import batches, building  # noqa: E402
 from tfrfast.tensorflow.sampling import mean_record_bytes  # noqa: E402
 
+pytestmark = pytest.mark.newest
+
 FEATURES = {
     "id": tf.io.FixedLenFeature([], tf.int64),
     "dense": tf.io.FixedLenFeature([3], tf.float32),

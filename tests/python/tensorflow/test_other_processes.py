@@ -175,12 +175,23 @@ def datasets(files: list[str]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("which", ["shuffled", "epochs", "lifted", "loader", "file order"])
-def test_service_workers_give_each_record_once(files: list[str], service: Any, which: str) -> None:
+# test_a_service_gives_the_rows_that_tensorflow_maps holds OFF.
+@pytest.mark.parametrize(
+    ("which", "policy"),
+    [
+        *((which, "DYNAMIC") for which in ("shuffled", "epochs", "lifted", "loader", "file order")),
+        ("file order", "FILE"),
+        ("shuffled", "FILE_OR_DATA"),
+        ("lifted", "DATA"),
+    ],
+)
+def test_service_workers_give_each_record_once(
+    files: list[str], service: Any, which: str, policy: str
+) -> None:
     tfr.Reader(files).close()
     distributed = datasets(files)[which].apply(
         tf.data.experimental.service.distribute(
-            processing_mode=tf.data.experimental.service.ShardingPolicy.DYNAMIC,
+            processing_mode=getattr(tf.data.experimental.service.ShardingPolicy, policy),
             service=service.target(),
         )
     )

@@ -11,6 +11,8 @@ import tfrfast as tfr
 from wire_examples import byte_strings, entry, example, floats, ints
 
 tf = pytest.importorskip("tensorflow")
+
+pytestmark = pytest.mark.newest
 R = tf.io.RaggedFeature
 
 

@@ -27,6 +27,8 @@ from wire_examples import (
 
 tf = pytest.importorskip("tensorflow")
 
+pytestmark = pytest.mark.newest
+
 EXAMPLES = int(os.environ.get("TFRFAST_TEST_EXAMPLES", "100"))
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -11,7 +11,7 @@ import pytest
 import tfrfast as tfr
 
 tf = pytest.importorskip("tensorflow")
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.newest]
 
 RECORDS = [b"", b"one", b"\xff" * 300, bytes(1_000_000), b"text"]
 WRITERS = [tfr.TFRecordWriter, tf.io.TFRecordWriter]

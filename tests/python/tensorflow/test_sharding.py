@@ -297,25 +297,8 @@ def test_a_checkpoint_holds_the_order_that_was_drawn(
     assert sorted(flat(seen) + flat(another)) == list(range(COUNT))
 
 
-# Each case waits a second for the service. test_other_processes.py tests DYNAMIC and OFF.
-@pytest.mark.parametrize(
-    ("chain", "policy"),
-    [
-        ("in order", "FILE"),
-        ("unseeded batches", "FILE_OR_DATA"),
-        ("shuffled", "DATA"),
-    ],
-)
-def test_service_workers(files: list[str], service: Any, chain: str, policy: str) -> None:
-    dataset = CHAINS[chain](tfr.TFRecordDataset(files))
-    mode = getattr(tf.data.experimental.service.ShardingPolicy, policy)
-    distributed = dataset.apply(
-        tf.data.experimental.service.distribute(processing_mode=mode, service=service.target())
-    )
-    assert sorted(flat(distributed)) == list(range(COUNT))
-
-
 @pytest.mark.slow
+@pytest.mark.newest
 def test_two_processes_of_a_strategy_share_the_files(files: list[str]) -> None:
     addresses = [f"localhost:{port}" for port in free_ports(2)]
     started = []

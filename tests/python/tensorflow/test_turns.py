@@ -19,6 +19,8 @@ from tensorflow_child import FEATURES  # noqa: E402
 from tfrfast.tensorflow import processors as processors_module  # noqa: E402
 from tfrfast.tensorflow.source import Source  # noqa: E402
 
+pytestmark = pytest.mark.newest
+
 COUNTS = [9, 0, 23, 4, 4, 1, 0, 30, 2]
 Chain = Callable[[Any], Any]
 
