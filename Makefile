@@ -13,9 +13,9 @@ TENSORFLOW_VERSIONS ?= 2.15
 NUMPY_TESTS := $(patsubst %,tests/python/test_%.py,block_shuffle dlpack encoding hostile_arrays loader \
   parse_example permutation picking_rows plan record_batch)
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
-# The cheap stages come first. The wheel is built once for everything after it. Stages at once are
-# of one process each, or wait for servers, clusters and downloads most of the time.
-CI_STAGES ?= lint+environments+cpp-test test types+test-programs+site test-tensorflow test-torch test-tables test-remote+test-ray test-numpy sanitize fuzz
+# The cheap stages come first. The wheel is built once for everything after it. Of stages at once, one
+# computes while another waits for a server or a download, or for the last of its tests.
+CI_STAGES ?= lint+environments+cpp-test test types+test-programs+site test-tensorflow test-torch+test-tables+test-numpy test-remote+test-ray sanitize+fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
