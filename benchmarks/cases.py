@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks.datasets import DATA_SETS, shards_of
+from benchmarks.datasets import DATA_SETS, gzip_shards_of, shards_of
 from tfrfast.bench.pipelines import Work
 from tfrfast.bench.shapes import SHAPES
 
@@ -20,16 +20,19 @@ class Case(NamedTuple):
     cold: bool = False
     threads: int | None = None
     """The number of threads; None: each contender chooses."""
+    compression: str = ""
 
     @property
     def work(self) -> Work:
         shape = SHAPES[self.data]
         features = shape.features if self.decoded else None
-        return Work(shards_of(self.data), shape.batch_size, self.shuffled, features)
+        files = (gzip_shards_of if self.compression else shards_of)(self.data)
+        return Work(files, shape.batch_size, self.shuffled, features, compression=self.compression)
 
     def __str__(self) -> str:
         words = [
             self.data,
+            *([self.compression] if self.compression else []),
             "decoded" if self.decoded else "records",
             "shuffled" if self.shuffled else "in order",
             "cold" if self.cold else "warm",
@@ -43,6 +46,9 @@ def all_cases() -> Iterator[Case]:
     for data in DATA_SETS:
         for decoded, shuffled in itertools.product((False, True), repeat=2):
             yield Case(data, shuffled, decoded)
+    for data in ("ctr", "mnist"):
+        for decoded in (False, True):
+            yield Case(data, False, decoded, compression="GZIP")
     for data in DATA_SETS:
         for threads in _thread_counts():
             yield Case(data, True, True, threads=threads)

@@ -63,6 +63,8 @@ def _others(case: Case, scratch: Path) -> dict[str, _WorkBuilder]:
     if _installed("tensorflow"):
         found[USUAL_DATASET] = lambda work: dataset_usual_way(work, threads)
         found[USUAL_TENSORFLOW] = lambda work: tensorflow_usual_way(work, threads)
+    if case.compression:
+        return found
     if case.decoded and _installed("nvidia.dali"):
         found["NVIDIA DALI on CPU"] = lambda work: _dali(case.data, work, threads, scratch)
     if threads is None and _installed("tfrecord"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,21 @@ DATA_SETS = {
 
 def folder() -> Path:
     return Path(os.environ.get("TFRFAST_BENCH_DATA") or Path.home() / ".cache/tfrfast/bench-data")
+
+
+def gzip_shards_of(name: str) -> list[str]:
+    """Returns the data set's shards as TensorFlow compresses them: one member, level 6."""
+    made = []
+    for plain in shards_of(name):
+        target = folder() / "gzip" / name / os.path.basename(plain)
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            packer = zlib.compressobj(6, zlib.DEFLATED, 31, 9)
+            part = target.with_name(".part")
+            part.write_bytes(packer.compress(Path(plain).read_bytes()) + packer.flush())
+            part.rename(target)
+        made.append(str(target))
+    return made
 
 
 def shards_of(name: str) -> list[str]:

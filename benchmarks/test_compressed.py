@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import statistics
 import time
-import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import tfrfast as tfr
-from benchmarks.datasets import folder, shards_of
+from benchmarks.datasets import gzip_shards_of, shards_of
 
 # Less than half of any set below. tfrfast reads the variable at the first compressed shard.
 os.environ["TFRFAST_INFLATED_BYTES"] = str(32 << 20)
@@ -33,21 +32,6 @@ tf = pytest.importorskip("tensorflow")
 SHARDS = {"ctr": 3, "mnist": 4, "image": 2}
 ROWS = {"ctr": 4096, "mnist": 256, "image": 64}
 TURNS = int(os.environ.get("TFRFAST_BENCH_ROUNDS", "3"))
-
-
-def compressed(name: str) -> list[str]:
-    made = []
-    for plain in shards_of(name)[: SHARDS[name]]:
-        target = folder() / "gzip" / name / os.path.basename(plain)
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            packer = zlib.compressobj(6, zlib.DEFLATED, 31, 9)
-            whole = packer.compress(Path(plain).read_bytes()) + packer.flush()
-            part = target.with_name(".part")
-            part.write_bytes(whole)
-            part.rename(target)
-        made.append(str(target))
-    return made
 
 
 class Spent(NamedTuple):
@@ -69,7 +53,7 @@ def consume(batches: Any) -> None:
 @pytest.mark.parametrize("name", SHARDS)
 def test_gzip_beside_tensorflow(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path))
-    files, rows = compressed(name), ROWS[name]
+    files, rows = gzip_shards_of(name)[: SHARDS[name]], ROWS[name]
     reader = tfr.Reader(files)
     block = max(1, (4 << 20) // (sum(map(os.path.getsize, shards_of(name)[:1])) // 1000))
     few = min(len(reader), 3000)

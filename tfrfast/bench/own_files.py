@@ -55,7 +55,7 @@ def measure(
         max_batches = max(1, int(max_bytes / mean_bytes / rows))
         features = features_of(reader)
         works = [
-            Work(shards, rows, shuffled, each)
+            Work(shards, rows, shuffled, each, compression=compression_of(reader, shards))
             for each in ([None] if features is None else [None, features])
             for shuffled in (False, True)
         ]
@@ -86,6 +86,7 @@ def measure_mixture(
     warm(shards)
     mixture = Mixture({str(n): (each.files, each.weight) for n, each in enumerate(mixed)})
     with mixture.reader as reader:
+        mixed = [each._replace(compression=compression_of(reader, each.files)) for each in mixed]
         records = mixture.length()
         if not records:
             raise ValueError("these files have no records to time.")
@@ -136,6 +137,15 @@ def batch_size_of(mean_bytes: float) -> int:
     """Returns a power of two that makes batches of about a mebibyte."""
     rows = 1 << max(0, round(_BATCH_BYTES / mean_bytes) - 1).bit_length()
     return min(max(rows, _MIN_BATCH_ROWS), _MAX_BATCH_ROWS)
+
+
+def compression_of(reader: Reader, files: list[str]) -> str:
+    """Returns the compression of these shards of a reader. TensorFlow reads shards of one only."""
+    found = {shard.compression or "" for shard in reader.shards if shard.path in files}
+    if len(found) > 1:
+        names = " and ".join(sorted(name or "plain" for name in found))
+        raise ValueError(f"some of these files are {names}. Time the files of each by themselves.")
+    return found.pop()
 
 
 def features_of(reader: Reader) -> Features | None:

@@ -29,6 +29,7 @@ class Weighed(NamedTuple):
 
     files: list[str]
     weight: Weight
+    compression: str = ""
 
 
 class Work(NamedTuple):
@@ -43,6 +44,8 @@ class Work(NamedTuple):
     """The data sets of a mixture, which replace `files`."""
     records: int | None = None
     """The number of records to read of an endless mixture."""
+    compression: str = ""
+    """Of all files: "", "GZIP" or "ZLIB". TensorFlow has to know it."""
 
     def __str__(self) -> str:
         order = "mixed" if self.mixed else "shuffled" if self.shuffled else "in order"
@@ -98,12 +101,12 @@ def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
     tf = import_tensorflow()
     auto = tf.data.AUTOTUNE
     if work.mixed:
-        sources = [_tensorflow_records(each.files, True, way).repeat() for each in work.mixed]
+        sources = [_tensorflow_records(each, True, way).repeat() for each in work.mixed]
         total = sum(each.weight for each in work.mixed)
         weights = [float(each.weight / total) for each in work.mixed]
         dataset = tf.data.Dataset.sample_from_datasets(sources, weights).take(work.records)
     else:
-        dataset = _tensorflow_records(work.files, work.shuffled, way)
+        dataset = _tensorflow_records(work, work.shuffled, way)
     dataset = dataset.batch(work.batch_size)
     if work.features is not None:
         specs = tensorflow_features(work.features)
@@ -113,20 +116,21 @@ def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
     return _epochs_of(dataset.prefetch(auto), threads)
 
 
-def _tensorflow_records(files: list[str], shuffled: bool, way: str) -> Any:
+def _tensorflow_records(work: Work | Weighed, shuffled: bool, way: str) -> Any:
     tf = import_tensorflow()
+    files = work.files
     if way == "interleave":
         names = tf.data.Dataset.from_tensor_slices(files)
         if shuffled:
             names = names.shuffle(len(files))
         dataset = names.interleave(
-            tf.data.TFRecordDataset,
+            lambda name: tf.data.TFRecordDataset(name, work.compression),
             cycle_length=min(_FILES_AT_ONCE, len(files)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=False,
         )
     else:
-        dataset = tf.data.TFRecordDataset(files)
+        dataset = tf.data.TFRecordDataset(files, work.compression)
     return dataset.shuffle(WINDOW) if shuffled else dataset
 
 
@@ -145,7 +149,7 @@ def dataset_usual_way(work: Work, threads: int | None = None) -> Epoch:
 def _usual(dataset_class: Any, work: Work, threads: int | None) -> Epoch:
     tf = import_tensorflow()
     auto = tf.data.AUTOTUNE
-    dataset = dataset_class(work.files, num_parallel_reads=auto)
+    dataset = dataset_class(work.files, work.compression, num_parallel_reads=auto)
     if work.shuffled:
         dataset = dataset.shuffle(WINDOW)
     if work.features is not None:
@@ -161,7 +165,7 @@ def dataset_way(work: Work, threads: int | None = None) -> Epoch:
     tf = import_tensorflow()
     from tfrfast.tensorflow import TFRecordDataset
 
-    dataset = TFRecordDataset(work.files)
+    dataset = TFRecordDataset(work.files, work.compression)
     if work.shuffled:
         dataset = dataset.shuffle(WINDOW)
     dataset = dataset.batch(work.batch_size)

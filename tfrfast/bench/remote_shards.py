@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tfrfast.bench.duel import Timing, take_turns
-from tfrfast.bench.own_files import batch_size_of, features_of
+from tfrfast.bench.own_files import batch_size_of, compression_of, features_of
 from tfrfast.bench.pipelines import Weighed, Work, dataset_way, import_tensorflow, loader_way
 from tfrfast.features import Features
 from tfrfast.order import Mixture, Weight
@@ -90,7 +90,7 @@ def measure_remote(
     with Reader(shards) as reader:
         plan = _Plan(reader, len(reader), batch_size, max_bytes)
         works = [
-            Work(shards, plan.rows, shuffled, each)
+            Work(shards, plan.rows, shuffled, each, compression=compression_of(reader, shards))
             for each in plan.decoded()
             for shuffled in (False, True)
         ]
@@ -119,6 +119,7 @@ def measure_remote_mixture(
     shards = [path for each in mixed for path in each.files]
     mixture = Mixture({str(n): (each.files, each.weight) for n, each in enumerate(mixed)})
     with mixture.reader as reader:
+        mixed = [each._replace(compression=compression_of(reader, each.files)) for each in mixed]
         plan = _Plan(reader, mixture.length(), batch_size, max_bytes)
         works = [
             Work([], plan.rows, True, each, tuple(mixed), plan.records) for each in plan.decoded()

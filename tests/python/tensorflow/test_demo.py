@@ -76,11 +76,12 @@ def test_demo_counts_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_bench_times_examples_both_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with tfr.Writer(tmp_path / "examples") as writer:
-        for number in range(500):
-            ids = np.arange(number % 3)
-            writer.write_example({"label": number, "ids": ids, "name": b"n"})
-    assert main(["bench", "--json", "--rounds", "2", str(tmp_path / "examples")]) == 0
+    for name, compression in (("examples", None), ("examples.gz", "GZIP")):
+        with tfr.Writer(tmp_path / name, compression=compression) as writer:
+            for number in range(500):
+                ids = np.arange(number % 3)
+                writer.write_example({"label": number, "ids": ids, "name": b"n"})
+    assert main(["bench", "--json", "--rounds", "2", str(tmp_path / "examples.gz")]) == 0
     facts = json.loads(capsys.readouterr().out)
     works = [each["work"] for each in facts["comparisons"]]
     assert works == [
@@ -90,6 +91,8 @@ def test_bench_times_examples_both_ways(tmp_path: Path, capsys: pytest.CaptureFi
         "decoded, shuffled",
     ]
     assert all(len(each["seconds"]["tfr.Loader"]) == 2 for each in facts["comparisons"])
+    assert main(["bench", str(tmp_path / "examples*")]) == 2
+    assert "some of these files are GZIP and plain" in capsys.readouterr().err
 
 
 def test_bench_of_a_mixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
