@@ -27,6 +27,10 @@ _SHARED = Refusal(
     "its datasets share a shuffle(), which gives each of them another order",
     "a shuffle() of its own for each dataset",
 )
+_CACHED = Refusal(
+    "a cache() in memory keeps one order of a shuffle() for all datasets that are made of it",
+    "cache() before shuffle()",
+)
 _CALLS = (
     *("batch", "cache", "concatenate", "enumerate", "filter", "ignore_errors", "map"),
     *("padded_batch", "prefetch", "ragged_batch", "rebatch", "repeat", "shard", "shuffle"),
@@ -70,19 +74,31 @@ def acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
 def _acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
     chain = chain_of(dataset)
     if isinstance(chain, Chain):
-        why_not = why_no_gain(chain.calls)
+        why_not = _CACHED if _keeps_a_shuffle(chain.calls) else why_no_gain(chain.calls)
         return (_Planned(dataset, chain), _NONE) if why_not is None else (None, why_not)
     inputs = nodes.inputs(dataset)
     if not inputs or not nodes.can_be_moved(dataset):
         return None, chain
+    if nodes.is_memory_cache(dataset) and reshuffled(dataset):
+        return None, _CACHED
     # An input that is given twice is made once: its second iteration has its own order.
     faster = {each: acceleration_of(each) for each in inputs}
     if all(made is None for made, _ in faster.values()):
-        return None, _SHARED if _SHARED in {why for _, why in faster.values()} else chain
+        told = [why for _, why in faster.values() if why in (_SHARED, _CACHED)]
+        return None, told[0] if told else chain
     shuffles = [each for given in faster for each in reshuffled(given)]
     if len(shuffles) > len({*shuffles}):
         return None, _SHARED
     return _Moved(dataset, [faster[each][0] or each for each in inputs]), _NONE
+
+
+def _keeps_a_shuffle(calls: tuple[Any, ...]) -> bool:
+    """True if a cache in memory keeps an order of records that differs by iteration.
+
+    Each planned dataset would fill a cache of its own, so that parts of one cache would overlap.
+    """
+    caches = filter(nodes.is_memory_cache, calls)
+    return any(not reshuffled(cache).isdisjoint(calls) for cache in caches)
 
 
 class _Iterator(InterruptibleIterator):

@@ -393,6 +393,20 @@ def test_parts_of_one_shuffle_are_a_split(files: list[str]) -> None:
     assert sorted(ours[0] + ours[1]) == sorted(numbers(in_batches(tf.data.TFRecordDataset(files))))
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+def test_parts_of_one_cache_are_a_split(files: list[str], pairs: bool) -> None:
+    mixed = tf.data.TFRecordDataset(files).map(record_number).shuffle(99)
+    if pairs:
+        mixed = tf.data.Dataset.zip((mixed.batch(8), tf.data.Dataset.range(99)))
+        mixed = mixed.map(lambda batch, _: batch).unbatch()
+    kept = mixed.cache()
+    first, rest = (tfr.accelerate(part.batch(8)) for part in (kept.take(30), kept.skip(30)))
+    numbers(rest)  # which fills the cache
+    for _ in range(2):
+        assert sorted(numbers(first) + numbers(rest)) == sorted(numbers(mixed.batch(8)))
+    assert "a cache() in memory keeps one order" in str(tfr.explain(first))
+
+
 def test_parts_of_files_shuffled_once_are_a_split(files: list[str]) -> None:
     rows = tf.data.Dataset.from_tensor_slices({"path": files, "number": range(len(files))})
     rows = rows.shuffle(9, seed=5, reshuffle_each_iteration=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,14 @@ def takes_all(dataset: Any) -> bool:
     """True for a shard of one, for example in a single process, and for take(-1) and skip(0)."""
     name, count = _TAKING_ALL.get(kind(dataset), ("", None))
     return count is not None and static_integer(attribute(dataset, name)) == count
+
+
+def is_memory_cache(dataset: Any) -> bool:
+    """True for a cache() without a file."""
+    if kind(dataset) != "CacheDataset":
+        return False
+    name = tf.get_static_value(attribute(dataset, "filename"))
+    return name is not None and not os.fsdecode(getattr(name, "item", lambda: name)())
 
 
 def is_filter(dataset: Any) -> bool:

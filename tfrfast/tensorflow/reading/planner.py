@@ -268,10 +268,8 @@ class _Planner:
 
     def cache(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         """Keeps whole batches in place of elements, if each epoch cuts the same batches."""
-        name = tf.get_static_value(nodes.attribute(call, "filename"))
-        in_memory = name is not None and not os.fsdecode(getattr(name, "item", lambda: name)())
         sequence = pipeline.sequence
-        if not pipeline.elementwise or not in_memory or sequence is None:
+        if not pipeline.elementwise or not nodes.is_memory_cache(call) or sequence is None:
             return self._taken(pipeline, call)
         if sequence.shuffle is not None or sequence.repeated or sequence.batch is not None:
             return self._taken(pipeline, call)
