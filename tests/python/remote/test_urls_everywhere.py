@@ -63,7 +63,7 @@ REFUSED = {
         ["keys", DATA, "--by", "label", "--folder", SET],
         "written to a folder of this machine",
     ),
-    "keys beside": (["keys", DATA, "--by", "label"], "Say with --folder"),
+    "keys beside": (["keys", DATA, "--by", "label"], "--folder ..."),
     "exported": (["export", DATA, f"{SET}/x.parquet"], "written to a folder of this machine"),
     "work": (
         ["shuffle", DATA, "--out", f"{SET}-m/x", "--num-shards", "1", "--work", SET],
