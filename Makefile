@@ -94,8 +94,8 @@ environments: .venv/.tools ## .envs/*, in which wheels are tested, several at a 
 ## ---- tests
 
 .PHONY: test cpp-test cpp-test-emulated sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-remote-oldest test-ray test-programs test-numpy bench report
-# A test keeps one processor busy, or waits.
-test test-tensorflow test-torch test-tables test-remote test-remote-oldest test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
+# A test keeps one processor busy, or waits. So there is one process more than processors.
+test test-tensorflow test-torch test-tables test-remote test-remote-oldest test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(shell expr $(JOBS) + 1) --dist=worksteal
 test: .venv/.tools ## The README's test command
 	pip install ".[test]" && pytest
 	@touch .venv/.installed

@@ -24,14 +24,22 @@ settings.load_profile("tfrfast")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """`pytest` without a path runs all tests, on all processors if pytest-xdist is installed."""
+    """`pytest` without a path runs all tests, on all processors if pytest-xdist is installed.
+
+    Tests also wait, so there is one process more than processors.
+    """
     if hasattr(config, "workerinput"):  # a worker, which must not start workers
         return
     option = config.option
     is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS
     if is_whole and getattr(option, "numprocesses", 0) is None and option.dist == "no":
-        option.numprocesses, option.dist = "logical", "worksteal"  # --pdb needs a single process
-        option.maxprocesses = option.maxprocesses or 8  # each process may import TensorFlow
+        if option.usepdb:  # needs a single process
+            return
+        processors = (
+            len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        )
+        option.numprocesses = min(processors + 1, 8)  # each process may import TensorFlow
+        option.dist = "worksteal"
 
 
 @pytest.hookimpl(wrapper=True)
