@@ -58,8 +58,9 @@ ATTACKS: list[Attack] = [
     little_memory.attack,
 ]
 if importlib.util.find_spec("obstore") is None:
-    print("without obstore, no attack over the network")
-    ATTACKS.remove(slow_links.attack)
+    print("without obstore, no attack on caches and links")
+    for _attack in (damaged_caches.attack, slow_links.attack):
+        ATTACKS.remove(_attack)
 #: A round takes a second or two. A round that takes this long hangs, on any machine.
 PATIENCE_S = 300
 
