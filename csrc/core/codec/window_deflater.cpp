@@ -10,6 +10,7 @@ namespace {
 constexpr int kZlibLevel = 1;
 constexpr std::uint32_t kIsalLevel = 1;
 constexpr std::size_t kIsalLevelBytes = 1 << 20;
+
 }  // namespace
 
 struct WindowDeflater::Isal {

@@ -57,8 +57,10 @@ FileInPlace::FileInPlace(std::string path)
       descriptor_(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {
   if (descriptor_ < 0) throw_system_error(errno, "Opening", path_);
   struct stat status;
-  if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) return;
+  const int failed = ::fstat(descriptor_, &status) == 0 ? 0 : errno;
+  if (failed == 0 && S_ISREG(status.st_mode)) return;
   ::close(descriptor_);
+  if (failed != 0) throw_system_error(failed, "Examining", path_);
   throw Error(ErrorKind::invalid, "'" + path_ + "' is not a regular file.", {path_, {}, {}});
 }
 
