@@ -85,7 +85,6 @@ TEST_CASE("file: no bytes can be read from an empty file") {
     CHECK(walk(file)->window(0, 100).end == 0);
     const FileRange all{0, 100};
     file->announce({&all, 1});
-    file->page_in(all);
   }
 }
 
@@ -109,7 +108,6 @@ TEST_CASE("file: a file that shrinks is an error that says so, and only where it
     write_file(path, payload(100'000));
     const auto file = StoredFile::open(path, io);
     REQUIRE(::truncate(path.c_str(), 4096) == 0);
-    file->page_in({0, 100'000});
     CHECK(read_bytes(*file, 0, 4096) == payload(100'000).substr(0, 4096));
     const Error error = error_of([&] { read_bytes(*file, 8192, 100); });
     CHECK(error.kind() == ErrorKind::truncated);

@@ -185,7 +185,6 @@ void Workers::work() {
       if (!batch_work) batch_work.emplace(source_, features_, tracks_presence_);
       announce_after(number, ahead);
       rows.fill(run_.at(number), features_ != nullptr && features_->needs_draws());
-      source_->page_in(rows.numbers(), read_ahead_);
       result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_, rows.draws());
     } catch (const ReadCancelled&) {
       return;

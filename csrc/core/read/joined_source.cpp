@@ -164,19 +164,6 @@ AnnouncedRows JoinedSource::announce(std::span<const std::int64_t> records,
   return all;
 }
 
-void JoinedSource::page_in(std::span<const std::int64_t> records,
-                           const ReadAhead& lately) const noexcept {
-  if (!lately.was_cold()) return;
-  try {
-    const std::vector<SourceRows> parts = divide(records);
-    for (std::size_t source = 0; source < parts.size(); ++source) {
-      if (!parts[source].rows.empty()) sources_[source]->page_in(parts[source].records, lately);
-    }
-  } catch (const std::exception&) {
-    // The read itself will report the error.
-  }
-}
-
 RecordSource::Range JoinedSource::read_range(std::uint64_t begin, std::uint64_t end,
                                              bool is_announced) const {
   if (begin >= record_count_) return {std::make_shared<const RecordBatch>(), {}, record_count_};

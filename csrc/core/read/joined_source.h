@@ -34,8 +34,6 @@ class JoinedSource final : public RecordSource {
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const override;
   AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
-  void page_in(std::span<const std::int64_t> records,
-               const ReadAhead& lately) const noexcept override;
   // Ends early, without an error, at the end of a source.
   Range read_range(std::uint64_t begin, std::uint64_t end,
                    bool is_announced = false) const override;

@@ -18,10 +18,6 @@ constexpr std::int64_t kBytesPerProbe = 8 << 20;
 // After a cold probe, this many calls announce their records without looking.
 constexpr int kColdCalls = 16;
 constexpr std::uint64_t kEpochGapBytes = 1 << 20;
-// Fewer or more bytes in file order are announced: a system call costs more than a few pages, and
-// the first of very many pages may be dropped before they are used.
-constexpr std::uint64_t kMinPagedIn = 256 << 10;
-constexpr std::uint64_t kMaxPagedIn = 64 << 20;
 
 // Joins sorted ranges of one file across small gaps, up to as many bytes as the storage keeps.
 std::vector<FileRange> joined(std::span<const StoredRange> parts, std::uint64_t gap_bytes) {
@@ -44,38 +40,7 @@ std::vector<FileRange> joined(std::span<const StoredRange> parts, std::uint64_t 
   return ranges;
 }
 
-// Whether rows are paged in: most follow the row before in the same local file.
-bool are_paged_in(std::span<const Row> rows) noexcept {
-  std::size_t following = 1;
-  std::uint64_t bytes = 0;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const Frame& frame = rows[row].frame;
-    bytes += frame.payload_bytes + kFrameOverhead;
-    const StoredFile& file = *rows[row].shard->file;
-    if (file.traits().is_remote || file.is_inflated()) return false;
-    if (row == 0 || rows[row].shard != rows[row - 1].shard) continue;
-    const Frame& before = rows[row - 1].frame;
-    following += frame.offset == before.offset + before.payload_bytes + kFrameOverhead;
-  }
-  return bytes >= kMinPagedIn && bytes <= kMaxPagedIn && following >= rows.size() - rows.size() / 8;
-}
-
 }  // namespace
-
-bool page_in(std::span<const Row> rows) noexcept {
-  if (!are_paged_in(rows)) return false;
-  for (std::size_t row = 0; row < rows.size();) {
-    const StoredFile& file = *rows[row].shard->file;
-    FileRange range{rows[row].frame.offset, 0};
-    for (; row < rows.size() && rows[row].shard->file.get() == &file; ++row) {
-      const Frame& frame = rows[row].frame;
-      if (frame.offset != range.offset + range.bytes) break;
-      range.bytes += frame.payload_bytes + kFrameOverhead;
-    }
-    file.page_in(range);
-  }
-  return true;
-}
 
 AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads,
                               std::uint64_t gap_bytes) noexcept {
@@ -151,7 +116,6 @@ bool ReadAhead::is_cold(std::span<const Row> samples) noexcept {
 }
 
 AnnouncedRows ReadAhead::announce(std::span<const Row> rows) noexcept {
-  if (are_paged_in(rows)) return {};
   const bool with_gaps = epoch_bytes_left_.load(std::memory_order_relaxed) > 0;
   AnnouncedRows announced = announce_rows(rows, Reads::another, with_gaps ? kEpochGapBytes : 0);
   const auto bytes = static_cast<std::int64_t>(announced.bytes);

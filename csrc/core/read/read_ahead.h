@@ -33,11 +33,6 @@ AnnouncedRows announce_ranges(std::vector<StoredRange> ranges, Reads reads = Rea
 AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads = Reads::another,
                             std::uint64_t gap_bytes = 0) noexcept;
 
-// Reads the pages of rows that will be read now, and waits, if the rows are local and in file
-// order. Announced pages come in small pieces, and the system reads a file in order in large ones.
-// False if the rows are not in file order.
-bool page_in(std::span<const Row> rows) noexcept;
-
 // The bytes of a source that an epoch will read. 0 if memory may not keep them, so that pages would
 // be read again.
 std::uint64_t bytes_of_epoch(std::uint64_t record_count, std::uint64_t mean_record_bytes) noexcept;
@@ -60,11 +55,7 @@ class ReadAhead {
   // Whether to announce the sampled records: a sample, or a recent sample, was not cached.
   bool is_cold(std::span<const Row> samples) noexcept;
 
-  // Announces nothing of local rows in file order: page_in() is faster.
   AnnouncedRows announce(std::span<const Row> rows) noexcept;
-
-  // Whether the records of a recent sample were cold.
-  bool was_cold() const noexcept { return cold_calls_left_.load(std::memory_order_relaxed) > 0; }
 
   // Call when all remote records have been copied to this machine.
   void come_near() noexcept {

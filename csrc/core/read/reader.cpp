@@ -308,18 +308,6 @@ AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead&
   }
 }
 
-void Reader::page_in(std::span<const std::int64_t> records,
-                     const ReadAhead& lately) const noexcept {
-  if (!lately.was_cold() || is_remote()) return;
-  try {
-    std::vector<Row> rows(records.size());
-    locate(records, rows.data());
-    tfrfast::page_in(rows);
-  } catch (const std::exception&) {
-    // The read itself will report the error.
-  }
-}
-
 bool Reader::all_are_open() const noexcept {
   return holds_for_all(shards_->size(), open_shards_,
                        [this](std::size_t shard) { return shards_->is_open(shard); });
@@ -351,7 +339,6 @@ bool Reader::is_remote() const noexcept {
 Announcements Reader::announce(std::span<const Row> rows, ReadAhead& lately) const noexcept {
   if (!is_remote()) lately.come_near();
   if (!lately.is_due(rows.size()) || !lately.is_cold(rows)) return {};
-  if (tfrfast::page_in(rows)) return {};
   return lately.announce(rows).files;
 }
 

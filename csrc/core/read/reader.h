@@ -52,10 +52,7 @@ class Reader final : public RecordSource {
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
   AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
-  void page_in(std::span<const std::int64_t> records,
-               const ReadAhead& lately) const noexcept override;
-  // Announces or pages in rows that will be read now, if recent reads were cold. read() calls this
-  // itself.
+  // Announces rows that will be read now, if recent reads were cold. read() calls this itself.
   Announcements announce(std::span<const Row> rows, ReadAhead& lately) const noexcept;
 
   // Reads one record into `out`, which must have space for the payload that locate() found. Call

@@ -101,13 +101,6 @@ class RecordSource {
   virtual AnnouncedRows announce(std::span<const std::int64_t> records,
                                  ReadAhead& lately) const = 0;
 
-  // Reads the pages of records that will be read now, and waits, if `lately` says that records were
-  // cold, and the records are local and in file order. Never fails.
-  virtual void page_in(std::span<const std::int64_t> records,
-                       const ReadAhead& lately) const noexcept {
-    (void)records, (void)lately;
-  }
-
   // Records [begin, end) up to the first record that cannot be delivered. `error` explains that
   // record.
   struct Range {

@@ -88,10 +88,6 @@ class StoredFile {
     return nullptr;
   }
 
-  // Reads the range into the system's memory, and waits, if the bytes are mapped: touching cold
-  // pages in order takes longer than reading them. Never fails.
-  virtual void page_in(const FileRange& range) const noexcept { (void)range; }
-
   // Call after the range was read with wrong checksums. True if the bytes may have come from a
   // damaged copy, which read() no longer uses: the caller should read the range once more. Never
   // fails.

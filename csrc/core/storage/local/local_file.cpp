@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/pool.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/local/beyond_posix.h"
 #include "core/storage/local/file_descriptor.h"
@@ -78,24 +77,7 @@ class MappedFile final : public LocalFile {
     return nullptr;
   }
 
-  void page_in(const FileRange& range) const noexcept override {
-    if (range.offset >= bytes()) return;
-    const std::uint64_t end = range.offset + std::min(range.bytes, bytes() - range.offset);
-    try {
-      const std::shared_ptr<const FileDescriptor> file = descriptor();
-      const PooledBuffer unused(kPagedInBytes);
-      for (std::uint64_t at = range.offset; at < end; at += kPagedInBytes) {
-        const auto count = static_cast<std::size_t>(std::min(kPagedInBytes, end - at));
-        if (::pread(file->get(), unused.data(), count, static_cast<off_t>(at)) <= 0) return;
-      }
-    } catch (const std::exception&) {
-      // Touching the pages will report the error.
-    }
-  }
-
  private:
-  static constexpr std::uint64_t kPagedInBytes = 1 << 20;
-
   void* const mapping_;
 };
 
