@@ -301,7 +301,7 @@ def main() -> None:
     cases = measure(options.only, options.without, options.rounds, options.limit_s, measured)
     for _ in cases:  # writes after each case, so that a stopped run leaves its figures
         kept |= {
-            "machine": describe_machine(_PACKAGES),
+            "machine": kept.get("machine", {}) | describe_machine(_PACKAGES),
             "rounds": options.rounds,
             "limit_s": options.limit_s,
             "measured": {
