@@ -187,6 +187,7 @@ def symbolic_options(are_symbolic: bool = True) -> Any:
     return options
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("indexed_first", [False, True], ids=["saved without", "saved with"])
 @pytest.mark.parametrize("symbolic", [False, True], ids=["explicit", "symbolic"])
 def test_restores_what_skips_blocks(
@@ -217,6 +218,7 @@ def test_restores_what_skips_blocks(
         assert [plain(batch) for batch in other] == expected[position:]
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("chain", IN_FILE_ORDER.values(), ids=IN_FILE_ORDER)
 @pytest.mark.parametrize("indexed_first", [False, True], ids=["saved without", "saved with"])
 def test_restores_whether_there_are_indexes_or_not(
