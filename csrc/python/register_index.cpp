@@ -183,6 +183,18 @@ void register_index(py::module_& module) {
   module.def(
       "identity_lasts", [](const std::string& path) { return examine_file(path).version_lasts; },
       py::arg("path"));
+  module.def(
+      "file_facts",
+      [](const std::string& path, const StorageOptions& storage) {
+        FileFacts facts;
+        {
+          const WithoutGil without_gil;
+          facts = examine_file(path, storage);
+        }
+        return py::make_tuple(facts.bytes, facts.mtime_ns, facts.version.words);
+      },
+      py::arg("path"), py::arg("storage"),
+      "Returns the size, the modification time in ns, and the version of a file in any storage.");
   module.def("export_text_index", &export_text, py::arg("shard_path"), py::arg("text_path"));
   module.def(
       "sibling_index_folder",

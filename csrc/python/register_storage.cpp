@@ -1,5 +1,7 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +12,7 @@
 #include "core/storage/cache/cached_object.h"
 #include "core/storage/remote/listed_objects.h"
 #include "core/storage/remote/remote_client.h"
+#include "core/storage/storage.h"
 #include "core/storage/storage_options.h"
 #include "python/classes.h"
 #include "python/register.h"
@@ -53,6 +56,18 @@ py::dict describe_disk_cache(const std::string& folder) {
   return all;
 }
 
+py::bytes read_beginning(const std::string& path, const StorageOptions& storage,
+                         std::uint64_t max_bytes) {
+  std::string bytes;
+  {
+    const WithoutGil without_gil;
+    const auto file = StoredFile::open(path, IoMode::pread, storage);
+    bytes.resize(static_cast<std::size_t>(std::min(file->bytes(), max_bytes)));
+    file->read(0, reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size());
+  }
+  return bytes;
+}
+
 std::uint64_t clear_disk_cache(const std::string& folder) {
   const WithoutGil without_gil;
   return CacheFolder::open(folder, 0)->clear();
@@ -66,6 +81,25 @@ void register_storage(py::module_& module) {
            py::arg("cache_limit_bytes"), py::arg("place"), py::arg("inflated_folder"),
            py::arg("inflated_limit_bytes"))
       .def("encode", [](const StorageOptions& self) { return py::bytes(self.encode()); });
+  module.def(
+      "schemes",
+      [] {
+        py::dict is_written;
+        for (const Storage* each : storages_with_schemes()) {
+          is_written[py::str(std::string(each->scheme))] = each->publish != nullptr;
+        }
+        return is_written;
+      },
+      "The scheme of each storage except local files, and whether its files can be written.");
+  module.def("read_beginning", &read_beginning, py::arg("path"), py::arg("storage"),
+             py::arg("max_bytes"), "Returns the first bytes of a file in any storage.");
+  module.def(
+      "publish_copy",
+      [](const std::string& from, const std::string& to, bool durable, bool overwrite) {
+        publish_copy(from, to, durable, overwrite ? Existing::replace : Existing::keep);
+      },
+      py::arg("from_path"), py::arg("to_path"), py::arg("durable"), py::arg("overwrite"),
+      py::call_guard<WithoutGil>(), "Publishes the bytes of a file under another path.");
   module.def("remote_client_table",
              [] { return reinterpret_cast<std::uintptr_t>(&client_table()); });
   module.def("listed_version", &version_of_listed_object, py::arg("url"), py::arg("access"),

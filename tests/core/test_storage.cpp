@@ -11,6 +11,7 @@
 #include "core/read/record_stream.h"
 #include "core/storage/storage.h"
 #include "core/storage/storage_options.h"
+#include "core/write/sharded_writer.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -160,6 +161,31 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(examine_file(path).bytes == shard.size());
   const Error missing = error_of([] { StoredFile::open("shelf://data/set/missing"); });
   CHECK(missing.system_error() == ENOENT);
+  CHECK(storages_with_schemes().back()->scheme == "shelf");
+  CHECK(error_of([] { publish_file("https://server/shard"); }).kind() == ErrorKind::invalid);
+}
+
+TEST_CASE_FIXTURE(Fixture, "storage: shards are written in every storage, with their index") {
+  ShardedOptions options;
+  options.shard_count = 2;
+  ShardedWriter writer("shelf://data/new/part", options);
+  for (std::size_t i = 0; i < shard.records(); ++i) {
+    const std::string record = shard.record(i);
+    writer.write({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
+  }
+  writer.close();
+  const IndexOptions require{IndexUse::require, "", {}};
+  for (const std::string& each : writer.paths()) {
+    CHECK(open_indexed(each, IoMode::automatic, require).index->record_count() == 250);
+  }
+  // Its index would lie beside the first name.
+  CHECK(error_of([] { ShardWriter("shelf://shard", {}); }).kind() == ErrorKind::invalid);
+
+  publish_copy(shard.path(), "shelf://data/copy", true, Existing::keep);
+  CHECK(shelf.items.at("shelf://data/copy").bytes == shard.bytes());
+  const Error taken =
+      error_of([&] { publish_copy(shard.path(), "shelf://data/copy", true, Existing::keep); });
+  CHECK(taken.system_error() == EEXIST);
 }
 
 TEST_CASE_FIXTURE(Fixture, "storage: records are the same in every storage") {

@@ -2,6 +2,8 @@
 
 import io as io_module
 import os
+import re
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -266,6 +268,43 @@ def test_shards_are_written_to_urls_of_known_schemes(url: str) -> None:
     for write in write_any:
         with pytest.raises(ValueError, match="is a URL, but this is written to a folder"):
             write(url)
+
+
+WITH_ANOTHER_STORAGE = """
+from tfrfast import _native
+
+schemes = _native.schemes()
+_native.schemes = lambda: {**schemes, "shelf": True, "archive": False}
+
+import tfrfast as tfr
+
+for action in (
+    tfr.Reader,
+    tfr.build_index,
+    lambda name: tfr.Loader(name, 1),
+    lambda name: tfr.Writer(name, index=False),
+    lambda name: tfr.Reader("nobody" + name),
+    lambda name: tfr.Writer("nobody" + name),
+    lambda name: tfr.Writer(name.replace("shelf", "archive")),
+):
+    try:
+        action("shelf://no/shard")
+    except (OSError, ValueError) as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_the_core_alone_lists_storages(here: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITH_ANOTHER_STORAGE], check=True, capture_output=True, text=True
+    )
+    *known, unread, unwritten, only_read = run.stdout.splitlines()
+    assert len(known) == 4
+    for line in known:  # the names reach the core, which has no such storage here
+        assert re.fullmatch(r"FileNotFoundError .*: 'shelf://no/shard'", line)
+    assert "az://, hf://, https://, http://, shelf:// and archive://. Mount" in unread
+    for line in (unwritten, only_read):
+        assert "tfr.copy write to s3://, gs://, az:// and shelf://." in line
 
 
 def test_the_path_in_a_file_url(here: Path) -> None:

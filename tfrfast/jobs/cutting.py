@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 __all__ = ["grouped", "part_bytes", "size_of"]
 

@@ -14,7 +14,7 @@ from tfrfast.jobs.running import Advance, Task, checked_threads, num_workers, ru
 from tfrfast.reader import Reader, Skipped
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage, storage_of
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 __all__ = ["Verified", "verify"]
 

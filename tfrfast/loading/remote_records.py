@@ -9,7 +9,7 @@ from tfrfast import _native
 from tfrfast.errors import SlowPathWarning
 from tfrfast.reader import Reader
 from tfrfast.storage.disk_cache import DiskCache
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 # Records of this size are worth a request, and a data set with fewer records is too small to
 # matter.

@@ -8,7 +8,7 @@ import warnings
 from tfrfast import _native
 from tfrfast.errors import SlowPathWarning
 from tfrfast.reader import Reader
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 # The time of a read on a slow storage. With many reads at once, solid-state disks are faster, and
 # disks of 3,000 operations a second take twice as long.

@@ -28,7 +28,7 @@ from tfrfast.storage.paths import (
     written_file,
 )
 from tfrfast.storage.remote.options import Storage, storage_of
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 __all__ = ["copy", "export", "index", "keys", "steps", "verify"]
 

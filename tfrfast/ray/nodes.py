@@ -11,9 +11,10 @@ from typing import Any
 
 import ray
 
-from tfrfast._native import crc32c
+from tfrfast._native import crc32c, file_facts
+from tfrfast.storage.paths import reach
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 __all__ = ["check_nodes"]
 
@@ -181,21 +182,13 @@ def _look(path: str, storage: Storage) -> tuple[int, int] | str:
 
 
 def _see(path: str, storage: Storage) -> tuple[int, int]:
-    """Returns the size of a file and a checksum of its ends. An object only has to exist."""
+    """Returns the size of a file and a checksum of its ends. Behind a URL, it only has to exist."""
     if is_url(path):
-        return _see_object(path, storage)
+        reach([path], storage)
+        file_facts(os.fsencode(path), storage.core)
+        return 0, 0
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         begin = file.read(_ENDS_BYTES)
         file.seek(max(0, size - _ENDS_BYTES))
         return size, crc32c(file.read(), crc32c(begin))
-
-
-def _see_object(url: str, storage: Storage) -> tuple[int, int]:
-    from tfrfast.storage.paths import reach
-    from tfrfast.storage.remote.objects import is_there
-
-    reach([url], storage)
-    if not is_there(url, storage.access):
-        raise FileNotFoundError(2, "There is no such object", url)
-    return 0, 0

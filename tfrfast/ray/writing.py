@@ -21,7 +21,7 @@ from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import absolute
 from tfrfast.storage.remote.options import Storage, storage_of
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 from tfrfast.writing.options import Compression, FilePath, Index
 from tfrfast.writing.shard_set import Unpublished
 from tfrfast.writing.work_folder import WorkFolder

@@ -23,7 +23,7 @@ from tfrfast.loading.records import open_reader
 from tfrfast.reader import INDEX_USES, Reader
 from tfrfast.steps.along import Along, encoded_axis
 from tfrfast.storage.paths import Paths, absolute_path, written_file
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 from tfrfast.writing.publishing import publish_own
 from tfrfast.writing.work_folder import WorkFolder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tfrfast.base.sizes import parse_bytes
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 #: Tables take space, too.
 _MIN_LIMIT = 1 << 20

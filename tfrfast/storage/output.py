@@ -1,25 +1,26 @@
-"""The output of new shards: files of this machine, or objects."""
+"""The output of new shards: files of this machine, other storages, or objects."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+from tfrfast import _native
 from tfrfast.storage.paths import written_file
 from tfrfast.storage.remote.options import Storage, storage_of
-from tfrfast.storage.remote.urls import is_url
-
-if TYPE_CHECKING:
-    from tfrfast import _native
+from tfrfast.storage.remote.urls import is_object
+from tfrfast.storage.schemes import is_url, is_writable
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 
 class Output:
-    """Shards of this machine. The writer itself gives the shards their names and indexes at the
-    end.
+    """Shards that the core publishes: the writer itself gives them names and indexes at the end.
 
     Write to `path`, a shard or a prefix of shards, with `index`, `sync` and `overwrite`. Then call
     `publish` or `discard`. Both may be called again.
@@ -41,8 +42,7 @@ class Output:
     def refuse_taken(self, prefixes: Sequence[str] = ()) -> None:
         """Raises FileExistsError if there are shards that may not be replaced.
 
-        Checks shards with these prefixes, or the one shard. Does nothing on this machine, where the
-        writer checks.
+        Checks shards with these prefixes, or the one shard. Does nothing where the writer checks.
         """
 
     def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
@@ -62,6 +62,60 @@ class Output:
 
     def keep(self) -> None:
         """Keeps the written files for a later call. Publishes nothing."""
+
+
+class StagedOutput(Output):
+    """Shards that are made in a folder of this machine, and copied to URLs at the end.
+
+    The folder is removed at the end, unless `keep` is called.
+    """
+
+    is_remote = True
+
+    def __init__(
+        self, url: str, index: Any, sync: bool, overwrite: bool, folder: str | None
+    ) -> None:
+        if index is True:
+            _native.sibling_index_folder(os.fsencode(url))  # raises if no folder can lie there
+        self._url = url
+        self._published_index = index
+        self._index_folder = b"" if index is True or index is False else written_file(index)
+        self._syncs_copies = sync
+        self._may_replace = overwrite
+        self._folder = folder or tempfile.mkdtemp(prefix="tfrfast-upload-")
+        # A forked child leaves the folder to its parent.
+        self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
+        path = shards_path(url, self._folder)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        super().__init__(path, index is not False, sync=False, overwrite=True)
+
+    def name_of(self, path: str) -> str:
+        return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
+
+    def publish(self, paths: Sequence[str]) -> list[str]:
+        made = None
+        if self.index:
+            made = _native.MadeIndexes(
+                os.fsencode(_native.sibling_index_folder(os.fsencode(self.path)))
+            )
+        for path in paths:
+            url = os.fsencode(self.name_of(path))
+            _native.publish_copy(os.fsencode(path), url, self._syncs_copies, self._may_replace)
+            if made is not None:
+                made.add(os.path.basename(path), self._index_folder, url)
+        self.discard()
+        return [self.name_of(path) for path in paths]
+
+    def discard(self) -> None:
+        self._removing()
+
+    def keep(self) -> None:
+        self._removing.detach()
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def named_url(path: object) -> str:
@@ -87,13 +141,18 @@ def open_output(
 ) -> Output:
     """Returns the output for a path or a URL.
 
-    Shards for URLs are uploaded during writing if their number is known. They are made in `folder`,
-    or in a temporary folder. Raises ValueError for a name that cannot be written, and OSError if
-    the storage cannot be reached.
+    Shards for URLs are sent during writing if their number is known. Otherwise they are made in
+    `folder`, or in a temporary folder. Raises ValueError for a name that cannot be written, and
+    OSError if the storage cannot be reached.
     """
     reached = storage_of(storage)
-    if url := named_url(path):
+    url = named_url(path)
+    if is_object(url):
         from tfrfast.storage.remote.output import RemoteOutput
 
         return RemoteOutput(url, reached, index, overwrite, folder, num_shards)
-    return Output(os.fsdecode(written_file(path)), index, sync, overwrite)
+    if not is_writable(url):
+        url = os.fsdecode(written_file(path))
+    elif num_shards == 0:
+        return StagedOutput(url, index, sync, overwrite, folder)
+    return Output(url, index, sync, overwrite)

@@ -10,15 +10,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_url, locate
+from tfrfast.storage.remote.urls import has_listing, is_object, locate
+from tfrfast.storage.schemes import (
+    SCHEMES,
+    has_any_scheme,
+    is_cut_url,
+    is_url,
+    readable_schemes,
+    writable_schemes,
+)
 
 PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Paths = PathLike | Iterable[PathLike]
 
 
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
-_CUT_URL = re.compile(r"(?:s3|gs|az|hf|https?):/[^/]")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
 
 def expand_paths(paths: Paths, storage: Storage | None = None) -> list[str]:
@@ -33,9 +39,7 @@ def expand_paths(paths: Paths, storage: Storage | None = None) -> list[str]:
         raise TypeError("A set of paths has another order in every process. Pass sorted(paths).")
     many: Iterable[Any] = [paths] if _is_one(paths) else paths  # type: ignore[assignment]
     found = [found for each in many for found in _expand(each, storage)]
-    urls = [each for each in found if is_url(each)]
-    if urls:
-        reach(urls, storage)
+    reach(found, storage)
     return found
 
 
@@ -61,13 +65,13 @@ def written_file(path: PathLike) -> bytes:
 
 
 _READING_URLS = (
-    "but shards are read from files and from s3://, gs://, az://, hf:// and https:// URLs. Mount "
-    "other storages as a folder, or copy the shards to a disk. tfr.TFRecordDataset hands such "
-    "names to TensorFlow, which may have a file system for them."
+    f"but shards are read from files and from URLs: {readable_schemes()}. Mount other storages as "
+    "a folder, or copy the shards to a disk. tfr.TFRecordDataset hands such names to TensorFlow, "
+    "which may have a file system for them."
 )
 _WRITING_URLS = (
     "but this is written to a folder of this machine. Write there, and copy the files; "
-    "tfr.Writer, tfr.ShardedWriter and tfr.copy write to s3://, gs:// and az://. "
+    f"tfr.Writer, tfr.ShardedWriter and tfr.copy write to {writable_schemes()}. "
     "tfr.TFRecordWriter hands names to TensorFlow, which may have a file system for them."
 )
 
@@ -93,11 +97,11 @@ def _file_name(path: Any, about_urls: str) -> str:
         )
     if "\0" in name:
         raise ValueError(f"A path cannot hold a null character: {name!r}.")
-    if isinstance(path, os.PathLike) and _CUT_URL.match(name) and not os.path.lexists(name):
+    if isinstance(path, os.PathLike) and is_cut_url(name) and not os.path.lexists(name):
         raise ValueError(f"{name!r} was a URL, and pathlib has dropped a slash. Pass it as a str.")
     if is_url(name) and os.path.lexists(name):
         return os.path.join(os.curdir, name)  # a file whose name only looks like a URL
-    if _URL.match(name) and not os.path.lexists(name):
+    if has_any_scheme(name) and not os.path.lexists(name):
         if is_url(name) and about_urls is _READING_URLS:
             return name
         if name.lower().startswith("file:"):
@@ -120,16 +124,19 @@ def _name_in_fsspec(path: Any) -> str:
     named = path.protocol if hasattr(path, "protocol") else path.fs.protocol
     protocols = (named,) if isinstance(named, str) else tuple(named)
     name: str = path.path
-    if _URL.match(name) or {"", "file", "local"} & set(protocols):
+    if has_any_scheme(name) or {"", "file", "local"} & set(protocols):
         return name
-    ours = [scheme for scheme in ("s3", "gs", "az", "hf") if scheme in protocols]
+    ours = [protocol for protocol in protocols if protocol in SCHEMES]
     return f"{[*ours, *protocols][0]}://{name}"
 
 
-def reach(urls: list[str], storage: Storage | None = None) -> None:
-    """Prepares to read these URLs. Raises ModuleNotFoundError without obstore, and ValueError for a
-    URL that names no object.
+def reach(names: list[str], storage: Storage | None = None) -> None:
+    """Prepares to read the objects among these names. Raises ModuleNotFoundError without obstore,
+    and ValueError for a URL that names no object.
     """
+    urls = [each for each in names if is_object(each)]
+    if not urls:
+        return
     from tfrfast.storage.remote.client import use_client
     from tfrfast.storage.remote.stores import renew_if_environment_changed
 
@@ -213,9 +220,15 @@ def _sorted_naturally(names: list[str]) -> list[str]:
 
 
 def _expand_url(url: str, storage: Storage | None) -> list[str]:
-    # A server has no listing. A name may have brackets, but never a star.
-    if not glob.has_magic(url) or not (locate(url).has_folders or "*" in url):
+    if not glob.has_magic(url):
         return [url]
+    if not has_listing(url):
+        if "*" not in url:
+            return [url]  # a name may have brackets, but never a star
+        raise ValueError(
+            f"{url!r} is a pattern, and {url.partition(':')[0]}:// has no listing to look it up "
+            "in. Pass a list of URLs."
+        )
     from tfrfast.storage.remote.listing import find_objects
 
     reach([url], storage)

@@ -9,21 +9,18 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.storage.remote.library import INSTALL
-from tfrfast.storage.remote.urls import SCHEMES, is_url
-
-_SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*://"
+from tfrfast.storage.remote.urls import is_object
+from tfrfast.storage.schemes import ANY_SCHEME, SCHEMES, has_any_scheme, is_url
 
 
 def has_scheme(name: bytes) -> bool:
     """True if only TensorFlow's own reader can read the name. Raises ModuleNotFoundError if it
     cannot.
     """
-    if re.match(_SCHEME.encode(), name) is None:
-        return False
     url = name.decode(errors="replace")
     if not is_url(url):
-        return True
-    if _reaches_urls():
+        return has_any_scheme(url)
+    if _can_read(url):
         return False
     scheme = url.partition(":")[0]
     if scheme in tf.io.gfile.get_registered_schemes():
@@ -38,12 +35,12 @@ def is_ours(name: bytes) -> bool:
 
 def any_has_scheme(symbolic: Any) -> Any:
     """True if TensorFlow must read any name in a symbolic vector."""
-    theirs = tf.strings.regex_full_match(symbolic, f"{_SCHEME}(?s:.*)")
-    if _reaches_urls():
-        ours = tf.strings.regex_full_match(symbolic, f"({'|'.join(SCHEMES)})://(?s:.*)")
+    theirs = tf.strings.regex_full_match(symbolic, f"{ANY_SCHEME}(?s:.*)")
+    if schemes := [re.escape(each) for each in SCHEMES if _can_read(f"{each}://")]:
+        ours = tf.strings.regex_full_match(symbolic, f"({'|'.join(schemes)})://(?s:.*)")
         theirs = tf.logical_and(theirs, tf.logical_not(ours))
     return tf.reduce_any(theirs)
 
 
-def _reaches_urls() -> bool:
-    return importlib.util.find_spec("obstore") is not None
+def _can_read(url: str) -> bool:
+    return not is_object(url) or importlib.util.find_spec("obstore") is not None

@@ -12,7 +12,7 @@ from tfrfast.loading.inflating import inflating_cost
 from tfrfast.loading.remote_records import RemoteRecords
 from tfrfast.loading.seeking import seek_cost
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.file_order import FileOrder
 from tfrfast.tensorflow.functions import show_a_reader, unbatched

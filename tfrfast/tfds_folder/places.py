@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
+from tfrfast import _native
+from tfrfast.errors import StaleIndexError
 from tfrfast.storage.paths import reach, read_name
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_url, locate
+from tfrfast.storage.remote.urls import has_listing, is_object
+from tfrfast.storage.schemes import is_url
 
 __all__ = ["Place", "place_of"]
 
 #: The ending of the names of index folders.
 _INDEXES = ".tfrfast"
 _MAX_BYTES = 16 << 20
+#: The number of reads of a file that other processes keep replacing.
+_ATTEMPTS = 10
 
 
 class Place(Protocol):
@@ -88,7 +93,7 @@ class _Remote:
 
     def path_of(self, file: str) -> str:
         quoted = f"{self.name}/{quote(file)}"
-        if not locate(quoted).has_folders:
+        if is_object(quoted) and not has_listing(quoted):
             return quoted
         url = f"{self.name}/{file}"
         if glob.has_magic(url):
@@ -96,18 +101,26 @@ class _Remote:
         return url
 
     def read(self, file: str) -> bytes | None:
-        from tfrfast.storage.remote.objects import fetch
-
         url = self.path_of(file)
         reach([url], self._storage)
-        content = fetch(url, self._storage.access, _MAX_BYTES + 1)
-        return None if content is None else _small(url, content)
+        try:
+            return _small(url, self._read(url, _ATTEMPTS))
+        except FileNotFoundError:
+            return None
+
+    def _read(self, url: str, attempts: int) -> bytes:
+        try:
+            return _native.read_beginning(os.fsencode(url), self._storage.core, _MAX_BYTES + 1)
+        except StaleIndexError:  # the file was replaced while it was read
+            if attempts == 1:
+                raise
+        return self._read(url, attempts - 1)
 
     def folders_below(self, file: str) -> list[str]:
         from tfrfast.storage.remote.listing import find_folders
 
         url = self.path_of(file)
-        if not locate(url).has_folders:
+        if not has_listing(url):
             return []
         with contextlib.suppress(OSError):  # a readable folder may refuse to be listed
             found = find_folders(url, self._storage.access)

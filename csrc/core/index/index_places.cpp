@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/base/error.h"
 #include "core/base/hashing.h"
 #include "core/base/warnings.h"
 #include "core/storage/local/folders.h"
@@ -62,6 +63,13 @@ bool is_hashed_name(std::string_view name) {
 }  // namespace
 
 std::string sibling_index_folder(const std::string& shard_path) {
+  if (!has_sibling_folder(shard_path)) {
+    throw Error(ErrorKind::invalid,
+                "'" + shard_path +
+                    "' lies directly in a bucket, and the index of its folder would lie in another "
+                    "bucket. Use a folder in the bucket, or keep the index elsewhere.",
+                {shard_path, {}, {}});
+  }
   std::string folder = folder_of(shard_path);
   if (folder == "." || folder == ".." || folder.ends_with("/.") || folder.ends_with("/..")) {
     folder = resolve_path(folder);

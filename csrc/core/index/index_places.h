@@ -8,7 +8,8 @@
 
 namespace tfrfast {
 
-// Beside the data, never among the data: `<data folder>.tfrfast`.
+// Beside the data, never among the data: `<data folder>.tfrfast`. Throws Error invalid without
+// has_sibling_folder().
 std::string sibling_index_folder(const std::string& shard_path);
 // False for an object directly in a bucket. The folder beside a whole bucket would be another
 // bucket, perhaps of another owner.

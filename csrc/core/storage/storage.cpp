@@ -1,5 +1,6 @@
 #include "core/storage/storage.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -21,6 +22,7 @@ FileFacts examine_local(const std::string& path, const StorageOptions&) {
   return examine_local_file(path);
 }
 
+// Writers put parts of objects into OutgoingParts, and publish no whole file.
 std::unique_ptr<Publication> refuse_to_publish(const std::string& url) {
   throw Error(
       ErrorKind::invalid,
@@ -34,9 +36,9 @@ constexpr Storage kStorages[] = {
     {"s3", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
     {"gs", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
     {"az", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
-    {"hf", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish, 3},
-    {"https", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
-    {"http", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
+    {"hf", kRemoteTraits, open_remote_file, examine_remote_file, nullptr, 3},
+    {"https", kRemoteTraits, open_remote_file, examine_remote_file, nullptr},
+    {"http", kRemoteTraits, open_remote_file, examine_remote_file, nullptr},
 };
 constexpr const Storage& kLocal = kStorages[0];
 
@@ -60,8 +62,37 @@ const Storage& storage_of(std::string_view path) noexcept {
   return kLocal;
 }
 
+std::vector<const Storage*> storages_with_schemes() {
+  std::vector<const Storage*> all;
+  for (const Storage& each : kStorages) {
+    if (!each.scheme.empty()) all.push_back(&each);
+  }
+  for (const auto& entry : added) {
+    if (const Storage* const each = entry.load(std::memory_order_acquire)) all.push_back(each);
+  }
+  return all;
+}
+
 bool is_local(std::string_view path) noexcept {
   return &storage_of(path) == &kLocal;
+}
+
+std::unique_ptr<Publication> publish_file(const std::string& path) {
+  const auto publish = storage_of(path).publish;
+  return publish == nullptr ? refuse_to_publish(path) : publish(path);
+}
+
+void publish_copy(const std::string& from, const std::string& to, bool durable, Existing existing) {
+  constexpr std::uint64_t kPieceBytes = 1 << 20;
+  const auto file = StoredFile::open(from, IoMode::pread);
+  const auto copy = publish_file(to);
+  std::vector<std::uint8_t> piece(static_cast<std::size_t>(std::min(kPieceBytes, file->bytes())));
+  for (std::uint64_t done = 0; done < file->bytes(); done += piece.size()) {
+    piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, file->bytes() - done)));
+    file->read(done, piece.data(), piece.size());
+    copy->append(piece.data(), piece.size());
+  }
+  copy->commit(durable, existing);
 }
 
 void add_storage(const Storage& storage) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/storage/publication.h"
 #include "core/storage/storage_options.h"
@@ -21,6 +22,7 @@ struct Storage {
   std::shared_ptr<const StoredFile> (*open)(const std::string& path, IoMode mode,
                                             const StorageOptions& options);
   FileFacts (*examine)(const std::string& path, const StorageOptions& options);
+  // Null if files are only read.
   std::unique_ptr<Publication> (*publish)(const std::string& path);
   // The number of names after the scheme that form one place, beside which other owners may write:
   // 1 for a bucket, more for a dataset, as in "hf://datasets/org/name/shard".
@@ -28,6 +30,8 @@ struct Storage {
 };
 
 const Storage& storage_of(std::string_view path) noexcept;
+// Every storage with a scheme, which is every storage except local files.
+std::vector<const Storage*> storages_with_schemes();
 // Whether the path names a local file.
 bool is_local(std::string_view path) noexcept;
 
@@ -39,8 +43,9 @@ void add_storage(const Storage& storage);
 inline FileFacts examine_file(const std::string& path, const StorageOptions& options = {}) {
   return storage_of(path).examine(path, options);
 }
-inline std::unique_ptr<Publication> publish_file(const std::string& path) {
-  return storage_of(path).publish(path);
-}
+// Throws Error invalid if the storage is only read.
+std::unique_ptr<Publication> publish_file(const std::string& path);
+// Publishes the bytes of a file under another path, in any storage. Throws like publish_file().
+void publish_copy(const std::string& from, const std::string& to, bool durable, Existing existing);
 
 }  // namespace tfrfast

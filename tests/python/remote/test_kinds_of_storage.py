@@ -162,7 +162,7 @@ def test_names_that_are_patterns(
 
 
 def test_a_server_has_no_patterns(server: RangeServer) -> None:
-    with pytest.raises(ValueError, match="a server has no listing"):
+    with pytest.raises(ValueError, match="http:// has no listing"):
         tfr.Reader(f"{server.url}/set/*")
     server.put("set/[1]", b"")
     assert len(tfr.Reader(f"{server.url}/set/[1]")) == 0  # a name like any other

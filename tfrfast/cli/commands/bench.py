@@ -22,7 +22,7 @@ from tfrfast.bench.remote_shards import (
 from tfrfast.bench.table import explained, header_of, row_of, where_slower
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
 from tfrfast.storage.paths import expand_paths
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 _PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
 

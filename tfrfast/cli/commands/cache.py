@@ -17,7 +17,7 @@ from tfrfast import _native
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, print_table
 from tfrfast.storage.remote.amazon import abort_uploads, unfinished_uploads
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:

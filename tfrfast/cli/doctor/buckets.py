@@ -1,11 +1,14 @@
-"""Facts about shards in buckets, and the time of a request."""
+"""Facts about shards behind URLs, and the time of a request."""
 
 from __future__ import annotations
 
+import os
 import time
 from typing import NamedTuple
 
-from tfrfast.storage.remote.urls import locate
+from tfrfast import _native
+from tfrfast.storage.remote.options import Storage
+from tfrfast.storage.remote.urls import is_object, locate
 
 __all__ = ["Bucket", "look_at_buckets"]
 
@@ -13,7 +16,7 @@ _REQUESTS = 4  # the first one may have to connect
 
 
 class Bucket(NamedTuple):
-    """The shards in one bucket, or on one server."""
+    """The shards in one bucket, on one server, or in one storage of the core."""
 
     scheme: str
     root: str
@@ -21,11 +24,35 @@ class Bucket(NamedTuple):
     has_versions: bool
     """True if every change gives an object another version."""
     request_ms: float | None
-    """The time of the fastest request for one byte. None if there are no bytes."""
+    """The time of the fastest request for one byte. None without bytes or requests."""
 
 
 def look_at_buckets(urls: list[str]) -> list[Bucket]:
-    """Raises OSError if an object cannot be reached."""
+    """Raises OSError if a URL cannot be reached."""
+    objects = [url for url in urls if is_object(url)]
+    others = [url for url in urls if not is_object(url)]
+    return [*_look_at_objects(objects), *_look_at_others(others)]
+
+
+def _look_at_others(urls: list[str]) -> list[Bucket]:
+    options = Storage(None).core
+    by_scheme: dict[str, dict[str, int]] = {}
+    for url in urls:
+        size, _, _ = _native.file_facts(os.fsencode(url), options)
+        by_scheme.setdefault(url.partition(":")[0], {})[url] = size
+    return [
+        Bucket(
+            scheme,
+            f"{scheme}://",
+            sizes,
+            all(_native.identity_lasts(os.fsencode(url)) for url in sizes),
+            request_ms=None,
+        )
+        for scheme, sizes in by_scheme.items()
+    ]
+
+
+def _look_at_objects(urls: list[str]) -> list[Bucket]:
     if not urls:
         return []
     from tfrfast.storage.remote.listing import look_at_objects

@@ -11,7 +11,7 @@ from tfrfast.cli.doctor.filesystems import Filesystem, Mounts
 from tfrfast.errors import RecordError
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths, expand_paths
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.schemes import is_url
 
 __all__ = ["Data", "Place", "look_at_data"]
 

@@ -13,7 +13,8 @@ from tfrfast.jobs.running import checked_threads
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.remote.urls import is_object
+from tfrfast.storage.schemes import is_url
 
 
 def build_index(
@@ -68,6 +69,9 @@ def build_index(
     if publish:
         from tfrfast.storage.remote.publishing import place_of, publish_indexes
 
+        # The core publishes indexes in its own storages like those of files.
+        shards = [each for each in urls if not is_object(each)]
+        urls = [each for each in urls if is_object(each)]
         for url in urls:
             place_of(url)
     built = _build_objects(urls, executor, folder, threads, progress, force, reached)

@@ -9,7 +9,7 @@ from typing import Any
 from tfrfast import _native
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.warning import core_warnings
-from tfrfast.jobs.cutting import grouped
+from tfrfast.jobs.cutting import grouped, size_of
 from tfrfast.jobs.indexing.places import BuiltIndex, compact, index_folder
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.storage.paths import written_file
@@ -44,7 +44,7 @@ def build(
 
 def _plan(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_Build]:
     """Returns the tasks. One task builds each shard's index."""
-    sizes = [os.path.getsize(shard) for shard in shards]
+    sizes = [size_of(shard) for shard in shards]
     folders = _native.IndexFolders()
     return [
         _Build(group, size, folder, force, folders)

@@ -8,7 +8,8 @@ import os
 from tfrfast import _native
 from tfrfast.errors import StaleIndexError
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.remote.urls import is_object
+from tfrfast.storage.schemes import is_url
 
 # The number of objects to open ahead of the current object.
 _MAX_OPEN_AHEAD = 64
@@ -22,16 +23,20 @@ class Inputs:
         self.shards = shards
         self.storage = storage
         self._objects = {}
-        if urls := [each for each in shards if is_url(each)]:
+        if urls := [each for each in shards if is_object(each)]:
             from tfrfast.storage.remote.listing import look_at_objects
 
             self._objects = look_at_objects(urls, storage.access)
         self.sizes: list[int] = []
         fingerprint = hashlib.sha256()
         for shard in shards:
-            if (facts := self._objects.get(shard)) is not None:
-                state = facts.encode()
-                self.sizes.append(facts.size)
+            if (found := self._objects.get(shard)) is not None:
+                state = found.encode()
+                self.sizes.append(found.size)
+            elif is_url(shard):
+                facts = _native.file_facts(os.fsencode(shard), storage.core)
+                state = str(facts)
+                self.sizes.append(facts[0])
             else:
                 status = os.stat(shard)
                 state = f"{status.st_size}\0{status.st_mtime_ns}"

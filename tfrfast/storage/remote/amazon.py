@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tfrfast.storage.remote import failures
 from tfrfast.storage.remote.options import public_options, secrets_for
-from tfrfast.storage.remote.urls import SCHEMES, is_url
+from tfrfast.storage.schemes import SCHEMES, is_url
 
 
 class Unfinished(NamedTuple):

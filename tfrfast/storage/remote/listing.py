@@ -33,11 +33,6 @@ _TIMES_RETRY_SECONDS = 5
 def find_objects(pattern: str, access: str) -> list[str]:
     """Returns the URLs of the matching objects, in no order. Raises FileNotFoundError, OSError."""
     location = locate(pattern)
-    if not location.has_folders:
-        raise ValueError(
-            f"{pattern!r} is a pattern, and a server has no listing to look it up in. Pass a list "
-            "of URLs."
-        )
     if _MAGIC.search(location.bucket):
         raise ValueError(f"{pattern!r} has a pattern for a bucket. Name one bucket.")
     matches = re.compile(_translate(location.key)).fullmatch

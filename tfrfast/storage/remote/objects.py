@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import functools
-import io
 import itertools
 import os
-import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -62,13 +60,6 @@ def download(url: str, access: str, path: str) -> Version | None:
     if version is None:
         os.unlink(path)
     return version
-
-
-def fetch(url: str, access: str, max_bytes: int) -> bytes | None:
-    """Returns the first `max_bytes` of an object; None if it does not exist. Raises OSError."""
-    copy = io.BytesIO()
-    version = use_client().run(_download(url, access, copy, max_bytes))
-    return None if version is None else copy.getvalue()
 
 
 def is_there(url: str, access: str) -> bool:
@@ -139,9 +130,7 @@ async def head(url: str, access: str) -> Any:
     return await answers.persist(location, access, f"Asking for '{url}'", url, attempt)
 
 
-async def _download(
-    url: str, access: str, file: BinaryIO, max_bytes: int = sys.maxsize
-) -> Version | None:
+async def _download(url: str, access: str, file: BinaryIO) -> Version | None:
     def put(at: int, chunk: Any) -> None:
         file.seek(at)
         file.write(chunk)
@@ -152,8 +141,8 @@ async def _download(
         facts = Facts.of(meta)
         file.truncate(0)
         try:
-            if end := min(facts.size, max_bytes):
-                await answers.read(url, access, facts.encode(), 0, end, put)
+            if facts.size:
+                await answers.read(url, access, facts.encode(), 0, facts.size, put)
             break
         except GivenUpError as failure:
             if failure.code != failures.REPLACED or attempt == _DOWNLOADS:

@@ -6,8 +6,6 @@ import errno
 import glob
 import os
 import re
-import shutil
-import tempfile
 import threading
 import warnings
 import weakref
@@ -16,8 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from tfrfast import _native
 from tfrfast.base import termination
-from tfrfast.storage.output import Output, shards_path
-from tfrfast.storage.paths import reach, written_file
+from tfrfast.storage.output import StagedOutput
+from tfrfast.storage.paths import reach
 from tfrfast.storage.remote import objects, uploads
 from tfrfast.storage.remote.listing import find_objects
 from tfrfast.storage.remote.options import Storage
@@ -30,15 +28,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SHARD = re.compile(r"-\d{5,}-of-\d{5,}")
 
 
-class RemoteOutput(Output):
+class RemoteOutput(StagedOutput):
     """Shards that appear under URLs, and are made in a folder of this machine.
 
     With `num_shards`, shard names are known, parts are uploaded during writing, and the folder
     holds only a few parts. Otherwise the folder holds all shards. The folder is removed at the end,
     unless `keep` is called, or the upload has failed.
     """
-
-    is_remote = True
 
     def __init__(
         self,
@@ -50,24 +46,16 @@ class RemoteOutput(Output):
         num_shards: int,
     ) -> None:
         objects.check_writable(url)
-        self._url = url
         self._access = storage.access
-        self._published_index = index
-        self._may_replace = overwrite
         self._prefixes: Sequence[str] = ()
         if index is True:
             place_of(url)
         reach([url], storage)
-        self._folder = folder or tempfile.mkdtemp(prefix="tfrfast-upload-")
-        # A forked child leaves the folder to its parent.
-        self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
+        super().__init__(url, index, False, overwrite, folder)
         self._ending = threading.Lock()
         self._is_ended = False
         termination.begin()
         self._terminating = weakref.finalize(self, termination.end)
-        path = shards_path(url, self._folder)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        super().__init__(path, index is not False, sync=False, overwrite=True)
         self._num_shards = num_shards
         self._streamed: uploads.StreamedUploads | None = None
 
@@ -122,9 +110,6 @@ class RemoteOutput(Output):
                 17, f"{self._url!r} exists. Pass overwrite=True to replace it", self._url
             )
 
-    def name_of(self, path: str) -> str:
-        return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
-
     def publish(self, paths: Sequence[str]) -> list[str]:
         """Uploads the shards, then the index that lists them.
 
@@ -178,10 +163,9 @@ class RemoteOutput(Output):
         if self._published_index is True:
             publish_indexes(files, self._access)
         elif self._published_index is not False:
-            folder = written_file(self._published_index)
-            os.makedirs(folder, exist_ok=True)
+            os.makedirs(self._index_folder, exist_ok=True)
             for url, path in files.items():
-                _native.index_object(url, self._access, os.fsencode(path), folder, True)
+                _native.index_object(url, self._access, os.fsencode(path), self._index_folder, True)
 
     def discard(self) -> None:
         self._is_ended = True
@@ -225,8 +209,3 @@ def _advice_without_shards(
     says_some = appeared > 0 and isinstance(error, KeyboardInterrupt)
     some = f"At least {appeared} of {wanted} shards have appeared. " if says_some else ""
     return f"{some}Write the shards again"
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)

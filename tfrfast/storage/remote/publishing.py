@@ -33,13 +33,7 @@ def publish_indexes(shards: Mapping[str, str], access: str) -> dict[str, str]:
 def place_of(url: str) -> str:
     """Returns the index of the folder of `url`. Raises ValueError for a whole bucket."""
     objects.check_writable(url)
-    folder = url.rpartition("/")[0]
-    if "/" not in folder.partition("://")[2]:
-        raise ValueError(
-            f"{url!r} lies directly in a bucket, and the index of its folder would lie in another "
-            "bucket. Use a folder in the bucket, or keep the index elsewhere."
-        )
-    return f"{folder}.tfrfast/index"
+    return f"{_native.sibling_index_folder(os.fsencode(url))}/index"
 
 
 def _publish(place: str, shards: Mapping[str, str], access: str) -> None:

@@ -6,18 +6,20 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-SCHEMES = ("s3", "gs", "az", "hf", "https", "http")
-_BEGINNING = re.compile(r"(s3|gs|az|hf|https|http)://")
 #: A dataset on the Hugging Face Hub, and a path in it. Two kinds of revisions hold slashes.
 _DATASET = re.compile(
     r"(datasets/[^/@]+/[^/@]+(?:@(?:refs/(?:convert/[\w.-]+|pr/\d+)(?=/)|[^/]+))?)/(.*)", re.DOTALL
 )
 
+_BUCKETS = ("s3", "gs", "az")
+#: The form of an object's name, by scheme.
 _FORMS = {
+    **dict.fromkeys(_BUCKETS, "bucket/key"),
     "hf": "datasets/ORG/NAME/path, or hf://datasets/ORG/NAME@REVISION/path",
     "https": "server/path",
     "http": "server/path",
 }
+_BEGINNING = re.compile(f"({'|'.join(_FORMS)})://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -35,7 +37,7 @@ class Location(NamedTuple):
     @property
     def is_in_bucket(self) -> bool:
         """True for an object store, which signs requests and takes uploads in parts."""
-        return self.scheme in ("s3", "gs", "az")
+        return self.scheme in _BUCKETS
 
     @property
     def has_folders(self) -> bool:
@@ -43,15 +45,20 @@ class Location(NamedTuple):
         return self.is_in_bucket or self.scheme == "hf"
 
 
-def is_url(name: str) -> bool:
-    """True if `name` names an object on a network that tfrfast can reach."""
+def is_object(name: str) -> bool:
+    """True if `name` names an object, which the client of this folder requests."""
     return _BEGINNING.match(name) is not None
+
+
+def has_listing(url: str) -> bool:
+    """True if the names of all objects in the bucket can be listed. Raises like locate()."""
+    return is_object(url) and locate(url).has_folders
 
 
 def locate(url: str) -> Location:
     """Returns the place of `url`. Raises ValueError if it cannot name an object."""
     if (match := _BEGINNING.match(url)) is None:
-        raise ValueError(f"{url!r} is not a URL of {', '.join(SCHEMES)}.")
+        raise ValueError(f"{url!r} is not a URL of {', '.join(_FORMS)}.")
     scheme = match.group(1)
     if scheme in ("https", "http"):
         parts = urlsplit(url)
@@ -74,9 +81,7 @@ def locate(url: str) -> Location:
                 "and credentials as storage={...}."
             )
     if not bucket or not key:
-        raise ValueError(
-            f"{url!r} names no object. Write {scheme}://{_FORMS.get(scheme, 'bucket/key')}."
-        )
+        raise ValueError(f"{url!r} names no object. Write {scheme}://{_FORMS[scheme]}.")
     _check_key(url, key)
     return Location(scheme, bucket, key)
 
