@@ -43,7 +43,7 @@ def measure(
     Reads only the first shards, and at most `max_bytes` of their records.
     """
     found = expand_paths(paths)
-    refuse_urls(found, "beside files tfrfast bench times only")
+    refuse_urls(found, "tfrfast bench times either objects or")
     import_tensorflow()
     shards = _first(found, max_bytes)
     warm(shards)
@@ -79,7 +79,7 @@ def measure_mixture(
     mixed = []
     for paths, weight in sources:
         found = expand_paths(paths)
-        refuse_urls(found, "beside files tfrfast bench times only")
+        refuse_urls(found, "tfrfast bench times either objects or")
         mixed.append(Weighed(_first(found, max_bytes), weight))
     import_tensorflow()
     shards = [path for each in mixed for path in each.files]

@@ -75,7 +75,7 @@ REFUSED = {
     ),
     "beside files": (
         ["bench", DATA, "here/train-0", "--weights", "1,1"],
-        "tfrfast bench times only files of this machine",
+        "tfrfast bench times either objects or files of this machine",
     ),
     "disk cache": (["cache", "--disk", SET], "a URL"),
 }

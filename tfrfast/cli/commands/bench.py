@@ -22,7 +22,7 @@ from tfrfast.bench.remote_shards import (
 from tfrfast.bench.table import explained, header_of, row_of, where_slower
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
 from tfrfast.storage.paths import expand_paths
-from tfrfast.storage.schemes import is_url
+from tfrfast.storage.remote.urls import is_object
 
 _PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
 
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
             "progress": bar.update,
         }
         weighed = list(zip(options.paths, weights or (), strict=weights is not None))
-        if all(map(is_url, options.paths)):
+        if all(map(is_object, options.paths)):
             remote = (
                 measure_remote_mixture(weighed, **arguments)
                 if weights
