@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.interruption import interruptible_or
-from tfrfast.tensorflow.saving import saved_as_it_bears
+from tfrfast.tensorflow.saving import gains_by_rewriting, saves_positions_unasked
 
 
 class LazyDataset(tf.data.Dataset):  # type: ignore[misc]
@@ -36,7 +36,18 @@ class LazyDataset(tf.data.Dataset):  # type: ignore[misc]
         """
         dataset = super()._apply_debug_options()
         if dataset is not self or not tf.executing_eagerly():
-            return saved_as_it_bears(dataset)
+            return _to_iterate(dataset)
         if self._iterated is None:
-            self._iterated = saved_as_it_bears(self)
+            self._iterated = _to_iterate(self)
         return self._iterated
+
+
+def _to_iterate(dataset: Any) -> Any:
+    """Returns a dataset with the options of its iterations."""
+    options = tf.data.Options()
+    if saves_positions_unasked(dataset):
+        options.experimental_symbolic_checkpoint = True
+    if not gains_by_rewriting(dataset):
+        options.experimental_optimization.apply_default_optimizations = False
+    is_asked = options != tf.data.Options()
+    return tf.data.Dataset.with_options(dataset, options) if is_asked else dataset

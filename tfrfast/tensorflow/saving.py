@@ -39,6 +39,17 @@ _BEARING = {
     "_ZipDataset",
 }
 
+# Datasets of TensorFlow between and after tfrfast's.
+_NEVER_REWRITTEN = {
+    "_ConcatenateDataset",
+    "_OptionsDataset",
+    "_PrefetchDataset",
+    "_RangeDataset",
+    "_RepeatDataset",
+    "_SkipDataset",
+    "_TakeDataset",
+}
+
 
 def with_positions(source: Any) -> Any:
     """Marks a dataset that is large to save unless checkpoints hold positions alone."""
@@ -64,15 +75,10 @@ def what_prevents(dataset: Any) -> str:
     return _what_prevents(dataset)
 
 
-def saved_as_it_bears(dataset: Any) -> Any:
-    """Returns the dataset with which an iteration of `dataset` begins."""
-    if internals.options_of(dataset).experimental_symbolic_checkpoint is not None:
-        return dataset
-    if not holds_positions(dataset) or what_prevents(dataset):
-        return dataset
-    options = tf.data.Options()
-    options.experimental_symbolic_checkpoint = True
-    return tf.data.Dataset.with_options(dataset, options)
+def saves_positions_unasked(dataset: Any) -> bool:
+    """True if checkpoints should hold positions alone, and no option says whether they do."""
+    asked = internals.options_of(dataset).experimental_symbolic_checkpoint
+    return asked is None and holds_positions(dataset) and not what_prevents(dataset)
 
 
 def _what_prevents(dataset: Any) -> str:
@@ -84,6 +90,21 @@ def _what_prevents(dataset: Any) -> str:
     if any(internals.has_state(each.function) for each in internals.functions_of(dataset)):
         return "a function has a state, such as random numbers"
     return next(filter(None, map(_what_prevents, _inputs_of(dataset))), "")
+
+
+def gains_by_rewriting(dataset: Any) -> bool:
+    """True if the optimisations that TensorFlow makes unasked can make a dataset faster.
+
+    They run user functions in parallel, and join calls. Datasets of tfrfast gain nothing, and
+    TensorFlow would take 20 ms to find out when an iteration begins.
+    """
+    asked = internals.options_of(dataset).experimental_optimization
+    if asked != tf.data.experimental.OptimizationOptions():
+        return True
+    is_ours = type(dataset).__module__.startswith("tfrfast.")
+    if not is_ours and type(dataset).__name__ not in _NEVER_REWRITTEN:
+        return True
+    return any(map(gains_by_rewriting, _inputs_of(dataset)))
 
 
 def _inputs_of(dataset: Any) -> list[Any]:
