@@ -17,6 +17,7 @@ from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import Columns, Emission, Strings, emit_group
 from tfrfast.tensorflow.functions import flat_map, parallel_flat_map, parallel_map
 from tfrfast.tensorflow.library import ops
+from tfrfast.tensorflow.making import made_once
 
 # The approximate bytes of a call, and its most batches.
 _GROUP_BYTES = 4 << 20
@@ -39,17 +40,25 @@ def group_of(batch_bytes: int, count: int | None = None) -> int:
 class Batches(ABC):
     """Batches that tensors identify: for example a step's number, or the records' addresses."""
 
-    def __init__(self, rows: int | None, group: int = 1) -> None:
+    def __init__(
+        self,
+        size: int,
+        is_full: bool,
+        group: int,
+        known_by: Any,
+        *tensors: Any,
+        finished: Callable[[Any], Any] = lambda dataset: dataset,
+    ) -> None:
+        assert group == 1 or not is_full
+        self._size, self._group = size, group
         #: The rows of each batch, if all must be full.
-        self.rows = rows
-        assert rows is None or group == 1
-        self._group = group
-        self._fails = tf.constant(int(rows is not None), tf.int64)
-
-    @property
-    @abstractmethod
-    def known_by(self) -> Any:
-        """Returns a dataset of the tensors that identify batches, or groups of batches."""
+        self.rows = size if is_full else None
+        #: Returns the finished dataset, with its length, and repeated if requested.
+        self.finished = finished
+        #: A dataset of the tensors that identify batches, or groups of batches.
+        self.known_by = known_by
+        self._tensors = tensors
+        self._fails = tf.constant(int(is_full), tf.int64)
 
     @abstractmethod
     def count(self, *group: Any) -> Any:
@@ -72,10 +81,6 @@ class Batches(ABC):
     @abstractmethod
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         """Reads a batch as columns of its good records, their number, and all errors."""
-
-    @abstractmethod
-    def finished(self, dataset: Any) -> Any:
-        """Returns the finished dataset, with its length, and repeated if requested."""
 
     def mapped(
         self,
@@ -100,47 +105,47 @@ class Batches(ABC):
             self.known_by, lambda *group: function(*self.member(0, *group)), calls=calls
         )
 
-    def strings(self) -> Any:
-        return self._made(self.read, Strings(self.rows))
+    def contents(self, features: TensorFeatures | None) -> Any:
+        """Returns the batches as columns of the features or, without features, as strings."""
+        values = type(self), self._size, self.rows is not None, self._group, features
+        return self.finished(made_once(_contents, values, self.known_by, *self._tensors))
 
-    def columns(self, features: TensorFeatures) -> Any:
-        def decode(*batch: Any) -> tuple[Any, ...]:
-            columns, good, error = self.decode(features, *batch)
+
+def _contents(
+    kind: Callable[..., Batches],
+    size: int,
+    is_full: bool,
+    group: int,
+    features: TensorFeatures | None,
+    *given: Any,
+) -> Any:
+    batches = kind(size, is_full, group, *given)
+    read: Callable[..., tuple[Any, ...]] = batches.read
+    emission: Emission = Strings(batches.rows)
+    if features is not None:
+        emission = Columns(features, batches.rows)
+
+        def read(*batch: Any) -> tuple[Any, ...]:
+            columns, good, error = batches.decode(features, *batch)
             return (*columns, good, error)
 
-        return self._made(decode, Columns(features, self.rows))
+    if is_full:
+        return batches.mapped(
+            lambda *batch: emission.element(*map(tf.ensure_shape, read(*batch), emission.shapes))
+        )
+    types: list[Any] = []
 
-    def _made(self, read: Callable[..., tuple[Any, ...]], emission: Emission) -> Any:
-        if self.rows is not None:
-            batches = self.mapped(
-                lambda *batch: emission.element(
-                    *map(tf.ensure_shape, read(*batch), emission.shapes)
-                )
-            )
-        else:
-            types: list[Any] = []
+    def read_group(*members: Any) -> tuple[Any, Any]:
+        found = (batches.member(number, *members) for number in range(group))
+        outputs = [output for member in found for output in read(*member)]
+        types[:] = [output.dtype for output in outputs]
+        return batches.count(*members), tf.raw_ops.OptionalFromValue(components=outputs)
 
-            def read_group(*group: Any) -> tuple[Any, Any]:
-                members = (self.member(number, *group) for number in range(self._group))
-                outputs = [output for member in members for output in read(*member)]
-                types[:] = [output.dtype for output in outputs]
-                return self.count(*group), tf.raw_ops.OptionalFromValue(components=outputs)
-
-            made = parallel_map(self.known_by, read_group)
-            batches = flat_map(made, emit_group(emission, types))
-        return self.finished(batches)
+    return flat_map(parallel_map(batches.known_by, read_group), emit_group(emission, types))
 
 
 class StringBatches(Batches):
     """Batches of strings that have been read, and have no bad records."""
-
-    def __init__(self, strings: Any, rows: int | None, finished: Callable[[Any], Any]) -> None:
-        super().__init__(rows)
-        self._strings, self._finished = strings, finished
-
-    @property
-    def known_by(self) -> Any:
-        return self._strings
 
     def count(self, *_: Any) -> Any:
         return tf.constant(1, tf.int64)
@@ -156,6 +161,3 @@ class StringBatches(Batches):
             batch[0], features.text, column_types=features.column_types
         )
         return columns, tf.size(batch[0], tf.int64), tf.constant("")
-
-    def finished(self, dataset: Any) -> Any:
-        return self._finished(dataset)

@@ -123,7 +123,7 @@ def _batches(pipeline: Pipeline, batch: Batched) -> Any:
         if pipeline.single is None:
             return made
         return _called(elements_of(made, pipeline.single.element_spec), pipeline.single.calls)
-    return batches.strings() if pipeline.features is None else batches.columns(pipeline.features)
+    return batches.contents(pipeline.features)
 
 
 def _unread_batches(pipeline: Pipeline) -> Batches:
@@ -136,7 +136,7 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
             sequence, _is_symbolic(pipeline), record_bytes, counted=not pipeline.in_blocks
         )
     assert source.plan is not None
-    return graphs.PlannedBatches(
+    return graphs.planned_batches(
         source.plan,
         sequence,
         grouped=grouped,

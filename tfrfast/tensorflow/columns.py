@@ -48,6 +48,17 @@ class TensorFeatures:
         self.column_types = [
             each for name, slot in self._slots.items() for each in self._outputs_of(name, slot)
         ]
+        #: Equal only for features that make the same tensors of the same records. The values of
+        #: defaults are in the text. Subclasses make other tensors, and may set it.
+        self._identity: Any = object()
+        if type(self) is TensorFeatures:
+            self._identity = self.text, repr(self._specs)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._identity == self._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
 
     def _type_of(self, name: str) -> Any:
         """Returns the tensor type of a slot's values."""

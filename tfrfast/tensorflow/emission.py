@@ -42,9 +42,11 @@ class Emission(ABC):
     def rest(self, *outputs: Any) -> Any:
         """Returns a dataset of an unsound batch: first its error, then its good records."""
 
-    def is_sound(self, *outputs: Any) -> Any:
-        """True if the outputs are a batch without an error."""
-        return tf.logical_and(tf.equal(self.error(*outputs), ""), self.good(*outputs) > 0)
+    def are_sound(self, batches: Sequence[Sequence[Any]]) -> Any:
+        """True for each batch of outputs without an error."""
+        errors = tf.stack([self.error(*outputs) for outputs in batches])
+        good = tf.stack([self.good(*outputs) for outputs in batches])
+        return tf.logical_and(tf.equal(errors, ""), good > 0)
 
 
 class Strings(Emission):
@@ -103,9 +105,9 @@ def emit_group(emission: Emission, types: Sequence[Any]) -> Callable[[Any, Any],
             tf.raw_ops.OptionalGetValue(optional=packed, output_types=types, output_shapes=unknown)
         )
         for output, shape in zip(outputs, itertools.cycle(emission.shapes)):
-            output.set_shape(shape)  # is_sound() checks the shape
+            output.set_shape(shape)  # are_sound() checks the shape
         batches = [outputs[begin : begin + width] for begin in range(0, len(outputs), width)]
-        sound = tf.stack([emission.is_sound(*batch) for batch in batches])
+        sound = emission.are_sound(batches)
         unneeded = tf.range(len(batches), dtype=tf.int64) >= count
         elements = _listed([emission.element(*batch) for batch in batches]).take(count)
         parts = _listed(batches).take(count)

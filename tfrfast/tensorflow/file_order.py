@@ -7,8 +7,7 @@ and a checkpoint fits both.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -20,14 +19,14 @@ from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import flat_map, parallel_map, rebatched, unbatched
 from tfrfast.tensorflow.iteration_keys import IterationKeys
 from tfrfast.tensorflow.library import ops
+from tfrfast.tensorflow.making import made_once
 from tfrfast.tensorflow.planning import COMPRESSION_CODES
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
 from tfrfast.tensorflow.steps import pieces_of_files, steps, steps_of_all
 
 # One thread at a time makes a shard's index. A second call waits for the first.
 _PARALLEL_FINDS = 2
-# The number of blocks of one mebibyte whose records one call finds. In a compressed shard, one
-# block: finding inflates spans, which are soon dropped, so their records should be read at once.
+# The number of blocks of one mebibyte whose records one call finds.
 _BLOCKS_AT_ONCE = 4
 # The numbers of an address.
 _ADDRESS = 4
@@ -57,18 +56,19 @@ class FileOrder:
             storage=tf.constant(storage.encoded),
         )
 
-    def _pieces(self, wanted: Any) -> Any:
-        files = tf.data.Dataset.range(tf.size(self._names, tf.int64))
-        return pieces_of_files(self.source, wanted, files)
+    def _given(self, sequence: Sequence) -> tuple[Any, Any, Any]:
+        """Returns the source, the number of its files, and the wanted records of one epoch."""
+        wanted = tf.constant(sequence.of_one_epoch.encode())
+        return self.source, tf.size(self._names, tf.int64), wanted
 
     def blocks(self) -> Any:
         """Returns all records in blocks, which TensorFlow does not shard by file."""
-        wanted = tf.constant(EVERYTHING.encode())
-        return self._read(steps_of_all(self._pieces(wanted)), wanted)
+        given = self._given(EVERYTHING)
+        return _payloads(steps_of_all(_pieces(*given)), *given)
 
     def records(self, sequence: Sequence) -> Any:
         """Returns a sequence without a shuffle, record by record."""
-        return _ended(unbatched(_repeated(self._payloads(sequence), sequence)), sequence)
+        return _ended(made_once(_records, (_repeats(sequence),), *self._given(sequence)), sequence)
 
     def batches(
         self,
@@ -88,56 +88,74 @@ class FileOrder:
         ends_with_epoch = sequence.batch.ends_with_epoch
         can_group = not (self._skips_damage or is_full or record_bytes is None)
         group = group_of(size * (record_bytes or 0)) if can_group else 1
-        if self._skips_damage:
-            found = self._payloads(sequence)
-        else:
-            found = self._addresses(sequence, size * group if group > 1 else 0)
-        if not ends_with_epoch:
-            found = _repeated(found, sequence)
-
-        def again(size: int, is_full: bool) -> Any:
-            # TensorFlow has no symbolic checkpoints of rebatch().
-            if symbolic:
-                return unbatched(found).batch(size, is_full)
-            return rebatched(found, size, is_full)
+        cut = _Cut(size * group, is_full, symbolic, None if ends_with_epoch else _repeats(sequence))
 
         def finished(dataset: Any) -> Any:
             ended = _ended(dataset, sequence, counted)
-            return _repeated(ended, sequence) if ends_with_epoch else ended
+            return _repeated(ended, _repeats(sequence)) if ends_with_epoch else ended
 
+        given = self._given(sequence)
         # Damaged records are left out before batches are cut, so that batches are full.
         if self._skips_damage:
-            return StringBatches(again(size, is_full), size if is_full else None, finished)
-        cut = again(size * group, is_full)
-        return _FoundBatches(self.source, cut, size, is_full, group, finished)
+            strings = made_once(_cut_payloads, (cut,), *given)
+            return StringBatches(size, is_full, 1, strings, finished=finished)
+        # In a compressed shard, finding inflates spans, which are soon dropped, so their records
+        # should be read at once.
+        blocks = 1 if self._is_compressed else _BLOCKS_AT_ONCE
+        found = made_once(_cut_addresses, (cut, blocks, group > 1), *given)
+        return _FoundBatches(size, is_full, group, found, self.source, finished=finished)
 
-    def _payloads(self, sequence: Sequence) -> Any:
-        wanted = tf.constant(sequence.of_one_epoch.encode())
-        return self._read(self._steps(wanted), wanted)
 
-    def _read(self, blocks: Any, wanted: Any) -> Any:
-        return flat_map(parallel_map(blocks, _read_block, self.source, wanted), emit_block)
+class _Cut(NamedTuple):
+    """How batches, or groups of batches, are cut."""
 
-    def _addresses(self, sequence: Sequence, group_rows: int) -> Any:
-        """Returns the addresses of records, for a few MiB at a time.
+    rows: int
+    is_full: bool
+    symbolic: bool
+    repeats: int | None
 
-        For groups of `group_rows`, filling rows precede an error, so that no complete group before
-        the error is held back. Only filling rows are lost with the error.
-        """
-        wanted = tf.constant(sequence.of_one_epoch.encode())
+    def of(self, found: Any) -> Any:
+        """Returns rows cut from `found`."""
+        found = _repeated(found, self.repeats)
+        # TensorFlow has no symbolic checkpoints of rebatch().
+        if self.symbolic:
+            return unbatched(found).batch(self.rows, self.is_full)
+        return rebatched(found, self.rows, self.is_full)
 
-        length = 1 if self._is_compressed else _BLOCKS_AT_ONCE
-        found = parallel_map(
-            self._steps(wanted, length), _find, self.source, wanted, calls=_PARALLEL_FINDS
-        )
-        if group_rows == 0:
-            return flat_map(found, emit_block)
-        return flat_map(found, _emit_found, tf.constant(group_rows - 1, tf.int64))
 
-    def _steps(self, wanted: Any, length: int = 1) -> Any:
-        """Returns the blocks that hold the wanted records."""
-        pieces, no_order = self._pieces(wanted), IterationKeys(0)
-        return steps(pieces, self.source, wanted, no_order, length)
+def _records(repeats: int | None, *given: Any) -> Any:
+    return unbatched(_repeated(_payloads(_steps(1, *given), *given), repeats))
+
+
+def _cut_payloads(cut: _Cut, *given: Any) -> Any:
+    return cut.of(_payloads(_steps(1, *given), *given))
+
+
+def _cut_addresses(cut: _Cut, blocks: int, fills: bool, *given: Any) -> Any:
+    """Cuts the addresses of records, which are found `blocks` at a time.
+
+    For groups (`fills`), filling rows precede an error, so that no complete group before the error
+    is held back. Only filling rows are lost with the error.
+    """
+    source, _, wanted = given
+    found = parallel_map(_steps(blocks, *given), _find, source, wanted, calls=_PARALLEL_FINDS)
+    if not fills:
+        return cut.of(flat_map(found, emit_block))
+    return cut.of(flat_map(found, _emit_found, tf.constant(cut.rows - 1, tf.int64)))
+
+
+def _payloads(blocks: Any, source: Any, _: Any, wanted: Any) -> Any:
+    return flat_map(parallel_map(blocks, _read_block, source, wanted), emit_block)
+
+
+def _steps(blocks: int, source: Any, files: Any, wanted: Any) -> Any:
+    """Returns the blocks that hold the wanted records."""
+    no_order = IterationKeys(0)
+    return steps(_pieces(source, files, wanted), source, wanted, no_order, blocks)
+
+
+def _pieces(source: Any, files: Any, wanted: Any) -> Any:
+    return pieces_of_files(source, wanted, tf.data.Dataset.range(files))
 
 
 def _read_block(block: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
@@ -162,28 +180,7 @@ def _emit_found(head: Any, error: Any, tail: Any, filling: Any) -> Any:
 
 
 class _FoundBatches(Batches):
-    """Batches of found records, which are read by their addresses."""
-
-    def __init__(
-        self,
-        source: Any,
-        addresses: Any,
-        size: int,
-        is_full: bool,
-        group: int,
-        finished: Callable[[Any], Any],
-    ) -> None:
-        super().__init__(size if is_full else None, group)
-        self._source, self._addresses, self._size, self._finished = (
-            source,
-            addresses,
-            size,
-            finished,
-        )
-
-    @property
-    def known_by(self) -> Any:
-        return self._addresses
+    """Batches of found records, which are read by their addresses, from the source."""
 
     def count(self, *group: Any) -> Any:
         every = -(-tf.shape(group[0], tf.int64)[0] // self._size)
@@ -200,19 +197,22 @@ class _FoundBatches(Batches):
         return (group[0][number * self._size : (number + 1) * self._size],)
 
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        return ops.tfrfast_read_records(self._source, self._fails, *batch)
+        return ops.tfrfast_read_records(*self._tensors, self._fails, *batch)
 
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         return ops.tfrfast_decode_records(
-            self._source, self._fails, *batch, features.text, column_types=features.column_types
+            *self._tensors, self._fails, *batch, features.text, column_types=features.column_types
         )
 
-    def finished(self, dataset: Any) -> Any:
-        return self._finished(dataset)
+
+def _repeats(sequence: Sequence) -> int | None:
+    """Returns the count for repeat(); None without a repeat()."""
+    endless = -1
+    return (endless if sequence.epochs is None else sequence.epochs) if sequence.repeated else None
 
 
-def _repeated(dataset: Any, sequence: Sequence) -> Any:
-    return dataset.repeat(sequence.epochs) if sequence.repeated else dataset
+def _repeated(dataset: Any, repeats: int | None) -> Any:
+    return dataset if repeats is None else dataset.repeat(repeats)
 
 
 def _ended(dataset: Any, sequence: Sequence, counted: bool = True) -> Any:

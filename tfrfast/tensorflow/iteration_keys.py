@@ -31,7 +31,7 @@ WEIGHTS = tuple(0x9E3779B9 * (number + 1) % 2**25 for number in range(_NUMBERS))
 class IterationKeys:
     """A key for each iteration."""
 
-    seed: int
+    seed: Any  # an integer, or a tensor
     renewed: bool = False  # True if each iteration has another key
     # True if the user has given a seed, which is the key of the first iteration.
     seeded: bool = True
@@ -44,10 +44,12 @@ class IterationKeys:
         the iterator holds the order, and the number of past iterations. Fingerprints of datasets
         depend neither on the seed of TensorFlow's shuffle, nor on the time of its making.
         """
-        numbers = _numbers().take(_NUMBERS)
-        return (self._shuffled(numbers) if self.is_drawn else numbers).batch(
-            _NUMBERS, drop_remainder=True
-        )
+        shuffled = self._shuffled(_numbers().take(_NUMBERS))
+        return shuffled.batch(_NUMBERS, drop_remainder=True)
+
+    def known(self) -> Any:
+        """Returns a dataset of one number, in place of drawn() if the key is not drawn."""
+        return _numbers().take(1)
 
     @property
     def is_drawn(self) -> bool:
@@ -65,7 +67,9 @@ class IterationKeys:
             input_dataset=internals.variant_of(numbers),
             buffer_size=tf.constant(_BUFFER, tf.int64),
             seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
-            seed2=tf.constant(_DRAWN if self.seeded else self.seed % _SEEDS_OF_OPS, tf.int64),
+            seed2=tf.convert_to_tensor(
+                _DRAWN if self.seeded else self.seed % _SEEDS_OF_OPS, tf.int64
+            ),
             count=tf.constant(1, tf.int64),
             seed_generator=tf.raw_ops.DummySeedGenerator(),
             reshuffle_each_iteration=self.renewed,
@@ -75,7 +79,7 @@ class IterationKeys:
         return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64))
 
     @property
-    def shown(self) -> int:
+    def shown(self) -> Any:
         """The part of the seed that the dataset's fingerprint depends on."""
         return self.seed if self.seeded else 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -45,11 +45,21 @@ def _operations(mapped: Any) -> Iterator[Any]:
 
 
 class ArrangedFeatures(TensorFeatures):
-    """Features in the structure of a function's result."""
+    """Features in the structure of a function's result.
 
-    def __init__(self, features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any]) -> None:
+    A `key` is equal only for functions that arrange features alike.
+    """
+
+    def __init__(
+        self,
+        features: dict[str, Any],
+        arrange: Callable[[dict[str, Any]], Any],
+        key: Hashable = None,
+    ) -> None:
         super().__init__(compile_features(features))
         self._arrange = arrange
+        if key is not None:
+            self._identity = self.text, repr(self._specs), key
 
     def assemble(self, columns: Any) -> Any:
         return self._arrange(super().assemble(columns))
@@ -86,7 +96,18 @@ def features_of_map(mapped: Any) -> TensorFeatures | None:
     return arranged(
         columns.features,
         lambda parsed: tf.nest.pack_sequence_as(structure, [parsed[key] for key in keys]),
+        (_key_of(structure), *keys),
     )
+
+
+def _key_of(structure: Any) -> Hashable:
+    """Returns a key that is equal only for equal structures."""
+    kind = type(structure)
+    if kind is dict and all(type(name) is str for name in structure):
+        return dict, *((name, _key_of(each)) for name, each in structure.items())
+    if kind in (tuple, list):
+        return kind, *map(_key_of, structure)
+    return object() if tf.nest.is_nested(structure) else None
 
 
 def features_of_transformation(transformation: Any) -> TensorFeatures | None:
@@ -112,11 +133,11 @@ def features_of_parsing(parsed: Any) -> TensorFeatures | None:
 
 
 def arranged(
-    features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any]
+    features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any], key: Hashable = None
 ) -> TensorFeatures | None:
     """Returns features in another structure; None if only TensorFlow can parse them."""
     try:
-        return ArrangedFeatures(features, arrange)
+        return ArrangedFeatures(features, arrange, key)
     except (TypeError, ValueError):
         return None
 

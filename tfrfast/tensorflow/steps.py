@@ -27,13 +27,14 @@ _PIECES = 8
 _COPIES = 4096
 
 
-def pieces_of_steps(count: int, group: int) -> Any:
-    """Returns the steps 0 to `count` - 1 in pieces of whole groups: the beginning and end of each
-    piece.
-    """
-    size = max(1, min(_MAX_PIECE_STEPS // group, count // _PIECES // group)) * group
-    pieces = tf.data.Dataset.range(-(-count // size))
-    return flat_map(pieces, _piece, tf.constant(count, tf.int64), tf.constant(size, tf.int64))
+def piece_size(count: int, group: int) -> int:
+    """Returns the number of steps of a piece: whole groups."""
+    return max(1, min(_MAX_PIECE_STEPS // group, count // _PIECES // group)) * group
+
+
+def pieces_of_steps(count: Any, size: Any) -> Any:
+    """Returns the steps 0 to `count` - 1 in pieces: the beginning and end of each piece."""
+    return flat_map(tf.data.Dataset.range(-(-count // size)), _piece, count, size)
 
 
 def _piece(number: Any, count: Any, size: Any) -> Any:
@@ -75,16 +76,9 @@ def steps(pieces: Any, source: Any, sequence: Any, keys: IterationKeys, length: 
 
     Each piece decides between the two once, so that a step costs little.
     """
-    known = (
-        tf.constant(keys.shown, tf.int64),
-        tf.constant(keys.first, tf.int64),
-        tf.constant(not keys.is_drawn),
-    )
     # Pieces come second in zip, so that a sharded process without a piece does not request one.
-    everything = tf.data.Dataset.zip(
-        (flat_map(_numbers_left(keys.drawn(), *known), _unless_sharded), pieces)
-    )
-    own = flat_map(_numbers_left(keys.drawn(), *known), _if_sharded, source, sequence)
+    everything = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
+    own = flat_map(_numbers_left(keys), _if_sharded, source, sequence)
     return flat_map(everything.concatenate(own), _cut, tf.constant(length, tf.int64))
 
 
@@ -107,17 +101,28 @@ def _copies(vector: Any, count: Any) -> Any:
     return rows
 
 
-def _numbers_left(drawn: Any, seed: Any, first: Any, is_known: Any) -> Any:
+def _numbers_left(keys: IterationKeys) -> Any:
     """Yields the first two of 0, 1, 2, ... that sharding leaves here, and the key twice."""
-    numbers = flat_map(flat_map(drawn, _count, seed, first, is_known), _pass_on)
+    seed = tf.convert_to_tensor(keys.shown, tf.int64)
+    if keys.is_drawn:
+        first = tf.constant(keys.first, tf.int64)
+        numbers = flat_map(keys.drawn(), _count_with_drawn, seed, first)
+    else:
+        numbers = flat_map(keys.known(), _count_with_known, seed)
     # Not take(2).batch(2): checkpoints that hold an order of 16 numbers must not fit.
-    return numbers.batch(2, drop_remainder=True).take(1)
+    return flat_map(numbers, _pass_on).batch(2, drop_remainder=True).take(1)
 
 
-def _count(drawn: Any, seed: Any, first: Any, is_known: Any) -> Any:
-    drawn_key = key_of(drawn)
-    is_seed = tf.logical_or(is_known, tf.equal(drawn_key, first))
-    key = tf.where(is_seed, seed, tf.bitwise.bitwise_xor(drawn_key, seed))
+def _count_with_drawn(drawn: Any, seed: Any, first: Any) -> Any:
+    key = key_of(drawn)
+    return _count(tf.where(tf.equal(key, first), seed, tf.bitwise.bitwise_xor(key, seed)))
+
+
+def _count_with_known(_: Any, seed: Any) -> Any:
+    return _count(seed)
+
+
+def _count(key: Any) -> Any:
     keys = tf.data.Dataset.from_tensors(key).repeat()
     return tf.data.Dataset.zip((tf.data.Dataset.range(ENDLESS), keys))
 
