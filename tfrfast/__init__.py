@@ -23,9 +23,6 @@ def _read_names() -> dict[str, str]:
 _MODULES = _read_names()
 # `import *` does not import TensorFlow.
 __all__ = sorted(name for name, module in _MODULES.items() if module != "tfrfast.tensorflow")
-_SUBMODULES = {module.split(".")[1] for module in _MODULES.values()}
-# Adapters are imported at their first use, as in `tfr.torch.Loader`.
-_ADAPTERS = {"torch", "jax", "grain", "polars", "ray"}
 
 # Held while a name's module is imported. A fork waits for the lock, because a child would wait
 # forever for the import of a thread that it does not have. The wait is bounded, because the import
@@ -75,19 +72,21 @@ def __getattr__(name: str) -> object:
             value: object = getattr(importlib.import_module(_MODULES[name]), name)
         globals()[name] = value
         return value
-    if name in _SUBMODULES or name in _ADAPTERS:
+    if not name.startswith("__"):  # `__main__` would run
         try:
             with _importing:
+                # Adapters are imported at their first use, as in `tfr.torch.Loader`.
                 return importlib.import_module(f"tfrfast.{name}")
         except ModuleNotFoundError as error:
-            if error.name != "tfrfast._native":
+            if error.name == "tfrfast._native":
+                raise ModuleNotFoundError(
+                    f"There is no native module beside {__file__}. If these are the sources, run "
+                    "Python in another folder, where it finds the installed tfrfast. To install "
+                    "it: pip install . in the folder of the sources.",
+                    name=error.name,
+                ) from None
+            if error.name != f"tfrfast.{name}":
                 raise
-            raise ModuleNotFoundError(
-                f"There is no native module beside {__file__}. If these are the sources, run "
-                "Python in another folder, where it finds the installed tfrfast. To install it: "
-                "pip install . in the folder of the sources.",
-                name=error.name,
-            ) from None
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

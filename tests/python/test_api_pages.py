@@ -42,9 +42,10 @@ RESULTS = {
 
 def adapters() -> Iterator[tuple[str, list[str]]]:
     """Packages with names of their own, such as tfrfast.torch, and these names."""
+    others = {module.split(".")[1] for module in tfr._MODULES.values()}
     for module in [*ROOT.glob("tfrfast/*/__init__.py"), *ROOT.glob("tfrfast/[a-z]*.py")]:
         package = module.parent.name if module.name == "__init__.py" else module.stem
-        if package in tfr._SUBMODULES or package.startswith(("_", "keras")):
+        if package in others or package.startswith(("_", "keras")):
             continue
         for node in ast.parse(module.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
