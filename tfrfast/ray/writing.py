@@ -21,6 +21,7 @@ from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import absolute
 from tfrfast.storage.remote.options import Storage, storage_of
+from tfrfast.storage.remote.urls import is_object
 from tfrfast.storage.schemes import is_url
 from tfrfast.writing.options import Compression, FilePath, Index
 from tfrfast.writing.shard_set import Unpublished
@@ -86,6 +87,11 @@ def write(
     }
     if is_url(name) and set("*?[") & set(name):
         raise ValueError(f"{name!r} reads as a pattern. Write to a URL without *, ? and [.")
+    if is_url(name) and not is_object(name):
+        raise ValueError(
+            f"Ray's tasks write intermediate files beside {name!r}, and no file can be removed from "
+            "this storage. Write to a folder."
+        )
     ShardedWriter(name, **options).abort()  # raises errors of publishing before any work is done
     is_remote = is_url(name)
     executor = None if is_remote else RayExecutor()  # one machine uploads
