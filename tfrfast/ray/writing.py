@@ -89,8 +89,8 @@ def write(
         raise ValueError(f"{name!r} reads as a pattern. Write to a URL without *, ? and [.")
     if is_url(name) and not is_object(name):
         raise ValueError(
-            f"Ray's tasks write intermediate files beside {name!r}, and no file can be removed from "
-            "this storage. Write to a folder."
+            f"Ray's tasks write intermediate files beside {name!r}, and no file can be removed "
+            "from this storage. Write to a folder."
         )
     ShardedWriter(name, **options).abort()  # raises errors of publishing before any work is done
     is_remote = is_url(name)

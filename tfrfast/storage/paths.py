@@ -99,15 +99,15 @@ def _file_name(path: Any, about_urls: str) -> str:
         raise ValueError(f"A path cannot hold a null character: {name!r}.")
     if isinstance(path, os.PathLike) and is_cut_url(name) and not os.path.lexists(name):
         raise ValueError(f"{name!r} was a URL, and pathlib has dropped a slash. Pass it as a str.")
-    if is_url(name) and os.path.lexists(name):
-        return os.path.join(os.curdir, name)  # a file whose name only looks like a URL
-    if has_any_scheme(name) and not os.path.lexists(name):
-        if is_url(name) and about_urls is _READING_URLS:
-            return name
-        if name.lower().startswith("file:"):
-            raise ValueError(f"{name!r} is a URL. Pass the path in it.")
-        raise ValueError(f"{name!r} is a URL, {about_urls}")
-    return name
+    if not has_any_scheme(name):
+        return name
+    if os.path.lexists(name):  # a file whose name only looks like a URL
+        return os.path.join(os.curdir, name) if is_url(name) else name
+    if is_url(name) and about_urls is _READING_URLS:
+        return name
+    if name.lower().startswith("file:"):
+        raise ValueError(f"{name!r} is a URL. Pass the path in it.")
+    raise ValueError(f"{name!r} is a URL, {about_urls}")
 
 
 def _is_in_fsspec(path: Any) -> bool:

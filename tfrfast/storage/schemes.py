@@ -14,6 +14,7 @@ _URL = re.compile(f"({_KNOWN})://")
 _CUT_URL = re.compile(f"({_KNOWN}):/[^/]")
 #: The beginning of every URL, as a regular expression for Python and for TensorFlow.
 ANY_SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*://"
+_ANY_URL = re.compile(ANY_SCHEME)
 
 
 def is_url(name: str) -> bool:
@@ -34,7 +35,7 @@ def is_cut_url(name: str) -> bool:
 
 def has_any_scheme(name: str) -> bool:
     """True if `name` has a scheme, known or not."""
-    return re.match(ANY_SCHEME, name) is not None
+    return _ANY_URL.match(name) is not None
 
 
 def readable_schemes() -> str:
