@@ -105,11 +105,12 @@ cpp-test: cpp-test-dev ## C++ tests, debug build, with and without calls that on
 sanitize: cpp-test-asan-ubsan cpp-test-tsan ## C++ tests under each sanitizer
 
 CPP_PRESETS := dev release asan-ubsan tsan aarch64
-.PHONY: $(CPP_PRESETS:%=cpp-test-%)
-$(CPP_PRESETS:%=cpp-test-%): cpp-test-%: .venv/.tools
-	@tools/need compiler doctest $(filter aarch64,$*)
+.PHONY: $(CPP_PRESETS:%=cpp-build-%) $(CPP_PRESETS:%=cpp-test-%)
+$(CPP_PRESETS:%=cpp-build-%): cpp-build-%: .venv/.tools
+	@tools/need compiler doctest $(filter aarch64,$*) $(if $(filter asan-ubsan,$*),fuzzer)
 	cmake --preset $* >/dev/null
 	cmake --build --preset $*
+$(CPP_PRESETS:%=cpp-test-%): cpp-test-%: cpp-build-%
 	ctest --preset $* --parallel $(JOBS)
 
 cpp-test-emulated: .venv/.tools ## The tests of each instruction set's kernels on CPUs that this one is not
@@ -119,10 +120,7 @@ cpp-test-emulated: .venv/.tools ## The tests of each instruction set's kernels o
 	done
 	tools/test_emulated build/dev/tests/core/core_tests build/aarch64/tests/core/core_tests
 
-fuzz: .venv/.tools ## Every fuzzer, with the same inputs in every run
-	@tools/need fuzzer
-	cmake --preset fuzz >/dev/null
-	cmake --build --preset fuzz
+fuzz: cpp-build-asan-ubsan ## Every fuzzer, with the same inputs in every run
 	tools/run_fuzzers $(SECONDS_EACH) $(JOBS) $(FUZZ_SEED)
 
 fuzz-long: ## Every fuzzer for SECONDS=... seconds, starting from what it learnt before

@@ -123,7 +123,7 @@ bool holds(const std::string& text, const std::string& part);
 // The sanitizers' allocators do not handle fork: if a child is forked while another thread
 // allocates, the child finds a lock held forever. The same holds for an emulator's locks. The C
 // library's allocator handles fork.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TFRFAST_TEST_EMULATED)
+#if defined(TFRFAST_TEST_SANITIZED) || defined(TFRFAST_TEST_EMULATED)
 inline constexpr bool kAllocatorSurvivesFork = false;
 #else
 inline constexpr bool kAllocatorSurvivesFork = true;

@@ -40,7 +40,7 @@ struct Fixture {
 };
 
 FileFacts changed_at(std::int64_t mtime_ns, std::int64_t ctime_ns, bool lasts) {
-  return {300, mtime_ns, {{1, 2, static_cast<std::uint64_t>(ctime_ns)}}, lasts, 0};
+  return {300, mtime_ns, {{1, 2, static_cast<std::uint64_t>(ctime_ns)}}, lasts, {}};
 }
 
 }  // namespace

@@ -135,8 +135,9 @@ TEST_CASE("publish: a group that cannot be kept loses its rights") {
   constexpr unsigned kNobody = 65534, kGroup = 54321;
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
-  for (const auto& [mode, kept] :
+  for (const auto& [each, kept] :
        {std::pair{0640u, 0600u}, {0644u, 0644u}, {0664u, 0644u}, {0666u, 0666u}, {0604u, 0644u}}) {
+    const unsigned mode = each;  // older clangs capture no binding
     const std::string path = folder / std::to_string(mode);
     write_file(path, "old");
     REQUIRE(::chown(path.c_str(), 0, kGroup) == 0);

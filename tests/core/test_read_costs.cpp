@@ -21,7 +21,7 @@ class SlowFile final : public StoredFile {
   static inline std::size_t requests = 0;
 
   explicit SlowFile(const std::string& path)
-      : StoredFile(path, {std::uint64_t{1} << 30, 1, {}, true, 0}, kTraits) {}
+      : StoredFile(path, {std::uint64_t{1} << 30, 1, {}, true, {}}, kTraits) {}
 
   using StoredFile::read;
   void read(std::span<const ReadRange> ranges) const override {

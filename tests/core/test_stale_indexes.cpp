@@ -131,7 +131,8 @@ void set_mtime_ns(const std::string& path, std::int64_t mtime_ns) {
 
 TEST_CASE_FIXTURE(Fixture,
                   "stale indexes: whatever a shard becomes, by whatever route, is noticed") {
-  for (const auto& [name, route] : kRoutes) {
+  for (const auto& [called, route] : kRoutes) {
+    const std::string& name = called;  // older clangs capture no binding
     for (const std::string kind : {"same boundaries", "other boundaries", "a record less"}) {
       for (const Place place : {Place::cache, Place::sibling, Place::folder}) {
         for (const bool lasts : {true, false}) {

@@ -54,7 +54,7 @@ FileFacts examine_item(const std::string& path, const StorageOptions& = {}) {
   const std::lock_guard lock(shelf.mutex);
   const auto found = shelf.items.find(path);
   if (found == shelf.items.end()) throw_system_error(ENOENT, "Opening", path);
-  return {found->second.bytes.size(), 1, {{found->second.version, 0, 0}}, true, 0};
+  return {found->second.bytes.size(), 1, {{found->second.version, 0, 0}}, true, {}};
 }
 
 constexpr StorageTraits kShelfTraits = {true, 1000, 4000, 8, 1 << 20};

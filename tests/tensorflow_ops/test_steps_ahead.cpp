@@ -48,7 +48,7 @@ struct Ledger {
 };
 
 FileFacts facts_of_it(const std::string&, const StorageOptions&) {
-  return {Ledger::instance().bytes.size(), 1, {{1, 0, 0}}, true, 0};
+  return {Ledger::instance().bytes.size(), 1, {{1, 0, 0}}, true, {}};
 }
 
 constexpr StorageTraits kLedgerTraits = {true, 1000, 4000, 8, std::uint64_t{256} << 20};
