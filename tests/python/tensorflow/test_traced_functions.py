@@ -64,6 +64,21 @@ def test_a_second_dataset_traces_only_what_is_its_own(
     assert len(traced) == count, traced
 
 
+def test_tensorflow_rewrites_what_gains_by_it(tmp_path: Path) -> None:
+    asked = tf.data.Options()
+    asked.experimental_optimization.noop_elimination = True
+
+    def rewrites(dataset: Any) -> Any:
+        options = dataset._apply_debug_options().options()
+        return options.experimental_optimization.apply_default_optimizations is not False
+
+    batches = tfr.TFRecordDataset(write_examples(tmp_path, [7])).shuffle(9).map(_parse).batch(4)
+    assert not rewrites(batches.prefetch(1))
+    assert rewrites(batches.map(lambda batch: batch + 1))
+    assert rewrites(batches.with_options(asked))
+    assert rewrites(batches.shuffle(2))
+
+
 def test_what_is_traced_once_works_in_graphs_and_functions(tmp_path: Path) -> None:
     files = write_examples(tmp_path, [7, 0, 6])
     expected = list(range(13))
