@@ -139,6 +139,7 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_remote_(is_any_remo
     lazy_shards_ = std::make_unique<ReachedShard[]>(spec_.shards.size());
     lazy_files_ = std::make_unique<IndexedShard[]>(spec_.shards.size());
     facts_ = facts_now(spec_);
+    read_ahead_.emplace(1, false);  // counts bytes: the mean size of records is not known
     for (const FileFacts& facts : facts_) {
       // A missing file has one block, so that its turn reports the error.
       const bool missing = facts == FileFacts{};
@@ -300,9 +301,16 @@ Announcements Source::announce(std::span<const Row> rows) const noexcept {
   if (records_ != nullptr && !records_->is_remote()) {
     return records_->reader()->announce(rows, *read_ahead_);
   }
-  const bool is_remote =
-      records_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_remote);
-  if (!is_remote) return {};
+  if (rows.empty()) return {};
+  const StoredFile& file = *rows.front().shard->file;
+  if (records_ == nullptr && !file.traits().is_remote) {
+    // Without a mapping, the system sees reads in order, and reads ahead by itself.
+    if (file.mapping() == nullptr) return {};
+    std::uint64_t bytes = 0;
+    for (const Row& row : rows) bytes += row.frame.payload_bytes + kFrameOverhead;
+    if (!read_ahead_->is_due(bytes) || !read_ahead_->is_cold(rows)) return {};
+    return read_ahead_->announce(rows).files;
+  }
   Announcements announced = announce_rows(rows, Reads::the_same).files;
   for (const auto& each : announced) each->hurry();
   return announced;

@@ -179,7 +179,7 @@ class Source {
   mutable std::weak_ptr<const Use> use_;
   std::shared_ptr<const RecordSource> records_;  // of a planned source
   std::shared_ptr<Places> places_;               // of a planned source
-  mutable std::optional<ReadAhead> read_ahead_;  // of a planned source
+  mutable std::optional<ReadAhead> read_ahead_;  // set once
 };
 
 }  // namespace tfrfast::tensorflow

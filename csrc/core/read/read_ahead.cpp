@@ -17,6 +17,8 @@ namespace {
 constexpr std::int64_t kBytesPerProbe = 8 << 20;
 // After a cold probe, this many calls announce their records without looking.
 constexpr int kColdCalls = 16;
+// After the cold calls, this many calls probe, because the next shard may be cold, too.
+constexpr int kWatchedCalls = 64;
 constexpr std::uint64_t kEpochGapBytes = 1 << 20;
 
 // Joins sorted ranges of one file across small gaps, up to as many bytes as the storage keeps.
@@ -53,7 +55,11 @@ AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads,
       const auto end = std::find_if(
           part, parts.end(), [part](const StoredRange& each) { return each.file != part->file; });
       const std::vector<FileRange> ranges = joined({part, end}, gap_bytes);
-      auto announcement = part->file->announce(ranges, reads);
+      std::uint64_t wanted = 0;
+      for (auto each = part; each != end; ++each) wanted += each->bytes;
+      const bool in_order = ranges.size() == 1 && ranges.front().bytes <= wanted;
+      const bool says_in_order = in_order && reads == Reads::another;
+      auto announcement = part->file->announce(ranges, says_in_order ? Reads::in_order : reads);
       if (announcement != nullptr) announced.files.push_back(std::move(announcement));
       for (const FileRange& each : ranges) announced.bytes += each.bytes;
       part = end;
@@ -87,6 +93,10 @@ std::uint64_t bytes_of_epoch(std::uint64_t record_count, std::uint64_t mean_reco
 bool ReadAhead::is_due(std::size_t record_count) noexcept {
   if (is_remote_.load(std::memory_order_relaxed)) return true;
   if (cold_calls_left_.load(std::memory_order_relaxed) > 0) return true;
+  if (watched_calls_left_.load(std::memory_order_relaxed) > 0) {
+    watched_calls_left_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  }
   const auto bytes = static_cast<std::int64_t>(record_count * mean_record_bytes_);
   // Threads may overwrite each other's counts, which costs less than counting exactly.
   const std::int64_t left = bytes_until_probe_.load(std::memory_order_relaxed) - bytes;
@@ -105,7 +115,7 @@ bool ReadAhead::is_cold(std::span<const Row> samples) noexcept {
     const Row& row = samples[samples.size() / count * sample];
     if (!row.shard->file->is_cached(row.frame.offset)) {
       cold_calls_left_.store(kColdCalls, std::memory_order_relaxed);
-      bytes_until_probe_.store(0, std::memory_order_relaxed);  // look again after these calls
+      watched_calls_left_.store(kWatchedCalls, std::memory_order_relaxed);
       return true;
     }
   }

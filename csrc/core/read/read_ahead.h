@@ -72,6 +72,7 @@ class ReadAhead {
   std::atomic<bool> is_remote_;
   std::atomic<std::int64_t> bytes_until_probe_{0};
   std::atomic<int> cold_calls_left_{0};
+  std::atomic<int> watched_calls_left_{0};
   std::atomic<std::int64_t> epoch_bytes_left_{epoch_bytes_};
 };
 

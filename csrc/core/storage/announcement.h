@@ -12,6 +12,7 @@ namespace tfrfast {
 // The kind of read that an announcement announces.
 enum class Reads : std::uint8_t {
   another,   // one more read of the ranges
+  in_order,  // one more read of a single range, of every byte
   the_same,  // the same read as other announcements of this kind: the ranges are read once in all
 };
 

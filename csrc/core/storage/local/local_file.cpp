@@ -18,6 +18,7 @@
 #include "core/storage/local/beyond_posix.h"
 #include "core/storage/local/file_descriptor.h"
 #include "core/storage/local/folders.h"
+#include "core/storage/local/pages_ahead.h"
 #include "core/storage/local/remaining_pieces.h"
 #include "core/storage/local/settled.h"
 
@@ -46,7 +47,8 @@ class MappedFile final : public LocalFile {
   MappedFile(const std::string& path, const std::string& absolute_path, const FileFacts& facts,
              void* mapping)
       : LocalFile(path, absolute_path, facts, static_cast<const std::uint8_t*>(mapping)),
-        mapping_(mapping) {}
+        mapping_(mapping),
+        ahead_(LocalFile::absolute_path(), facts.bytes) {}
   ~MappedFile() override {
     if (bytes() != 0) unmap_file(mapping_, bytes());
   }
@@ -69,7 +71,9 @@ class MappedFile final : public LocalFile {
   }
 
   std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
-                                         Reads) const noexcept override {
+                                         Reads reads) const noexcept override {
+    if (reads == Reads::in_order && ahead_.take(ranges.front())) return nullptr;
+    if (reads != Reads::in_order) ahead_.leave();
     for (const FileRange& each : ranges) {
       if (each.offset >= bytes()) continue;
       advise_mapping(mapping_, each.offset, std::min(each.bytes, bytes() - each.offset));
@@ -77,8 +81,13 @@ class MappedFile final : public LocalFile {
     return nullptr;
   }
 
+  bool is_cached(std::uint64_t offset) const noexcept override {
+    return !ahead_.is_running() && LocalFile::is_cached(offset);
+  }
+
  private:
   void* const mapping_;
+  mutable PagesAhead ahead_;
 };
 
 class PreadFile final : public LocalFile {

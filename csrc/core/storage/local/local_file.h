@@ -54,6 +54,7 @@ class LocalFile : public StoredFile {
   // had to be closed, opens the file again by name. Throws Error truncated if the file is shorter
   // now, stale_index if the file was otherwise changed, or replaced.
   std::shared_ptr<const FileDescriptor> descriptor() const;
+  const std::string& absolute_path() const noexcept { return absolute_path_; }
 
  private:
   const std::string absolute_path_;
