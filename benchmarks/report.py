@@ -214,7 +214,7 @@ data have three shapes ([shapes.py](../tfrfast/bench/shapes.py)): `ctr` is 2,000
 - GZIP shards have one member each, as TensorFlow writes them. The cache of inflated spans is set
   to 32 MiB, less than either set, so each epoch inflates all bytes.
 - Cold means that the files were dropped from memory before each turn. Each turn builds its pipeline
-  anew, so turns of `tfr.TFRecordDataset` include its planning, about 0.1 s.
+  anew, so turns of `tfr.TFRecordDataset` include its planning.
 - A `load` above the number of processors means that the machine was also busy with other work.
   Absolute figures are low then, and ranges wide.
 

@@ -37,6 +37,8 @@ bool read_piece(int file, std::uint64_t at, std::uint8_t* out, std::uint64_t cou
 
 // The state of one file.
 struct PagesAhead::Course {
+  Course(const std::string& of_path, std::uint64_t of_bytes) : path(of_path), bytes(of_bytes) {}
+
   const std::string path;
   const std::uint64_t bytes;
   const HomeProcess home = {};
