@@ -30,9 +30,11 @@ std::shared_ptr<const void> owner_of(const py::array& array) {
 
 std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t count,
                                          const char* what) {
-  py::array array = py::array::ensure(numbers);
-  if (!array) {
-    PyErr_Clear();
+  py::array array;
+  try {
+    array = py::array(numbers);
+  } catch (const py::error_already_set& error) {
+    if (error.matches(PyExc_MemoryError)) throw;
     throw py::type_error(std::string(what) + " numbers must be integers, in a list or an array.");
   }
   const char kind = array.dtype().kind();
