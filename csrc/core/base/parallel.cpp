@@ -112,17 +112,7 @@ struct Job {
 
 class Team {
  public:
-  static Team& instance() {
-    static std::atomic<Team*> team{nullptr};
-    Team* current = team.load(std::memory_order_acquire);
-    // A forked child has the parent's bookkeeping but none of its threads, so the child makes a new
-    // team.
-    if (current != nullptr && current->home_.is_this_one()) return *current;
-    auto* made = new Team;  // never destroyed: its threads may outlive every static
-    if (team.compare_exchange_strong(current, made)) return *made;
-    delete made;
-    return *team.load(std::memory_order_acquire);
-  }
+  static Team& instance() { return one_per_process<Team>(); }
 
   void offer(const std::shared_ptr<Job>& job, unsigned helpers) {
     {
@@ -169,7 +159,6 @@ class Team {
     }
   }
 
-  const HomeProcess home_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Job>> jobs_;

@@ -42,6 +42,14 @@ std::vector<FileRange> joined(std::span<const StoredRange> parts, std::uint64_t 
   return ranges;
 }
 
+// Whether the ranges are a single one, every byte of which is a part's.
+bool is_whole(std::span<const FileRange> ranges, std::span<const StoredRange> parts) {
+  if (ranges.size() != 1) return false;
+  std::uint64_t bytes = 0;
+  for (const StoredRange& each : parts) bytes += each.bytes;
+  return ranges.front().bytes <= bytes;
+}
+
 }  // namespace
 
 AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads,
@@ -55,11 +63,8 @@ AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads,
       const auto end = std::find_if(
           part, parts.end(), [part](const StoredRange& each) { return each.file != part->file; });
       const std::vector<FileRange> ranges = joined({part, end}, gap_bytes);
-      std::uint64_t wanted = 0;
-      for (auto each = part; each != end; ++each) wanted += each->bytes;
-      const bool in_order = ranges.size() == 1 && ranges.front().bytes <= wanted;
-      const bool says_in_order = in_order && reads == Reads::another;
-      auto announcement = part->file->announce(ranges, says_in_order ? Reads::in_order : reads);
+      const bool in_order = reads == Reads::another && is_whole(ranges, {part, end});
+      auto announcement = part->file->announce(ranges, in_order ? Reads::in_order : reads);
       if (announcement != nullptr) announced.files.push_back(std::move(announcement));
       for (const FileRange& each : ranges) announced.bytes += each.bytes;
       part = end;

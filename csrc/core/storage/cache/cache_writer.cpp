@@ -1,10 +1,10 @@
 #include "core/storage/cache/cache_writer.h"
 
-#include <atomic>
 #include <chrono>
 #include <exception>
 #include <utility>
 
+#include "core/base/process.h"
 #include "core/base/thread.h"
 
 namespace tfrfast {
@@ -15,17 +15,7 @@ constexpr std::uint64_t kMaxQueuedBytes = std::uint64_t{256} << 20;
 }  // namespace
 
 CacheWriter& CacheWriter::instance() {
-  // Never destroyed: the writer's thread may run until the process ends. A forked child leaves the
-  // parent's writer alone, because a thread of the parent may have held its lock.
-  static constinit std::atomic<CacheWriter*> current{nullptr};
-  CacheWriter* writer = current.load(std::memory_order_acquire);
-  while (writer == nullptr || !writer->home_.is_this_one()) {
-    auto made = std::make_unique<CacheWriter>();
-    if (current.compare_exchange_strong(writer, made.get(), std::memory_order_acq_rel)) {
-      writer = made.release();
-    }
-  }
-  return *writer;
+  return one_per_process<CacheWriter>();
 }
 
 void CacheWriter::add(std::shared_ptr<CachedObject> object, std::uint64_t offset,

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 
-#include "core/base/process.h"
 #include "core/storage/cache/cached_object.h"
 
 namespace tfrfast {
@@ -34,7 +33,6 @@ class CacheWriter {
   };
   void work();
 
-  const HomeProcess home_;
   std::mutex mutex_;  // guards the other members
   std::condition_variable changed_;
   std::deque<Piece> queue_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstddef>
@@ -78,19 +77,7 @@ struct PagesAhead::Course {
 
 class PagesAhead::Threads {
  public:
-  // One object per process, never destroyed: the threads may run until the process ends. A forked
-  // child leaves the parent's object alone, because a thread of the parent may have held the lock.
-  static Threads& instance() {
-    static constinit std::atomic<Threads*> current{nullptr};
-    Threads* threads = current.load(std::memory_order_acquire);
-    while (threads == nullptr || !threads->home_.is_this_one()) {
-      auto made = std::make_unique<Threads>();
-      if (current.compare_exchange_strong(threads, made.get(), std::memory_order_acq_rel)) {
-        threads = made.release();
-      }
-    }
-    return *threads;
-  }
+  static Threads& instance() { return one_per_process<Threads>(); }
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
@@ -142,7 +129,6 @@ class PagesAhead::Threads {
     }
   }
 
-  const HomeProcess home_;
   std::mutex mutex_;  // guards the other members, and the courses of all files
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Course>> queue_;
