@@ -30,7 +30,7 @@ class AnnouncedBytes {
       Byte* const begin = bytes_.data() + each.offset;
       Byte* const end = begin + each.bytes;
       const bool is_expected =
-          reads == Reads::another ||
+          reads != Reads::the_same ||
           std::any_of(begin, end, [](const Byte& byte) { return byte.awaited == 0; });
       std::vector<int> asked(each.bytes);
       int* next = asked.data();

@@ -41,3 +41,15 @@ def test_single_records_and_batches_fetch_their_own_pages(cold: str) -> None:
         reader[number]
     reader.read(numbers[40:])
     assert 0 < fetched_bytes() - before < 2 << 20
+
+
+def test_an_epoch_in_file_order_fetches_each_page_once(cold: str) -> None:
+    with tfr.Reader(cold, io="pread") as reader:
+        expected = list(reader)
+    with open(cold, "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before = fetched_bytes()
+    loader = tfr.Loader(tfr.Reader(cold, io="mmap"), 256, shuffle=False, threads=2)
+    assert [record for batch in loader for record in batch] == expected
+    assert 15 << 20 < fetched_bytes() - before < 20 << 20
+    assert loader.stats().read_ahead_bytes > 15 << 20

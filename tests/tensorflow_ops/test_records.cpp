@@ -1,8 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
+#include "core/storage/local/local_file.h"
+#include "core/storage/storage.h"
 #include "fake_c_api.h"
 #include "source_fixture.h"
 #include "tensorflow/error_text.h"
@@ -22,7 +26,71 @@ std::uint64_t payload_offset(const TestShard& shard, std::size_t record) {
   return shard.offset(record) + 12;
 }
 
+// A mapped file of this machine that is never in memory, and the ranges that were announced.
+struct Cold {
+  std::string bytes;
+  std::vector<FileRange> announced;
+
+  static Cold& instance() {
+    static auto* const cold = new Cold;
+    return *cold;
+  }
+};
+
+FileFacts facts_of_it(const std::string&, const StorageOptions&) {
+  return {Cold::instance().bytes.size(), 1, {{1, 0, 0}}, true, {}};
+}
+
+class ColdFile final : public StoredFile {
+ public:
+  explicit ColdFile(const std::string& path)
+      : StoredFile(path, facts_of_it(path, {}), kLocalTraits,
+                   reinterpret_cast<const std::uint8_t*>(Cold::instance().bytes.data())) {}
+  void read(std::span<const ReadRange> ranges) const override {
+    for (const ReadRange& each : ranges) std::memcpy(each.out, mapping() + each.offset, each.bytes);
+  }
+  std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                         Reads reads) const noexcept override {
+    CHECK(reads == Reads::in_order);
+    Cold::instance().announced.insert(Cold::instance().announced.end(), ranges.begin(),
+                                      ranges.end());
+    return nullptr;
+  }
+};
+
+constexpr Storage kCold = {
+    "cold",
+    kLocalTraits,
+    [](const std::string& path, IoMode, const StorageOptions&)
+        -> std::shared_ptr<const StoredFile> { return std::make_shared<ColdFile>(path); },
+    facts_of_it,
+    nullptr,
+};
+
 }  // namespace
+
+TEST_CASE("records: blocks of a file that is not in memory are announced in order") {
+  add_storage(kCold);
+  const TemporaryFolder folder;
+  const TestShard shard = std::move(write_shards(folder, {40}, 100'000)[0]);
+  Cold& cold = Cold::instance();
+  cold.bytes = shard.bytes();
+  SourceSpec spec;
+  spec.index_use = IndexUse::memory;
+  spec.shards.push_back({"cold://shard", 0, 0});
+  const Source source(std::move(spec));
+  for (std::int64_t block = 0; block < source.block_count(0); ++block) {
+    Found found;
+    source.find(0, block, block + 1, {0, 1, 100}, 0, {}, found);
+    CHECK(payloads_of(source.read(found.rows)).size() == found.rows.size());
+  }
+  std::uint64_t end = 0;
+  for (const FileRange& each : cold.announced) {
+    CHECK(each.offset == end);
+    end += each.bytes;
+  }
+  CHECK(end == cold.bytes.size());
+}
 
 TEST_CASE("records: a block is written as what precedes the damage, the error and the rest") {
   const TemporaryFolder folder;
