@@ -68,7 +68,8 @@ Records Records::read(std::span<const Row> rows, const ReadOptions& options, Pla
   std::uint64_t bytes_left = max_memory_bytes();
   bool is_full = false;
   for (std::size_t begin = 0; begin < rows.size();) {
-    const bool map = may_map && is_mapped(rows[begin]);
+    const bool map =
+        may_map && is_mapped(rows[begin]) && !rows[begin].shard->file->is_better_read();
     const std::size_t end = map ? end_of_file(rows, begin) : piece_end(rows, begin);
     const std::span<const Row> piece = rows.subspan(begin, end - begin);
     const std::uint64_t bytes = map ? 0 : payload_bytes_of(piece);

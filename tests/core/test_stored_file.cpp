@@ -12,6 +12,7 @@
 #include "core/shard/walker.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/storage.h"
+#include "failing_calls.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -104,9 +105,12 @@ TEST_CASE("file: what the file grows by later is not seen") {
 TEST_CASE("file: a file that shrinks is an error that says so, and only where it was cut") {
   const TemporaryFolder folder;
   const std::string path = folder / "file";
-  FOR_EACH_IO(io) {
+  for (const auto& [io, announced] :
+       {std::pair{IoMode::mapped, false}, {IoMode::mapped, true}, {IoMode::pread, false}}) {
     write_file(path, payload(100'000));
     const auto file = StoredFile::open(path, io);
+    const FileRange all{0, 100'000};
+    if (announced) file->announce({&all, 1}, Reads::in_order);
     REQUIRE(::truncate(path.c_str(), 4096) == 0);
     CHECK(read_bytes(*file, 0, 4096) == payload(100'000).substr(0, 4096));
     const Error error = error_of([&] { read_bytes(*file, 8192, 100); });
@@ -177,6 +181,43 @@ TEST_CASE(
       CHECK(holds(error.message(), "'" + path + "' was replaced by another file"));
     }
   }
+}
+
+TEST_CASE("file: what was announced in order is read once without the mapping") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  const std::string bytes = payload(100'000);
+  write_file(path, bytes);
+  const auto file = StoredFile::open(path, IoMode::mapped);
+  const FileRange all{0, bytes.size()};
+  const auto announce = [&](Reads reads) { file->announce({&all, 1}, reads); };
+  const auto read_all = [&] {
+    return read_bytes(*file, 0, 60'000) + read_bytes(*file, 60'000, 40'000);
+  };
+  {
+    const FailingCall reads("preadv", 1'000, EIO);
+    CHECK(read_all() == bytes);
+    CHECK(reads.calls() == 0);
+    announce(Reads::in_order);
+    CHECK(file->is_better_read());
+    CHECK(read_all() == bytes);
+    CHECK(reads.calls() == 2);
+    CHECK_FALSE(file->is_better_read());
+    announce(Reads::in_order);
+    announce(Reads::another);
+    CHECK(read_all() == bytes);
+    CHECK(reads.calls() == 2);
+  }
+  announce(Reads::in_order);
+  {
+    const FailingCall reads("preadv", 1, EIO);
+    CHECK(error_of([&] { read_all(); }).kind() == ErrorKind::io);
+  }
+  announce(Reads::in_order);
+  write_file(path + ".new", payload(100'000, 2));
+  REQUIRE(std::rename((path + ".new").c_str(), path.c_str()) == 0);
+  give_up_descriptors();
+  CHECK(read_all() == bytes);  // from the mapping
 }
 
 TEST_CASE("file: another one that was given the same inode is noticed when it is opened again") {

@@ -53,14 +53,57 @@ class HeaderCheck {
   MaskedCrc length_crc_ = mask_crc(crc32c_u64(0));
 };
 
-// Copies the payloads of a piece of rows of mapped shards to `data`, if not null, and computes
-// their checksums, if `crcs` is not null. If `streams`, long payloads are written past the caches.
-// False if a mapping could not be read.
-bool copy_mapped(std::span<const Row> rows, std::size_t rows_after, std::uint8_t* data,
-                 const std::int64_t* offsets, Seal* seals, MaskedCrc* crcs, bool streams) noexcept {
+// Where a piece's payloads go, and what else is wanted of them.
+struct Wanted {
+  std::uint8_t* data;           // may be null
+  const std::int64_t* offsets;  // in `data`, of each row
+  bool takes_crcs;
+  bool streams;  // writes long payloads past the caches
+};
+
+// What was taken of a piece of rows.
+struct Taken {
+  std::array<Seal, kPieceRows> seals;
+  std::array<MaskedCrc, kPieceRows> crcs;  // undefined unless wanted
+};
+
+void take(const std::uint8_t* frame, const Row& row, std::size_t i, const Wanted& wanted,
+          Taken& taken) noexcept {
+  const auto payload_bytes = static_cast<std::size_t>(row.frame.payload_bytes);
+  const std::uint8_t* const payload = frame + kHeaderBytes;
+  std::memcpy(taken.seals[i].header, frame, kHeaderBytes);
+  if (wanted.data == nullptr) {
+    taken.crcs[i] = masked_crc32c(payload, payload_bytes);
+  } else {
+    std::uint8_t* const out = wanted.data + wanted.offsets[i];
+    if (!wanted.takes_crcs || is_checked_later(payload_bytes)) {
+      std::memcpy(out, payload, payload_bytes);
+    } else if (wanted.streams && payload_bytes >= kMinStreamedRecord) {
+      taken.crcs[i] = mask_crc(stream_crc32c(out, payload, payload_bytes));
+    } else {
+      taken.crcs[i] = mask_crc(copy_crc32c(out, payload, payload_bytes));
+    }
+  }
+  std::memcpy(taken.seals[i].footer, payload + payload_bytes, kFooterBytes);
+}
+
+// Computes the checksums that take() has left.
+void check_later(std::span<const Row> rows, const Wanted& wanted, Taken& taken) noexcept {
+  if (wanted.data == nullptr || !wanted.takes_crcs) return;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto payload_bytes = static_cast<std::size_t>(rows[i].frame.payload_bytes);
+    if (is_checked_later(payload_bytes)) {
+      taken.crcs[i] = masked_crc32c(wanted.data + wanted.offsets[i], payload_bytes);
+    }
+  }
+}
+
+// Takes a piece of rows of mapped shards. False if a mapping could not be read.
+bool take_mapped(std::span<const Row> rows, std::size_t rows_after, const Wanted& wanted,
+                 Taken& taken) noexcept {
   const Row* const row = rows.data();
   const std::size_t count = rows.size();
-  return run_guarded([=] {
+  return run_guarded([=, &wanted, &taken] {
     for (std::size_t i = 0; i < count; ++i) {
       if (i + kPrefetchRows < count + rows_after) {
         const Row& ahead = row[i + kPrefetchRows];
@@ -73,55 +116,45 @@ bool copy_mapped(std::span<const Row> rows, std::size_t rows_after, std::uint8_t
           }
         }
       }
-      const std::uint8_t* frame = row[i].shard->file->mapping() + row[i].frame.offset;
-      const auto payload_bytes = static_cast<std::size_t>(row[i].frame.payload_bytes);
-      std::memcpy(seals[i].header, frame, kHeaderBytes);
-      if (data == nullptr) {
-        crcs[i] = masked_crc32c(frame + kHeaderBytes, payload_bytes);
-      } else if (crcs == nullptr || is_checked_later(payload_bytes)) {
-        std::memcpy(data + offsets[i], frame + kHeaderBytes, payload_bytes);
-      } else if (streams && payload_bytes >= kMinStreamedRecord) {
-        crcs[i] = mask_crc(stream_crc32c(data + offsets[i], frame + kHeaderBytes, payload_bytes));
-      } else {
-        crcs[i] = mask_crc(copy_crc32c(data + offsets[i], frame + kHeaderBytes, payload_bytes));
-      }
-      std::memcpy(seals[i].footer, frame + kHeaderBytes + payload_bytes, kFooterBytes);
+      take(row[i].shard->file->mapping() + row[i].frame.offset, row[i], i, wanted, taken);
     }
-    if (data == nullptr || crcs == nullptr) return;
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto payload_bytes = static_cast<std::size_t>(row[i].frame.payload_bytes);
-      if (is_checked_later(payload_bytes)) {
-        crcs[i] = masked_crc32c(data + offsets[i], payload_bytes);
-      }
-    }
+    check_later({row, count}, wanted, taken);
   });
 }
 
-// Reads frames of one unmapped shard, in one call and without an extra copy.
-void copy_run(std::span<const Row> rows, std::uint8_t* data, const std::int64_t* offsets,
-              Seal* seals) {
-  std::array<ReadRange, 3 * kPieceRows> ranges;
+// Reads a piece of rows of one shard in one call, and takes the rows. Rows that lie side by side
+// are one range: a range for each row would cost the system more than the copy costs here.
+void take_read(std::span<const Row> rows, const Wanted& wanted, Taken& taken) {
+  std::array<std::uint8_t, kPieceBytes + kPieceRows * kFrameOverhead> frames;
+  std::array<ReadRange, kPieceRows> ranges;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto payload_bytes = static_cast<std::size_t>(rows[i].frame.payload_bytes);
-    const std::uint64_t payload = rows[i].frame.offset + kHeaderBytes;
-    ranges[count++] = {rows[i].frame.offset, seals[i].header, kHeaderBytes};
-    ranges[count++] = {payload, data + offsets[i], payload_bytes};
-    ranges[count++] = {payload + payload_bytes, seals[i].footer, kFooterBytes};
+  std::uint8_t* out = frames.data();
+  for (const Row& row : rows) {
+    const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes + kFrameOverhead);
+    if (count > 0 && ranges[count - 1].offset + ranges[count - 1].bytes == row.frame.offset) {
+      ranges[count - 1].bytes += bytes;
+    } else {
+      ranges[count++] = {row.frame.offset, out, bytes};
+    }
+    out += bytes;
   }
   rows[0].shard->file->read(std::span(ranges).first(count));
+  const std::uint8_t* frame = frames.data();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    take(frame, rows[i], i, wanted, taken);
+    frame += rows[i].frame.payload_bytes + kFrameOverhead;
+  }
+  check_later(rows, wanted, taken);
 }
 
-// Returns the number of rows in the next piece: rows of mapped shards, rows of one unmapped shard,
-// or a single long row.
-std::size_t piece_size(std::span<const Row> rows) {
-  const bool mapped = rows[0].shard->file->mapping() != nullptr;
+// Returns the number of rows in the next piece: rows of mapped shards, rows of one shard that is
+// read, or a single long row.
+std::size_t piece_size(std::span<const Row> rows, bool mapped) {
   std::uint64_t bytes = rows[0].frame.payload_bytes;
   std::size_t count = 1;
   for (; count < std::min(rows.size(), kPieceRows); ++count) {
     const Row& row = rows[count];
-    if ((row.shard->file->mapping() != nullptr) != mapped) break;
-    if (!mapped && row.shard->file != rows[0].shard->file) break;
+    if (mapped ? row.shard->file->mapping() == nullptr : row.shard != rows[0].shard) break;
     if (row.frame.payload_bytes > kPieceBytes || bytes > kPieceBytes - row.frame.payload_bytes)
       break;
     bytes += row.frame.payload_bytes;
@@ -178,8 +211,9 @@ class FrameReading {
 
   std::vector<BadRow> run() {
     for (std::size_t done = 0; done < rows_.size() && !stopped();) {
-      const std::size_t count = piece_size(rows_.subspan(done));
-      read_piece(done, count);
+      const bool mapped = is_mapped(*rows_[done].shard->file);
+      const std::size_t count = piece_size(rows_.subspan(done), mapped);
+      read_piece(done, count, mapped);
       done += count;
     }
     if (gave_up_ && at_bad_row_ == AtBadRow::go_on) {
@@ -198,10 +232,15 @@ class FrameReading {
 
   bool stopped() const { return gave_up_ || (at_bad_row_ == AtBadRow::stop && !bad_.empty()); }
 
-  void read_piece(std::size_t first, std::size_t count) {
+  // Whether to take rows from the file's mapping.
+  bool is_mapped(const StoredFile& file) const {
+    if (data_ == nullptr) return true;
     // The mapped copy may be damaged for good. read() also tries other sources.
-    const bool looks_elsewhere = is_mended_ && data_ != nullptr;
-    if (rows_[first].shard->file->mapping() != nullptr && !looks_elsewhere) {
+    return file.mapping() != nullptr && !is_mended_ && !file.is_better_read();
+  }
+
+  void read_piece(std::size_t first, std::size_t count, bool mapped) {
+    if (mapped) {
       read_mapped(first, count);
     } else if (rows_[first].frame.payload_bytes > kPieceBytes) {
       read_long(first);
@@ -212,18 +251,17 @@ class FrameReading {
 
   void read_mapped(std::size_t first, std::size_t count) {
     const std::span<const Row> piece = rows_.subspan(first, count);
-    std::array<Seal, kPieceRows> seals;
-    std::array<MaskedCrc, kPieceRows> crcs;
-    const bool takes_crcs = verify_ == Verify::full;
-    const std::int64_t* const offsets = offsets_ == nullptr ? nullptr : offsets_ + first;
-    if (!copy_mapped(piece, rows_.size() - first - count, data_, offsets, seals.data(),
-                     takes_crcs ? crcs.data() : nullptr, streams_)) {
+    Taken taken;
+    if (!take_mapped(piece, rows_.size() - first - count, wanted(first), taken)) {
       return explain_fault(first, count);
     }
     count_copied(piece);
-    for (std::size_t i = 0; i < count && !stopped(); ++i) {
-      judge(first + i, seals[i], takes_crcs ? std::optional(crcs[i]) : std::nullopt);
-    }
+    judge(first, count, taken);
+  }
+
+  Wanted wanted(std::size_t first) const {
+    return {data_, offsets_ == nullptr ? nullptr : offsets_ + first, verify_ == Verify::full,
+            streams_};
   }
 
   // Counts all bytes of a piece for the first row's shard, which is right on average.
@@ -236,14 +274,14 @@ class FrameReading {
   }
 
   void read_run(std::size_t first, std::size_t count) {
-    std::array<Seal, kPieceRows> seals;
+    Taken taken;
     try {
-      copy_run(rows_.subspan(first, count), data_, offsets_ + first, seals.data());
+      take_read(rows_.subspan(first, count), wanted(first), taken);
     } catch (const Error& error) {
       if (rows_[first].shard->file->traits().is_remote) return fail_remote(first, count, error);
       return fail_singly(first, count, error, &FrameReading::read_run);
     }
-    for (std::size_t i = 0; i < count && !stopped(); ++i) judge(first + i, seals[i]);
+    judge(first, count, taken);
   }
 
   void read_long(std::size_t i) {
@@ -303,7 +341,7 @@ class FrameReading {
 
   void read_again(std::size_t i) {
     is_mended_ = true;
-    read_piece(i, 1);
+    read_piece(i, 1, is_mapped(*rows_[i].shard->file));
     is_mended_ = false;
   }
 
@@ -315,6 +353,13 @@ class FrameReading {
       return;
     }
     for (std::size_t i = first; i < first + count && !stopped(); ++i) (this->*read)(i, 1);
+  }
+
+  void judge(std::size_t first, std::size_t count, const Taken& taken) {
+    const bool has_crcs = verify_ == Verify::full;
+    for (std::size_t i = 0; i < count && !stopped(); ++i) {
+      judge(first + i, taken.seals[i], has_crcs ? std::optional(taken.crcs[i]) : std::nullopt);
+    }
   }
 
   // After the end of a truncated file, a mapping shows zeros. So a stored checksum of zero is

@@ -70,6 +70,9 @@ class StoredFile {
   // run_guarded(). An object may become mapped once all of its bytes are on this machine.
   const std::uint8_t* mapping() const noexcept { return mapping_.load(std::memory_order_acquire); }
 
+  // Whether read() takes less time than the mapping, where there is one.
+  virtual bool is_better_read() const noexcept { return false; }
+
   // Whether an index helped to make the bytes, so that only checksums can tell whether they are
   // right.
   virtual bool is_inflated() const noexcept { return false; }

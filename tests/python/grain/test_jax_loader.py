@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -170,6 +171,7 @@ def test_two_processes_give_the_rows_of_global_arrays(shards: list[str], tmp_pat
         subprocess.Popen(
             [sys.executable, "-c", PROCESS, port, str(rank), str(results[rank]), *shards],
             stdout=subprocess.DEVNULL,
+            env=os.environ | {"JAX_PLATFORMS": "cpu"},  # two processes cannot share a GPU's memory
         )
         for rank in range(2)
     ]

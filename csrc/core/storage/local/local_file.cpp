@@ -25,6 +25,8 @@
 namespace tfrfast {
 namespace {
 
+constexpr std::size_t kMaxPieces = 1024;  // IOV_MAX on Linux and macOS
+
 std::atomic<std::size_t> mappings{0};
 
 // Maps a whole file. Null if the system or kMaxMappings allows no more mappings.
@@ -57,6 +59,13 @@ class MappedFile final : public LocalFile {
     for (const ReadRange& each : ranges) {
       if (each.offset > bytes() || each.bytes > bytes() - each.offset) throw_shrunk(bytes());
     }
+    if (is_better_read()) {
+      for (const ReadRange& each : ranges) {
+        unread_.fetch_sub(static_cast<std::int64_t>(each.bytes), std::memory_order_relaxed);
+      }
+      // The mapping also works without a descriptor, and after the file was replaced.
+      if (const auto file = descriptor_if_possible()) return read_by_system(*file, ranges);
+    }
     // The first touch of a cold page reads up to megabytes around the page, unless the page was
     // announced.
     for (const ReadRange& each : ranges) advise_mapping(mapping_, each.offset, each.bytes);
@@ -72,8 +81,13 @@ class MappedFile final : public LocalFile {
 
   std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
                                          Reads reads) const noexcept override {
-    if (reads == Reads::in_order && ahead_.take(ranges.front())) return nullptr;
-    if (reads != Reads::in_order) ahead_.leave();
+    if (reads == Reads::in_order) {
+      unread_.fetch_add(static_cast<std::int64_t>(ranges.front().bytes), std::memory_order_relaxed);
+      if (ahead_.take(ranges.front())) return nullptr;
+    } else {
+      unread_.store(0, std::memory_order_relaxed);
+      ahead_.leave();
+    }
     for (const FileRange& each : ranges) {
       if (each.offset >= bytes()) continue;
       advise_mapping(mapping_, each.offset, std::min(each.bytes, bytes() - each.offset));
@@ -85,9 +99,15 @@ class MappedFile final : public LocalFile {
     return !ahead_.is_running() && LocalFile::is_cached(offset);
   }
 
+  bool is_better_read() const noexcept override {
+    return unread_.load(std::memory_order_relaxed) > 0;
+  }
+
  private:
   void* const mapping_;
   mutable PagesAhead ahead_;
+  // The bytes that were announced in order, less the bytes that were read.
+  mutable std::atomic<std::int64_t> unread_{0};
 };
 
 class PreadFile final : public LocalFile {
@@ -101,48 +121,16 @@ class PreadFile final : public LocalFile {
   }
 
   void read(std::span<const ReadRange> ranges) const override {
-    const std::shared_ptr<const FileDescriptor> file = descriptor();
-    std::array<iovec, kMaxPieces> pieces;
-    while (!ranges.empty()) {
-      // Adjacent ranges are read with one system call.
-      const std::uint64_t begin = ranges.front().offset;
-      std::uint64_t end = begin;
-      std::size_t count = 0;
-      while (count < std::min(ranges.size(), pieces.size()) && ranges[count].offset == end) {
-        pieces[count] = {ranges[count].out, ranges[count].bytes};
-        end += ranges[count].bytes;
-        ++count;
-      }
-      read_side_by_side(file->get(), begin, {pieces.data(), static_cast<int>(count)});
-      ranges = ranges.subspan(count);
-    }
+    read_by_system(*descriptor(), ranges);
   }
 
   std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
                                          Reads) const noexcept override {
-    try {
-      const std::shared_ptr<const FileDescriptor> file = descriptor();
+    // Only advice: the read itself will report the error.
+    if (const auto file = descriptor_if_possible()) {
       for (const FileRange& each : ranges) advise_file(file->get(), each.offset, each.bytes);
-    } catch (const std::exception&) {
-      // Only advice: the read itself will report the error.
     }
     return nullptr;
-  }
-
- private:
-  static constexpr std::size_t kMaxPieces = 1024;  // IOV_MAX on Linux and macOS
-
-  void read_side_by_side(int file, std::uint64_t at, RemainingPieces pieces) const {
-    while (pieces.count() > 0) {
-      const ssize_t got = ::preadv(file, pieces.first(), pieces.count(), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) {
-        throw_system_error(errno, "Reading byte " + std::to_string(at) + " of", path());
-      }
-      if (got == 0) throw_shrunk(at);
-      at += static_cast<std::uint64_t>(got);
-      pieces.advance(static_cast<std::size_t>(got));
-    }
   }
 };
 
@@ -204,13 +192,46 @@ std::shared_ptr<const FileDescriptor> LocalFile::descriptor() const {
   });
 }
 
+std::shared_ptr<const FileDescriptor> LocalFile::descriptor_if_possible() const noexcept {
+  try {
+    return descriptor();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void LocalFile::read_by_system(const FileDescriptor& file,
+                               std::span<const ReadRange> ranges) const {
+  std::array<iovec, kMaxPieces> pieces;
+  while (!ranges.empty()) {
+    // Adjacent ranges are read with one system call.
+    std::uint64_t at = ranges.front().offset;
+    std::uint64_t end = at;
+    std::size_t count = 0;
+    while (count < std::min(ranges.size(), pieces.size()) && ranges[count].offset == end) {
+      pieces[count] = {ranges[count].out, ranges[count].bytes};
+      end += ranges[count].bytes;
+      ++count;
+    }
+    ranges = ranges.subspan(count);
+    for (RemainingPieces left{pieces.data(), static_cast<int>(count)}; left.count() > 0;) {
+      const ssize_t got = ::preadv(file.get(), left.first(), left.count(), static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) {
+        throw_system_error(errno, "Reading byte " + std::to_string(at) + " of", path());
+      }
+      if (got == 0) throw_shrunk(at);
+      at += static_cast<std::uint64_t>(got);
+      left.advance(static_cast<std::size_t>(got));
+    }
+  }
+}
+
 std::uint64_t LocalFile::next_data(std::uint64_t offset) const noexcept {
   if (offset >= bytes()) return bytes();
-  try {
-    return std::min(data_in_file(descriptor()->get(), offset), bytes());
-  } catch (const std::exception&) {
-    return offset;  // the read itself will report the error
-  }
+  const auto file = descriptor_if_possible();
+  if (file == nullptr) return offset;  // the read itself will report the error
+  return std::min(data_in_file(file->get(), offset), bytes());
 }
 
 std::uint64_t LocalFile::data_bytes() const noexcept {
@@ -225,13 +246,11 @@ std::uint64_t LocalFile::data_bytes() const noexcept {
 
 bool LocalFile::is_cached(std::uint64_t offset) const noexcept {
   if (offset >= bytes()) return true;
-  try {
-    // A network filesystem cannot tell, and gains most from early requests. So a file that is not
-    // mapped counts as not cached.
-    return cached_in_file(descriptor()->get(), offset).value_or(mapping() != nullptr);
-  } catch (const std::exception&) {
-    return true;
-  }
+  const auto file = descriptor_if_possible();
+  if (file == nullptr) return true;
+  // A network filesystem cannot tell, and gains most from early requests. So a file that is not
+  // mapped counts as not cached.
+  return cached_in_file(file->get(), offset).value_or(mapping() != nullptr);
 }
 
 }  // namespace tfrfast
