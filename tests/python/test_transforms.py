@@ -60,19 +60,28 @@ def test_results_come_in_order(shard: str, expected: Any, threads: int) -> None:
 
 
 def test_work_is_done_ahead_by_other_threads(shard: str) -> None:
-    seen: list[tuple[int, str]] = []
-    third = threading.Event()
+    seen: list[int] = []
+    second = threading.Event()
+    of_thread = threading.local()
+    new_threads: list[str] = []
 
     def note(batch: Any) -> int:
-        seen.append((threading.get_ident(), threading.current_thread().name))
-        if len(seen) == 3:
-            third.set()
+        if not hasattr(of_thread, "is_known"):
+            of_thread.is_known = True
+            new_threads.append(threading.current_thread().name)
+        seen.append(threading.get_ident())
+        if len(seen) == 2:
+            second.set()
         return len(ids(batch))
 
-    batches = iter(loader_of(shard, note, threads=2))
+    loader = loader_of(shard, note, threads=8)
+    batches = iter(loader)
     assert next(batches) == ROWS
-    assert third.wait(10)
-    assert threading.get_ident() not in dict(seen)
+    assert loader.stats().batches == 2  # the first result waits for no more
+    assert second.wait(10)
+    assert sum(map(len, [list(batches), list(loader), list(loader)])) == 3 * STEPS - 1
+    assert threading.get_ident() not in seen
+    assert len(new_threads) <= 8  # in all epochs
 
 
 @pytest.mark.parametrize("taken", [0, 1, 5, STEPS])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import Any, NoReturn
 
 from tfrfast import _native
 
@@ -30,27 +30,49 @@ class TransformingLoader:
         self._place: Place = core.place()
         self._running: TransformingPass | None = None
         self._home = _native.HomeProcess()
+        self._pool = self._new_pool()
         self.stats = core.stats
 
     def begin(self) -> TransformingPass:
         """Begins a pass, like the native Loader, after the batches that were delivered."""
-        if not self._home.is_this_one():  # the core's place is after the parent's read-ahead
-            self._home = _native.HomeProcess()
-            self._core.seek(self._place[0], self._place[2])
+        if not self._home.is_this_one():
+            self._settle_in_this_process()
+        self._leave()
         begun = TransformingPass(self, self._core.begin())
         self._running, self._place = begun, self._core.place()
         return begun
 
     def seek(self, epoch: int, position: int) -> None:
         self._core.seek(epoch, position)
-        self._running, self._place = None, self._core.place()
+        self._leave()
+        self._place = self._core.place()
 
     def place(self) -> Place:
         return self._place
 
     def close(self) -> None:
-        self._running = None
+        self._leave()
         self._core.close()
+        if self._home.is_this_one():
+            self._pool = self._new_pool()  # the threads of the old pool end
+
+    def _new_pool(self) -> ThreadPoolExecutor:
+        """Makes the threads of all epochs: CUDA and other libraries prepare each new thread."""
+        return ThreadPoolExecutor(self._threads, thread_name_prefix="tfrfast")
+
+    def _leave(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            running.cancel()
+
+    def _settle_in_this_process(self) -> None:
+        """Moves a forked child, which has no threads, from the parent's read-ahead back to the
+        place of the parent's consumer.
+        """
+        self._home = _native.HomeProcess()
+        _left_behind.append(self._pool)
+        self._pool = self._new_pool()
+        self._core.seek(self._place[0], self._place[2])
 
 
 class _Work:
@@ -74,8 +96,8 @@ class TransformingPass:
         self._steps_before = steps_before  # steps of this epoch in passes that forks ended
         self._home = _native.HomeProcess()
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(self._owner._threads, thread_name_prefix="tfrfast")
         self._waiting: deque[_Work] = deque()
+        self._ahead = 2  # the number of batches to work on at the next request
         self._failure: Exception | None = None  # a read error that follows the waiting batches
         self._end: Place | None = None
 
@@ -85,8 +107,7 @@ class TransformingPass:
             self._settle_in_this_process()
         with self._lock:
             if self._owner._running is not self:
-                self._batches.next()  # raises the error that has ended this iteration
-                raise RuntimeError("This iteration has ended: the loader was moved.")
+                self._raise_ended()
             self._read_ahead()
             if self._waiting:
                 return self._finished(self._waiting[0])
@@ -95,12 +116,25 @@ class TransformingPass:
                 raise failure
             assert self._end is not None
             self._owner._place = self._end
-            self._pool.shutdown(wait=False)
             return None
 
+    def cancel(self) -> None:
+        """Begins no more work. Call when the loader has moved."""
+        if self._home.is_this_one():
+            for work in list(self._waiting):
+                if work.result is not None:
+                    work.result.cancel()
+
+    def _raise_ended(self) -> NoReturn:
+        self._batches.next()  # raises the error that has ended this iteration
+        raise RuntimeError("This iteration has ended: the loader was moved.")
+
     def _read_ahead(self) -> None:
-        """Begins the work on the next batches: a batch for each thread, and one more."""
-        while len(self._waiting) <= self._owner._threads and not self._end and not self._failure:
+        """Begins the work on the next batches: in the end a batch for each thread, and one more.
+
+        The number grows from request to request, so that the first batch does not wait for all.
+        """
+        while len(self._waiting) < self._ahead and not self._end and not self._failure:
             try:
                 batch = self._batches.next()
             except Exception as failure:
@@ -111,37 +145,41 @@ class TransformingPass:
                 self._end = epoch, step, position
                 return
             work = _Work(batch, (epoch, self._steps_before + step, position))
-            work.result = self._pool.submit(self._owner._work, batch)
+            self._begin(work)
             self._waiting.append(work)
+        self._ahead = min(2 * self._ahead, self._owner._threads + 1)
+
+    def _begin(self, work: _Work) -> Future[Any]:
+        work.result = self._owner._pool.submit(self._owner._work, work.batch)
+        return work.result
 
     def _finished(self, work: _Work) -> Any:
-        if work.result is None:
-            work.result = self._pool.submit(self._owner._work, work.batch)
+        running = work.result or self._begin(work)
         try:
-            result = work.result.result()
+            result = running.result()
+        except CancelledError:
+            self._raise_ended()
         except BaseException as error:
-            if work.result.done():
+            if running.done():
                 work.result = None  # the next request tries again
             if isinstance(error, StopIteration):  # which would end the `for`
                 raise RuntimeError("transform raised StopIteration.") from error
             raise
+        if self._owner._running is not self:
+            self._raise_ended()
         self._waiting.popleft()
         self._owner._place = work.place
         return result
 
     def _settle_in_this_process(self) -> None:
-        """Continues from the parent's place in a forked child, which has none of the parent's
-        threads.
-        """
-        # Destroying these objects would wait for threads.
-        _left_behind.append((self._pool, self._waiting))
-        owner, (epoch, step, position) = self._owner, self._owner._place
-        is_running = owner._running is self
-        if is_running:
-            owner._home = _native.HomeProcess()
-            owner._core.seek(epoch, position)
+        """Continues from the parent's place in a forked child."""
+        _left_behind.append(self._waiting)
+        owner, step = self._owner, self._owner._place[1]
+        if owner._running is self:
+            owner._settle_in_this_process()
             self._batches = owner._core.begin()
         self._start(self._batches, step)
 
 
+# Destroying these objects in a forked child would wait for threads of the parent.
 _left_behind: list[object] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -69,7 +70,7 @@ def begun_ahead(
 
 def copied_to_gpu(batches: Iterable[tuple[Any, Any]], device: torch.device) -> Iterator[Any]:
     """Yields (key, batch), the batch on the GPU. Copies one batch ahead, on a separate stream."""
-    stream = torch.cuda.Stream(device)
+    stream = _copying_stream(device)
 
     def begin(item: tuple[Any, Any]) -> tuple[Any, Any, Any]:
         key, batch = item
@@ -86,6 +87,12 @@ def copied_to_gpu(batches: Iterable[tuple[Any, Any]], device: torch.device) -> I
         return key, copy
 
     return begun_ahead(begin, finish, batches)
+
+
+@cache
+def _copying_stream(device: torch.device) -> torch.cuda.Stream:
+    """One stream for all epochs, because PyTorch keeps the memory of each stream apart."""
+    return torch.cuda.Stream(device)
 
 
 def _used_on(stream: torch.cuda.Stream, tensor: torch.Tensor) -> None:

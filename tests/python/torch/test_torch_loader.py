@@ -406,10 +406,12 @@ def test_copies_to_a_gpu_wait_for_each_other_and_keep_their_memory(
     from tfrfast.torch import ahead
 
     calls: list[str] = []
+    made: list[Any] = []
 
     class Stream:
         def __init__(self, name: Any) -> None:
             self.name = name
+            made.append(name)
 
         def record_event(self) -> str:
             return f"event {len(calls)} of {self.name}"
@@ -433,6 +435,8 @@ def test_copies_to_a_gpu_wait_for_each_other_and_keep_their_memory(
     assert [(place, copy["x"].device.type) for place, copy in copies] == [(0, "meta"), (1, "meta")]
     used = ["user waits for event 1 of meta", "kept for user"]
     assert calls == ["copy on meta", "copy on meta", *used, used[0].replace("1", "2"), used[1]]
+    list(ahead.copied_to_gpu(batches, torch.device("meta")))
+    assert made.count(torch.device("meta")) == 1  # the next epoch finds the memory of this one
 
 
 if torch.cuda.is_available():
