@@ -46,8 +46,8 @@ void announce_ahead(const RecordSource& reader, std::uint64_t begin, AnnouncedAh
   const std::uint64_t announced = std::max(ahead_of.end(), begin);
   // Make few large announcements, so that neighbours share requests.
   if (announced >= end || (announced - begin > ahead / 2 && end < reader.record_count())) return;
-  ReadAhead lately(reader.mean_record_bytes(), true);
-  ahead_of.add(end, reader.announce(numbers(announced, end), lately).files);
+  ReadAhead read_ahead(reader.mean_record_bytes(), true);
+  ahead_of.add(end, reader.announce(numbers(announced, end), read_ahead).files);
 }
 
 }  // namespace

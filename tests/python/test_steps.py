@@ -271,7 +271,8 @@ def test_features_of_other_lengths_are_named(tmp_path: Path) -> None:
     with pytest.raises(tfr.FeatureError, match=r"Record 0 of .* has 4 values in feature 'steps/b'"):
         tfr.Steps(path, along="steps/")
     with pytest.raises(ValueError, match="No record has any step"):
-        tfr.Steps(path, along="episode/")
+        tfr.build_steps(path, along="episode/", folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
     ok = tfr.Steps(path, along="steps/a", index="memory")
     parsed = tfr.parse_example(
         ok[1:2], {"steps/a": FEATURES["steps/tick"], "steps/b": tfr.VarLen("int64")}

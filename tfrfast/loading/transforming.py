@@ -75,7 +75,7 @@ class TransformingLoader:
         self._core.seek(self._place[0], self._place[2])
 
 
-class _Work:
+class _Pending:
     """A batch, the consumer's place after the batch, and the result of the work."""
 
     def __init__(self, batch: Any, place: Place) -> None:
@@ -96,7 +96,7 @@ class TransformingPass:
         self._steps_before = steps_before  # steps of this epoch in passes that forks ended
         self._home = _native.HomeProcess()
         self._lock = threading.Lock()
-        self._waiting: deque[_Work] = deque()
+        self._waiting: deque[_Pending] = deque()
         self._ahead = 2  # the number of batches to work on at the next request
         self._failure: Exception | None = None  # a read error that follows the waiting batches
         self._end: Place | None = None
@@ -121,9 +121,9 @@ class TransformingPass:
     def cancel(self) -> None:
         """Begins no more work. Call when the loader has moved."""
         if self._home.is_this_one():
-            for work in list(self._waiting):
-                if work.result is not None:
-                    work.result.cancel()
+            for pending in list(self._waiting):
+                if pending.result is not None:
+                    pending.result.cancel()
 
     def _raise_ended(self) -> NoReturn:
         self._batches.next()  # raises the error that has ended this iteration
@@ -144,31 +144,31 @@ class TransformingPass:
             if batch is None:
                 self._end = epoch, step, position
                 return
-            work = _Work(batch, (epoch, self._steps_before + step, position))
-            self._begin(work)
-            self._waiting.append(work)
+            pending = _Pending(batch, (epoch, self._steps_before + step, position))
+            self._begin(pending)
+            self._waiting.append(pending)
         self._ahead = min(2 * self._ahead, self._owner._threads + 1)
 
-    def _begin(self, work: _Work) -> Future[Any]:
-        work.result = self._owner._pool.submit(self._owner._work, work.batch)
-        return work.result
+    def _begin(self, pending: _Pending) -> Future[Any]:
+        pending.result = self._owner._pool.submit(self._owner._work, pending.batch)
+        return pending.result
 
-    def _finished(self, work: _Work) -> Any:
-        running = work.result or self._begin(work)
+    def _finished(self, pending: _Pending) -> Any:
+        running = pending.result or self._begin(pending)
         try:
             result = running.result()
         except CancelledError:
             self._raise_ended()
         except BaseException as error:
             if running.done():
-                work.result = None  # the next request tries again
+                pending.result = None  # the next request tries again
             if isinstance(error, StopIteration):  # which would end the `for`
                 raise RuntimeError("transform raised StopIteration.") from error
             raise
         if self._owner._running is not self:
             self._raise_ended()
         self._waiting.popleft()
-        self._owner._place = work.place
+        self._owner._place = pending.place
         return result
 
     def _settle_in_this_process(self) -> None:

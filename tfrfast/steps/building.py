@@ -25,7 +25,7 @@ from tfrfast.steps.along import Along, encoded_axis
 from tfrfast.storage.paths import Paths, absolute_path, written_file
 from tfrfast.storage.schemes import is_url
 from tfrfast.writing.publishing import publish_own
-from tfrfast.writing.work_folder import WorkFolder
+from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
 
 __all__ = ["build_step_file", "build_steps", "step_path"]
 
@@ -101,8 +101,9 @@ def build_step_file(
     progress: bool | None,
     executor: Executor | None = None,
 ) -> None:
-    _native.check_own_name(os.fsencode(path))
     with contextlib.ExitStack() as stack:
+        stack.enter_context(no_empty_folders(os.path.dirname(path)))
+        _native.check_own_name(os.fsencode(path))
         try:
             work = stack.enter_context(WorkFolder(path))
             file = stack.enter_context(open(work.inside("steps"), "xb", buffering=0))

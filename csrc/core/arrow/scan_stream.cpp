@@ -129,6 +129,14 @@ void release_stream(ArrowArrayStream* stream) {
   stream->release = nullptr;
 }
 
+// The type of a batch: a struct of the columns.
+ArrowField scan_field(const std::vector<ScanColumn>& columns) {
+  ArrowField all;
+  all.format = "+s";
+  for (const ScanColumn& column : columns) all.children.push_back(column.field);
+  return all;
+}
+
 }  // namespace
 
 ArrowScanStream::ArrowScanStream(const ArrowScan& scan)
@@ -193,8 +201,7 @@ ArrowData ArrowScanStream::batch_data(LoadedBatch batch) const {
   return data;
 }
 
-// Finds an earlier column with the same content. Columns of one feature and type share their
-// memory.
+// Finds an earlier column with the same content: columns of one feature share their memory.
 const ArrowData* ArrowScanStream::made_before(const ScanColumn& column,
                                               const std::vector<ArrowData>& made) const noexcept {
   for (std::size_t i = 0; i < made.size(); ++i) {
@@ -216,13 +223,6 @@ ArrowData ArrowScanStream::shards_of(std::span<const std::int64_t> numbers) cons
   data.buffers.emplace_back(std::move(places));
   data.dictionary = shard_names_;
   return data;
-}
-
-ArrowField scan_field(const std::vector<ScanColumn>& columns) {
-  ArrowField all;
-  all.format = "+s";
-  for (const ScanColumn& column : columns) all.children.push_back(column.field);
-  return all;
 }
 
 void export_scan(const ArrowScan& scan, ArrowArrayStream* out) {

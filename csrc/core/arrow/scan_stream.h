@@ -66,7 +66,4 @@ class ArrowScanStream {
 // Exports a stream for the C interface. A batch may be released on any thread, at any time.
 void export_scan(const ArrowScan& scan, ArrowArrayStream* out);  // throws Error(invalid)
 
-// The type of a batch: a struct of the columns.
-ArrowField scan_field(const std::vector<ScanColumn>& columns);
-
 }  // namespace tfrfast

@@ -4,35 +4,21 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 namespace tfrfast {
 
-template <class Integer>
-inline Integer to_little_endian(Integer value) noexcept {
-  static_assert(std::is_unsigned_v<Integer>);
-  if constexpr (std::endian::native == std::endian::little) {
-    return value;
-  } else {
-    Integer swapped = 0;
-    for (unsigned i = 0; i < sizeof(Integer); ++i) {
-      swapped = static_cast<Integer>((swapped << 8) | (value & 0xff));
-      value = static_cast<Integer>(value >> 8);
-    }
-    return swapped;
-  }
-}
+static_assert(std::endian::native == std::endian::little,
+              "integers, floats and tables are read and written as they lie");
 
 template <class Integer>
 inline Integer load_little_endian(const std::uint8_t* bytes) noexcept {
   Integer value;
   std::memcpy(&value, bytes, sizeof value);
-  return to_little_endian(value);
+  return value;
 }
 
 template <class Integer>
 inline void store_little_endian(std::uint8_t* bytes, Integer value) noexcept {
-  value = to_little_endian(value);
   std::memcpy(bytes, &value, sizeof value);
 }
 

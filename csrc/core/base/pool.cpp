@@ -38,11 +38,13 @@ SizeClass size_class_of(std::size_t bytes) {
           (std::size_t{1} << doubling) + steps * step};
 }
 
+std::align_val_t alignment_of(std::size_t bytes) noexcept {
+  return std::align_val_t(bytes >= kHugePage ? kHugePage : kPoolAlignment);
+}
+
 // Null if the system has no memory.
 std::uint8_t* fresh(std::size_t bytes) noexcept {
-  const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPoolAlignment;
-  auto* data =
-      static_cast<std::uint8_t*>(::operator new(bytes, std::align_val_t(alignment), std::nothrow));
+  auto* data = static_cast<std::uint8_t*>(::operator new(bytes, alignment_of(bytes), std::nothrow));
 #if defined(TFRFAST_LINUX)
   if (data != nullptr && bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
 #endif
@@ -50,8 +52,7 @@ std::uint8_t* fresh(std::size_t bytes) noexcept {
 }
 
 void discard(std::uint8_t* data, std::size_t bytes) noexcept {
-  const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPoolAlignment;
-  ::operator delete(data, std::align_val_t(alignment));
+  ::operator delete(data, alignment_of(bytes));
 }
 
 class Pool {
@@ -79,8 +80,7 @@ class Pool {
         retained_ -= size.bytes;
         return data;
       }
-      was_wanted_[size.number] = was_missed_[size.number];
-      was_missed_[size.number] = true;
+      misses_[size.number] = std::min(misses_[size.number] + 1, kRepeatedly);
     }
     std::uint8_t* data = fresh(size.bytes);
     if (data == nullptr) {
@@ -104,7 +104,8 @@ class Pool {
       bound = std::max(kPoolRetainedBytes, std::min(lent_ + lent_ / 8, max_retained_bytes()));
       lent_ -= size.bytes;
       // The larger bound is only for sizes that were needed repeatedly.
-      const std::size_t own_bound = was_wanted_[size.number] ? bound : kPoolRetainedBytes;
+      const std::size_t own_bound =
+          misses_[size.number] == kRepeatedly ? bound : kPoolRetainedBytes;
       while (retained_ + size.bytes > own_bound && stale_count < kMaxStale &&
              take_stale(&stale[stale_count])) {
         ++stale_count;
@@ -156,6 +157,7 @@ class Pool {
     std::size_t bytes;
   };
   static constexpr std::size_t kMaxStale = 8;
+  static constexpr int kRepeatedly = 2;
   static constexpr std::uint64_t kStaleAfter = 64;  // takes of other sizes
 
   // If some size has not been taken for long, takes a buffer of the longest unused size off its
@@ -194,10 +196,7 @@ class Pool {
   std::array<std::vector<std::uint8_t*>, kClasses> shelves_;
   std::uint64_t taken_ = 0;                           // buffers taken so far
   std::array<std::uint64_t, kClasses> last_taken_{};  // value of `taken_` at the class's last take
-  // For each class: whether its shelf was ever empty when a buffer was taken, and whether that
-  // happened twice.
-  std::array<bool, kClasses> was_missed_{};
-  std::array<bool, kClasses> was_wanted_{};
+  std::array<int, kClasses> misses_{};  // takes that found the shelf empty, up to kRepeatedly
 };
 
 }  // namespace

@@ -176,7 +176,7 @@ bool InflatedFile::inflate_as(Inflater::Kind kind, std::size_t number,
   const std::uint64_t range_end = range.offset + range.bytes;
   // Request the whole range at once, although it is read in pieces.
   std::unique_ptr<Announcement> announced;
-  if (is_remote()) announced = file_->announce({&range, 1}, Reads::the_same);
+  if (file_->traits().is_remote) announced = file_->announce({&range, 1}, Reads::the_same);
   if (announced != nullptr) announced->hurry();
   StreamInflater inflater(file_, compression_, kind, StreamInflater::Checks::none);
   inflater.expect_end(range_end);

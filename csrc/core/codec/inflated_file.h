@@ -62,7 +62,6 @@ class InflatedFile final : public StoredFile {
 
  private:
   FileRange file_range(std::size_t number) const;
-  bool is_remote() const noexcept { return file_->traits().is_remote; }
   CachedObject* kept() const noexcept;
   void read(std::span<const ReadRange> ranges, const CachedObject* kept) const;
   SharedSpan span(std::size_t number) const;

@@ -1,7 +1,6 @@
 #include "core/example/columns.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -11,9 +10,6 @@
 #include "core/example/varints.h"
 
 namespace tfrfast {
-
-static_assert(std::endian::native == std::endian::little,
-              "floats and raw bytes are copied from the wire as they are");
 
 namespace {
 

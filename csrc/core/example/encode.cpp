@@ -12,8 +12,6 @@
 namespace tfrfast {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "floats are copied as they lie");
-
 constexpr std::size_t kRowsAPiece = 512;
 constexpr std::uint64_t kMaxExampleBytes = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kLongestLength = 10;

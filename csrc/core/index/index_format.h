@@ -2,7 +2,6 @@
 // folder_format.h defines the file around them.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,8 +12,6 @@
 #include "core/storage/local/own_file.h"
 
 namespace tfrfast {
-
-static_assert(std::endian::native == std::endian::little, "sections are mapped as they lie");
 
 // A range of the file. Contents use offsets from the section's beginning, so a section can be
 // moved.

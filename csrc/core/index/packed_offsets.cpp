@@ -105,7 +105,6 @@ PackedBytes OffsetPacker::finish() && {
 }
 
 void OffsetPacker::pack(std::span<const std::uint64_t> block) {
-  static_assert(std::endian::native == std::endian::little, "residuals are stored as they lie");
   std::vector<std::uint8_t>& residuals = packed_.residuals;
   residuals.resize(residuals.size() - PackedOffsets::kResidualPadding);
   const Fit fit = fit_line(block);

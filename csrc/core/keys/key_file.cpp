@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -18,8 +17,6 @@
 
 namespace tfrfast {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "tables are mapped as they lie");
 
 struct KeyHeader {
   char magic[kBeginningBytes];

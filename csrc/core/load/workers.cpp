@@ -237,7 +237,7 @@ void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNum
   std::vector<std::int64_t> numbers;
   for (std::uint64_t next = first; next < first + count; ++next) {
     const PlanRun::Step later = run_.at(next);
-    if (!source_->is_remote()) read_ahead_.come_near();
+    if (!source_->is_remote()) read_ahead_.become_local();
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);
     if (count > 1) numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());

@@ -12,14 +12,12 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::int64_t kMostRecords = kMaxPermutationSize;
-
 std::int64_t records_of(const std::vector<std::shared_ptr<const Order>>& sources) {
   check_range("the number of sources", static_cast<std::int64_t>(sources.size()), 1,
               static_cast<std::int64_t>(kMaxSources));
   std::int64_t records = 0;
   for (const auto& source : sources) {
-    check_range("num_records", source->records(), 0, kMostRecords - records);
+    check_range("num_records", source->records(), 0, kMaxPermutationSize - records);
     records += source->records();
   }
   return records;
@@ -63,7 +61,7 @@ Mixture::Mixture(MixtureSpec spec)
 
 void Mixture::check_segments() const {
   check_range("unit_rows", spec_.unit_rows, 1, kMaxUnitRows);
-  check_range("length", spec_.length, 0, kMostRecords);
+  check_range("length", spec_.length, 0, kMaxPermutationSize);
   if (spec_.length % spec_.unit_rows != 0) {
     refuse("length", spec_.length, "a multiple of " + std::to_string(spec_.unit_rows));
   }

@@ -279,7 +279,7 @@ class FrameReading {
       take_read(rows_.subspan(first, count), wanted(first), taken);
     } catch (const Error& error) {
       if (rows_[first].shard->file->traits().is_remote) return fail_remote(first, count, error);
-      return fail_singly(first, count, error, &FrameReading::read_run);
+      return fail_singly(first, count, error, false);
     }
     judge(first, count, taken);
   }
@@ -328,7 +328,7 @@ class FrameReading {
     try {
       throw_mapping_fault(*rows_[first].shard->file, rows_[first].frame.offset);
     } catch (const Error& error) {
-      fail_singly(first, count, error, &FrameReading::read_mapped);
+      fail_singly(first, count, error, true);
     }
   }
 
@@ -346,13 +346,12 @@ class FrameReading {
   }
 
   // After a failure among many rows, reads the rows one by one to find the failed row.
-  void fail_singly(std::size_t first, std::size_t count, const Error& error,
-                   void (FrameReading::*read)(std::size_t, std::size_t)) {
+  void fail_singly(std::size_t first, std::size_t count, const Error& error, bool mapped) {
     if (count == 1) {
       bad_.push_back({batch_row(first), error, false});
       return;
     }
-    for (std::size_t i = first; i < first + count && !stopped(); ++i) (this->*read)(i, 1);
+    for (std::size_t i = first; i < first + count && !stopped(); ++i) read_piece(i, 1, mapped);
   }
 
   void judge(std::size_t first, std::size_t count, const Taken& taken) {
@@ -364,7 +363,7 @@ class FrameReading {
 
   // After the end of a truncated file, a mapping shows zeros. So a stored checksum of zero is
   // always compared with the payload's.
-  void judge(std::size_t i, const Seal& seal, std::optional<MaskedCrc> computed = {}) {
+  void judge(std::size_t i, const Seal& seal, std::optional<MaskedCrc> computed) {
     Verdict verdict = header_check_(rows_[i], seal);
     const MaskedCrc stored = decode_footer(seal.footer);
     const bool checks_payload = verify_ == Verify::full || rows_[i].shard->file->is_inflated();

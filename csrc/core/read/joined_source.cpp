@@ -152,12 +152,12 @@ std::shared_ptr<const RecordBatch> JoinedSource::read_one(std::uint64_t record) 
 }
 
 AnnouncedRows JoinedSource::announce(std::span<const std::int64_t> records,
-                                     ReadAhead& lately) const {
+                                     ReadAhead& read_ahead) const {
   AnnouncedRows all;
   const std::vector<SourceRows> parts = divide(records);
   for (std::size_t source = 0; source < parts.size(); ++source) {
     if (parts[source].rows.empty()) continue;
-    AnnouncedRows announced = sources_[source]->announce(parts[source].records, lately);
+    AnnouncedRows announced = sources_[source]->announce(parts[source].records, read_ahead);
     all.bytes += announced.bytes;
     for (auto& each : announced.files) all.files.push_back(std::move(each));
   }

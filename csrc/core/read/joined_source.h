@@ -24,7 +24,7 @@ class JoinedSource final : public RecordSource {
   const std::vector<std::int64_t>& source_starts() const noexcept override { return *starts_; }
   void describe_parts(std::vector<PartSpec>& parts) const override;
   std::uint64_t fingerprint() const override;
-  std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const override;
+  std::size_t shard_of(std::uint64_t record, std::size_t hint) const override;
   RecordOrigin origin(std::uint64_t record) const override;
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }
   bool inflates() const noexcept override;
@@ -33,7 +33,8 @@ class JoinedSource final : public RecordSource {
   using RecordSource::read;
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const override;
-  AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
+  AnnouncedRows announce(std::span<const std::int64_t> records,
+                         ReadAhead& read_ahead) const override;
   // Ends early, without an error, at the end of a source.
   Range read_range(std::uint64_t begin, std::uint64_t end,
                    bool is_announced = false) const override;

@@ -58,7 +58,7 @@ class ReadAhead {
   AnnouncedRows announce(std::span<const Row> rows) noexcept;
 
   // Call when all remote records have been copied to this machine.
-  void come_near() noexcept {
+  void become_local() noexcept {
     // Threads share the flag, so avoid needless writes.
     if (is_remote_.load(std::memory_order_relaxed))
       is_remote_.store(false, std::memory_order_relaxed);

@@ -210,7 +210,8 @@ void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& rec
 
 template <class RecordAt>
 Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
-                                  const ReadRequest& request, AtBadRow at_bad_row) const {
+                                  const ReadRequest& request) const {
+  const AtBadRow at_bad_row = options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop;
   open_remote(count, record_at);
   compare_samples(count, record_at);
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
@@ -285,7 +286,7 @@ void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
   locate_rows(0, records.size(), record_at, rows);
 }
 
-AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead& lately) const {
+AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead& read_ahead) const {
   try {
     const auto record_at = [records](std::size_t row) {
       return static_cast<std::uint64_t>(records[row]);
@@ -297,12 +298,12 @@ AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead&
       const std::int64_t record = records[records.size() / sample_count * sample];
       samples[sample] = locate(static_cast<std::uint64_t>(record));
     }
-    if (!lately.is_cold(std::span(samples).first(sample_count))) return {};
+    if (!read_ahead.is_cold(std::span(samples).first(sample_count))) return {};
     const PooledBuffer memory(bytes_for<Row>(records.size()));
     Row* const rows = memory.as<Row>();
     std::uninitialized_default_construct_n(rows, records.size());
     locate_rows(0, records.size(), record_at, rows);
-    return lately.announce({rows, records.size()});
+    return read_ahead.announce({rows, records.size()});
   } catch (const std::exception&) {
     return {};
   }
@@ -331,15 +332,15 @@ void Reader::describe_parts(std::vector<PartSpec>& parts) const {
 }
 
 bool Reader::is_remote() const noexcept {
-  return is_remote_ && !holds_for_all(shards_->size(), near_shards_, [this](std::size_t shard) {
+  return is_remote_ && !holds_for_all(shards_->size(), local_shards_, [this](std::size_t shard) {
            return !shards_->slot(shard).is_remote();
          });
 }
 
-Announcements Reader::announce(std::span<const Row> rows, ReadAhead& lately) const noexcept {
-  if (!is_remote()) lately.come_near();
-  if (!lately.is_due(rows.size()) || !lately.is_cold(rows)) return {};
-  return lately.announce(rows).files;
+Announcements Reader::announce(std::span<const Row> rows, ReadAhead& read_ahead) const noexcept {
+  if (!is_remote()) read_ahead.become_local();
+  if (!read_ahead.is_due(rows.size()) || !read_ahead.is_cold(rows)) return {};
+  return read_ahead.announce(rows).files;
 }
 
 std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {
@@ -347,8 +348,7 @@ std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) cons
   const auto record_at = [&](std::size_t row) {
     return static_cast<std::uint64_t>(request.records[row]);
   };
-  Outcome outcome = read_rows(request.records.size(), record_at, request,
-                              options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
+  Outcome outcome = read_rows(request.records.size(), record_at, request);
   if (request.valid != nullptr) {
     std::copy_n(request.valid, request.records.size(), outcome.batch->valid());
   }
@@ -389,8 +389,7 @@ Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end, bool is
   try {
     outcome = read_rows(
         static_cast<std::size_t>(end - begin), [begin](std::size_t row) { return begin + row; },
-        ReadRequest{{}, nullptr, options_.threads, nullptr, is_announced},
-        options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
+        ReadRequest{{}, nullptr, options_.threads, nullptr, is_announced});
   } catch (Error& failure) {
     // A single record that memory cannot hold must not hide the records after it.
     if (failure.kind() != ErrorKind::memory || end - begin != 1) throw;

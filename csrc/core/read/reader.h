@@ -29,7 +29,7 @@ class Reader final : public RecordSource {
   const ReadOptions& options() const noexcept override { return options_; }
   std::uint64_t record_count() const noexcept override { return shards_->record_count(); }
   void describe_parts(std::vector<PartSpec>& parts) const override;
-  std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const override {
+  std::size_t shard_of(std::uint64_t record, std::size_t hint) const override {
     return shards_->place(record, hint).shard;
   }
   RecordOrigin origin(std::uint64_t record) const override;
@@ -51,9 +51,10 @@ class Reader final : public RecordSource {
   // Locates many records: fills one Row per record, in order. Throws like locate() above.
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
-  AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
+  AnnouncedRows announce(std::span<const std::int64_t> records,
+                         ReadAhead& read_ahead) const override;
   // Announces rows that will be read now, if recent reads were cold. read() calls this itself.
-  Announcements announce(std::span<const Row> rows, ReadAhead& lately) const noexcept;
+  Announcements announce(std::span<const Row> rows, ReadAhead& read_ahead) const noexcept;
 
   // Reads one record into `out`, which must have space for the payload that locate() found. Call
   // check_space() before allocating the space. Throws for damage even with `skip_damage`.
@@ -73,8 +74,7 @@ class Reader final : public RecordSource {
   };
   // record_at(row) returns a record number. Ignores request.records.
   template <class RecordAt>
-  Outcome read_rows(std::size_t count, const RecordAt& record_at, const ReadRequest& request,
-                    AtBadRow at_bad_row) const;
+  Outcome read_rows(std::size_t count, const RecordAt& record_at, const ReadRequest& request) const;
   template <class RecordAt>
   void locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at, Row* rows) const;
   bool all_are_open() const noexcept;
@@ -97,7 +97,7 @@ class Reader final : public RecordSource {
   // a lower bound: all shards before this number are plain, or read from a whole Mirror
   mutable std::atomic<std::size_t> plain_shards_{0};
   // a lower bound: all shards before this number are local now
-  mutable std::atomic<std::size_t> near_shards_{0};
+  mutable std::atomic<std::size_t> local_shards_{0};
   // a lower bound: all shards before this number are open
   mutable std::atomic<std::size_t> open_shards_{0};
   enum class Samples : std::uint8_t { unread, read_before, compared };

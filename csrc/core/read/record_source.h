@@ -72,7 +72,7 @@ class RecordSource {
   // Equal fingerprints mean equal records, judging by names, sizes and counts.
   virtual std::uint64_t fingerprint() const { return shards().fingerprint(); }
   // The shard of an existing record. Opens nothing. Fast if the answer is `hint`.
-  virtual std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const = 0;
+  virtual std::size_t shard_of(std::uint64_t record, std::size_t hint) const = 0;
   // The origin of an existing record. Opens nothing.
   virtual RecordOrigin origin(std::uint64_t record) const = 0;
 
@@ -95,11 +95,11 @@ class RecordSource {
   // A batch of one record. Throws for damage even with `skip_damage`.
   virtual std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const = 0;
 
-  // Announces records that will be read later, if `lately` says that records are cold. Opens remote
-  // shards, and throws only the exceptions of the thread's WaitCheck: the read itself will report
-  // errors. The source must outlive the result.
+  // Announces records that will be read later, if `read_ahead` says that records are cold. Opens
+  // remote shards, and throws only the exceptions of the thread's WaitCheck: the read itself will
+  // report errors. The source must outlive the result.
   virtual AnnouncedRows announce(std::span<const std::int64_t> records,
-                                 ReadAhead& lately) const = 0;
+                                 ReadAhead& read_ahead) const = 0;
 
   // Records [begin, end) up to the first record that cannot be delivered. `error` explains that
   // record.

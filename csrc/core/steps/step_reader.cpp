@@ -8,6 +8,7 @@
 
 #include "core/base/hashing.h"
 #include "core/base/memory.h"
+#include "core/base/numbering.h"
 #include "core/base/parallel.h"
 #include "core/crc32c/crc32c.h"
 #include "core/crc32c/hex.h"
@@ -616,9 +617,7 @@ std::vector<Row> rows_of(const StepReader& reader, std::span<const std::int64_t>
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto step = static_cast<std::uint64_t>(steps[i]);
     if (step >= reader.record_count()) {
-      throw Error(ErrorKind::out_of_range, "Step " + std::to_string(steps[i]) +
-                                               " does not exist: there are " +
-                                               std::to_string(reader.record_count()) + ".");
+      throw_no_such("Step", std::to_string(steps[i]), reader.record_count());
     }
     records[i] = static_cast<std::int64_t>(reader.place(step).record);
   }
@@ -694,7 +693,7 @@ StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stop
 
   AnnouncedRows announced;
   if (!request.is_announced && count > 0) {
-    if (!is_remote()) read_ahead_->come_near();
+    if (!is_remote()) read_ahead_->become_local();
     if (read_ahead_->is_due(count) && read_ahead_->is_cold(rows)) {
       std::vector<StoredRange> ranges;
       for (std::size_t i = 0; i < count; ++i) plan.add_ranges(i, ranges);
@@ -752,10 +751,11 @@ std::shared_ptr<const RecordBatch> StepReader::read_one(std::uint64_t step) cons
   return std::move(outcome.batch);
 }
 
-AnnouncedRows StepReader::announce(std::span<const std::int64_t> steps, ReadAhead& lately) const {
+AnnouncedRows StepReader::announce(std::span<const std::int64_t> steps,
+                                   ReadAhead& read_ahead) const {
   try {
     const std::vector<Row> rows = rows_of(*this, steps);
-    if (!lately.is_cold(rows)) return {};
+    if (!read_ahead.is_cold(rows)) return {};
     Plan plan;
     this->plan(steps, rows.data(), plan);
     std::vector<StoredRange> ranges;

@@ -55,7 +55,7 @@ class StepReader final : public RecordSource {
   std::uint64_t record_count() const noexcept override { return first_steps().back(); }
   void describe_parts(std::vector<PartSpec>& parts) const override;
   std::uint64_t fingerprint() const override;
-  std::size_t shard_of(std::uint64_t step, std::size_t hint = 0) const override {
+  std::size_t shard_of(std::uint64_t step, std::size_t hint) const override {
     return records_->shard_of(place(step).record, hint);
   }
   RecordOrigin origin(std::uint64_t step) const override;
@@ -66,7 +66,7 @@ class StepReader final : public RecordSource {
   using RecordSource::read;
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t step) const override;
-  AnnouncedRows announce(std::span<const std::int64_t> steps, ReadAhead& lately) const override;
+  AnnouncedRows announce(std::span<const std::int64_t> steps, ReadAhead& read_ahead) const override;
   Range read_range(std::uint64_t begin, std::uint64_t end,
                    bool is_announced = false) const override;
   std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,

@@ -1,7 +1,6 @@
 #include "core/steps/step_tables.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -14,8 +13,6 @@
 
 namespace tfrfast {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "tables are mapped as they lie");
 
 // The tables of a body, each after the one before.
 class Body {
