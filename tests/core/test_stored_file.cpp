@@ -210,8 +210,8 @@ TEST_CASE("file: what was announced in order is read once without the mapping") 
   }
   announce(Reads::in_order);
   {
-    const FailingCall reads("preadv", 1, EIO);
-    CHECK(error_of([&] { read_all(); }).kind() == ErrorKind::io);
+    const FailingCall reads("preadv", 1, EBADF);
+    CHECK(read_all() == bytes);  // from the mapping
   }
   announce(Reads::in_order);
   write_file(path + ".new", payload(100'000, 2));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import multiprocessing
 import os
@@ -357,3 +358,41 @@ def test_workers_leave_signals_to_the_program_and_faults_to_faulthandler(
         )
         assert done.returncode == -getattr(signal, name), done.stderr
         assert f"Fatal Python error: {said}" in done.stderr
+
+
+SMALL_STACKS = """
+import ctypes, os, sys
+import tfrfast as tfr
+plain, packed, stack_bytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
+libc = ctypes.CDLL(None)
+attributes = ctypes.create_string_buffer(64)
+assert libc.pthread_attr_init(attributes) == 0
+assert libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(stack_bytes)) == 0
+assert libc.pthread_setattr_default_np(attributes) == 0
+for path in (plain, packed):
+    for io in ("mmap", "pread"):
+        reader = tfr.Reader(path, io=io, index="memory")
+        with open(path, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        for shuffle in (False, True):
+            print(sum(map(len, tfr.Loader(reader, 256, shuffle=shuffle, threads=2))))
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "pthread_setattr_default_np"), reason="this libc has no default"
+)
+def test_threads_need_little_stack(tmp_path: Path) -> None:
+    """musl gives a thread 128 KiB. Here a thread's own data and guard page count, too."""
+    records = [random.Random(number).randbytes(3000) for number in range(2000)]
+    paths = [str(tmp_path / "plain"), str(tmp_path / "packed")]
+    for path, compression in zip(paths, ("", "GZIP"), strict=True):
+        with tfr.Writer(path, compression=compression) as writer:
+            writer.write_batch(records)
+    ended = subprocess.run(
+        [sys.executable, "-c", SMALL_STACKS, *paths, str(100 << 10)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert (ended.returncode, ended.stdout.split()) == (0, ["2000"] * 8), ended.stderr

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
 import threading
 import time
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +213,58 @@ def test_weights_change_where_the_user_stands(shard: str) -> None:
 def test_records_that_are_not_decoded_are_transformed_too(shard: str) -> None:
     loader = tfr.Loader(shard, ROWS, shuffle=False, transform=lambda batch: batch.tolist())
     assert [record for batch in loader for record in batch] == list(tfr.Reader(shard))
+
+
+def test_a_transform_may_raise_what_a_cancelled_future_raises(shard: str, expected: Any) -> None:
+    failing = {3}
+
+    def cancelled_once(batch: Any) -> list[int]:
+        if expected[0].index(ids(batch)) in failing:
+            failing.clear()
+            raise CancelledError
+        return ids(batch)
+
+    batches = iter(loader_of(shard, cancelled_once, threads=2))
+    received = [next(batches) for _ in range(3)]
+    with pytest.raises(CancelledError):
+        next(batches)
+    assert received + list(batches) == expected[0]
+
+
+def test_work_of_an_abandoned_loop_does_not_hold_up_the_next(shard: str) -> None:
+    release, begun = threading.Event(), threading.Event()
+
+    def hang_once(batch: Any) -> int:
+        if len(calls) == 1:
+            begun.set()
+            release.wait(30)
+        calls.append(0)
+        return len(ids(batch))
+
+    calls: list[int] = []
+    loader = loader_of(shard, hang_once, threads=1)
+    next(iter(loader))
+    assert begun.wait(10)
+    calls += [0, 0]
+    loader.set_epoch(0)
+    assert next(iter(loader)) == ROWS
+    assert not release.is_set()
+    release.set()
+
+
+def test_a_dropped_loader_ends_its_threads_at_once(shard: str) -> None:
+    def threads() -> int:
+        return sum(each.name.startswith("tfrfast") for each in threading.enumerate())
+
+    before = threads()
+    gc.disable()
+    try:
+        for _ in range(3):
+            list(loader_of(shard, threads=2))
+        for _ in range(1000):
+            if threads() == before:
+                break
+            time.sleep(0.01)
+        assert threads() == before
+    finally:
+        gc.enable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -27,52 +28,70 @@ class TransformingLoader:
         self._core = core
         self._work = work
         self._threads = threads
-        self._place: Place = core.place()
-        self._running: TransformingPass | None = None
-        self._home = _native.HomeProcess()
-        self._pool = self._new_pool()
         self.stats = core.stats
+        self._live_here()
+        self._place: Place = core.place()
+        # The running pass. It refers to this object, so a strong reference would be a cycle.
+        self._running: weakref.ref[TransformingPass] | None = None
+        self._waiting: deque[_Pending] = deque()  # of the running pass
 
     def begin(self) -> TransformingPass:
         """Begins a pass, like the native Loader, after the batches that were delivered."""
-        if not self._home.is_this_one():
-            self._settle_in_this_process()
-        self._leave()
+        self._settle_in_this_process()
         begun = TransformingPass(self, self._core.begin())
-        self._running, self._place = begun, self._core.place()
+        with self._moving:
+            self._leave()
+            self._running, self._waiting = weakref.ref(begun), begun._waiting
+            self._place = self._core.place()
         return begun
 
     def seek(self, epoch: int, position: int) -> None:
+        self._settle_in_this_process()
         self._core.seek(epoch, position)
-        self._leave()
-        self._place = self._core.place()
+        with self._moving:
+            self._leave()
+            self._place = self._core.place()
 
     def place(self) -> Place:
         return self._place
 
     def close(self) -> None:
-        self._leave()
         self._core.close()
         if self._home.is_this_one():
+            with self._moving:
+                self._leave()
             self._pool = self._new_pool()  # the threads of the old pool end
+
+    def _live_here(self) -> None:
+        self._home = _native.HomeProcess()
+        self._moving = threading.Lock()  # guards _running and _place
+        self._pool = self._new_pool()
 
     def _new_pool(self) -> ThreadPoolExecutor:
         """Makes the threads of all epochs: CUDA and other libraries prepare each new thread."""
         return ThreadPoolExecutor(self._threads, thread_name_prefix="tfrfast")
 
+    def _is_running(self, one: TransformingPass) -> bool:
+        return self._running is not None and self._running() is one
+
     def _leave(self) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            running.cancel()
+        """Ends the running pass. Call under the lock."""
+        waiting, self._running, self._waiting = self._waiting, None, deque()
+        results = [each.result for each in list(waiting) if each.result is not None]
+        for result in results:
+            result.cancel()
+        if any(result.running() for result in results):
+            self._pool = self._new_pool()  # the next pass does not wait for the work of this one
 
     def _settle_in_this_process(self) -> None:
         """Moves a forked child, which has no threads, from the parent's read-ahead back to the
         place of the parent's consumer.
         """
-        self._home = _native.HomeProcess()
-        _left_behind.append(self._pool)
-        self._pool = self._new_pool()
-        self._core.seek(self._place[0], self._place[2])
+        if not self._home.is_this_one():
+            _left_behind.append((self._pool, self._waiting))
+            self._waiting = deque()
+            self._live_here()
+            self._core.seek(self._place[0], self._place[2])
 
 
 class _Pending:
@@ -106,7 +125,7 @@ class TransformingPass:
         if not self._home.is_this_one():
             self._settle_in_this_process()
         with self._lock:
-            if self._owner._running is not self:
+            if not self._owner._is_running(self):
                 self._raise_ended()
             self._read_ahead()
             if self._waiting:
@@ -115,15 +134,8 @@ class TransformingPass:
                 failure, self._failure = self._failure, None
                 raise failure
             assert self._end is not None
-            self._owner._place = self._end
+            self._deliver(self._end)
             return None
-
-    def cancel(self) -> None:
-        """Begins no more work. Call when the loader has moved."""
-        if self._home.is_this_one():
-            for pending in list(self._waiting):
-                if pending.result is not None:
-                    pending.result.cancel()
 
     def _raise_ended(self) -> NoReturn:
         self._batches.next()  # raises the error that has ended this iteration
@@ -145,8 +157,8 @@ class TransformingPass:
                 self._end = epoch, step, position
                 return
             pending = _Pending(batch, (epoch, self._steps_before + step, position))
-            self._begin(pending)
             self._waiting.append(pending)
+            self._begin(pending)
         self._ahead = min(2 * self._ahead, self._owner._threads + 1)
 
     def _begin(self, pending: _Pending) -> Future[Any]:
@@ -157,28 +169,37 @@ class TransformingPass:
         running = pending.result or self._begin(pending)
         try:
             result = running.result()
-        except CancelledError:
-            self._raise_ended()
         except BaseException as error:
+            if isinstance(error, CancelledError) and not self._owner._is_running(self):
+                self._raise_ended()
             if running.done():
                 pending.result = None  # the next request tries again
             if isinstance(error, StopIteration):  # which would end the `for`
                 raise RuntimeError("transform raised StopIteration.") from error
             raise
-        if self._owner._running is not self:
-            self._raise_ended()
+        self._deliver(pending.place)
         self._waiting.popleft()
-        self._owner._place = pending.place
         return result
+
+    def _deliver(self, place: Place) -> None:
+        """Moves the consumer, unless the loader was moved meanwhile."""
+        with self._owner._moving:
+            if self._owner._is_running(self):
+                self._owner._place = place
+                return
+        self._raise_ended()
 
     def _settle_in_this_process(self) -> None:
         """Continues from the parent's place in a forked child."""
-        _left_behind.append(self._waiting)
         owner, step = self._owner, self._owner._place[1]
-        if owner._running is self:
+        _left_behind.append(self._waiting)
+        is_running = owner._is_running(self)
+        if is_running:
             owner._settle_in_this_process()
             self._batches = owner._core.begin()
         self._start(self._batches, step)
+        if is_running:
+            owner._waiting = self._waiting
 
 
 # Destroying these objects in a forked child would wait for threads of the parent.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
 
 #include "core/crc32c/crc32c.h"
@@ -15,6 +16,7 @@ namespace {
 // A piece is copied, then verified while the copy is still in the cache.
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kPieceRows = 256;
+constexpr std::size_t kFramesBytes = kPieceBytes + kPieceRows * kFrameOverhead;
 // A frame is prefetched this many rows ahead, but only its first bytes. Prefetching while other
 // frames are decoded was slower: a prefetch waits for the same address translation as the read.
 constexpr std::size_t kPrefetchRows = 8;
@@ -124,11 +126,12 @@ bool take_mapped(std::span<const Row> rows, std::size_t rows_after, const Wanted
 
 // Reads a piece of rows of one shard in one call, and takes the rows. Rows that lie side by side
 // are one range: a range for each row would cost the system more than the copy costs here.
-void take_read(std::span<const Row> rows, const Wanted& wanted, Taken& taken) {
-  std::array<std::uint8_t, kPieceBytes + kPieceRows * kFrameOverhead> frames;
+// `frames` has space for kFramesBytes.
+void take_read(std::span<const Row> rows, std::uint8_t* frames, const Wanted& wanted,
+               Taken& taken) {
   std::array<ReadRange, kPieceRows> ranges;
   std::size_t count = 0;
-  std::uint8_t* out = frames.data();
+  std::uint8_t* out = frames;
   for (const Row& row : rows) {
     const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes + kFrameOverhead);
     if (count > 0 && ranges[count - 1].offset + ranges[count - 1].bytes == row.frame.offset) {
@@ -139,7 +142,7 @@ void take_read(std::span<const Row> rows, const Wanted& wanted, Taken& taken) {
     out += bytes;
   }
   rows[0].shard->file->read(std::span(ranges).first(count));
-  const std::uint8_t* frame = frames.data();
+  const std::uint8_t* frame = frames;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     take(frame, rows[i], i, wanted, taken);
     frame += rows[i].frame.payload_bytes + kFrameOverhead;
@@ -275,8 +278,10 @@ class FrameReading {
 
   void read_run(std::size_t first, std::size_t count) {
     Taken taken;
+    // Not on the stack, which has 128 KiB in the threads of some systems.
+    if (frames_ == nullptr) frames_.reset(new std::uint8_t[kFramesBytes]);
     try {
-      take_read(rows_.subspan(first, count), wanted(first), taken);
+      take_read(rows_.subspan(first, count), frames_.get(), wanted(first), taken);
     } catch (const Error& error) {
       if (rows_[first].shard->file->traits().is_remote) return fail_remote(first, count, error);
       return fail_singly(first, count, error, false);
@@ -391,6 +396,7 @@ class FrameReading {
   const SkipAdvice advice_;
   const bool streams_;
   HeaderCheck header_check_;
+  std::unique_ptr<std::uint8_t[]> frames_;  // of a piece that is read
   bool gave_up_ = false;
   std::size_t tried_rows_ = 0;  // if reading gave up
   bool is_mended_ = false;      // whether the current row was mended

@@ -64,7 +64,13 @@ class MappedFile final : public LocalFile {
         unread_.fetch_sub(static_cast<std::int64_t>(each.bytes), std::memory_order_relaxed);
       }
       // The mapping also works without a descriptor, and after the file was replaced.
-      if (const auto file = descriptor_if_possible()) return read_by_system(*file, ranges);
+      if (const auto file = descriptor_if_possible()) {
+        try {
+          return read_by_system(*file, ranges);
+        } catch (const Error& error) {
+          if (error.kind() == ErrorKind::truncated) throw;
+        }
+      }
     }
     // The first touch of a cold page reads up to megabytes around the page, unless the page was
     // announced.
