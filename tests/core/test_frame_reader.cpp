@@ -56,7 +56,7 @@ TEST_CASE_FIXTURE(Fixture, "frames: every size, in order, shuffled and repeated"
             const auto bytes = (*batch)[row];
             REQUIRE(std::string(bytes.begin(), bytes.end()) == shard.record(numbers[row]));
           }
-          file.announce({&all, 1}, Reads::in_order);  // may be read in another way after it
+          file.announce({&all, 1}, Reads::in_order);  // the next batch is read without the mapping
         }
       }
     }

@@ -373,6 +373,7 @@ for path in (plain, packed):
     for io in ("mmap", "pread"):
         reader = tfr.Reader(path, io=io, index="memory")
         with open(path, "rb") as file:
+            os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         for shuffle in (False, True):
             print(sum(map(len, tfr.Loader(reader, 256, shuffle=shuffle, threads=2))))

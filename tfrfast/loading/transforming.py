@@ -29,9 +29,9 @@ class TransformingLoader:
         self._work = work
         self._threads = threads
         self.stats = core.stats
-        self._live_here()
+        self._start_here()
         self._place: Place = core.place()
-        # The running pass. It refers to this object, so a strong reference would be a cycle.
+        # The running pass. A pass refers to its loader, so a strong reference would make a cycle.
         self._running: weakref.ref[TransformingPass] | None = None
         self._waiting: deque[_Pending] = deque()  # of the running pass
 
@@ -62,7 +62,7 @@ class TransformingLoader:
                 self._leave()
             self._pool = self._new_pool()  # the threads of the old pool end
 
-    def _live_here(self) -> None:
+    def _start_here(self) -> None:
         self._home = _native.HomeProcess()
         self._moving = threading.Lock()  # guards _running and _place
         self._pool = self._new_pool()
@@ -90,7 +90,7 @@ class TransformingLoader:
         if not self._home.is_this_one():
             _left_behind.append((self._pool, self._waiting))
             self._waiting = deque()
-            self._live_here()
+            self._start_here()
             self._core.seek(self._place[0], self._place[2])
 
 

@@ -55,7 +55,7 @@ class LocalFile : public StoredFile {
   // had to be closed, opens the file again by name. Throws Error truncated if the file is shorter
   // now, stale_index if the file was otherwise changed, or replaced.
   std::shared_ptr<const FileDescriptor> descriptor() const;
-  std::shared_ptr<const FileDescriptor> descriptor_if_possible() const noexcept;
+  std::shared_ptr<const FileDescriptor> descriptor_if_possible() const noexcept;  // or null
   // Adjacent ranges are read with one system call.
   void read_by_system(const FileDescriptor& file, std::span<const ReadRange> ranges) const;
   const std::string& absolute_path() const noexcept { return absolute_path_; }
