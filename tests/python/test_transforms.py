@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -132,6 +133,31 @@ def test_a_stop_iteration_does_not_end_the_epoch(shard: str) -> None:
 
     with pytest.raises(RuntimeError, match="transform raised StopIteration"):
         list(loader_of(shard, stops))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("ask", [lambda _, batches: next(batches), lambda loader, _: iter(loader)])
+def test_a_transform_that_asks_its_own_loader_is_an_error(
+    shard: str, expected: Any, ask: Any, threads: int
+) -> None:
+    asking: list[Any] = []
+
+    def transform(batch: Any) -> Any:
+        for batches in asking:
+            ask(loader, batches)
+        return ids(batch)
+
+    loader = loader_of(shard, transform, threads=threads)
+    batches = iter(loader)
+    asking.append(batches)
+    with pytest.raises(RuntimeError, match="transform asked its own Loader for a batch"):
+        next(batches)
+    asking.clear()
+    delivered = []
+    while len(delivered) < STEPS:
+        with contextlib.suppress(RuntimeError):  # of a batch that was transformed ahead
+            delivered.append(next(batches))
+    assert delivered == expected[0]
 
 
 def test_a_transform_that_returns_nothing_is_an_error(shard: str) -> None:

@@ -38,6 +38,7 @@ class TransformingLoader:
     def begin(self) -> TransformingPass:
         """Begins a pass, like the native Loader, after the batches that were delivered."""
         self._settle_in_this_process()
+        self._refuse_own_threads()
         begun = TransformingPass(self, self._core.begin())
         with self._moving:
             self._leave()
@@ -65,11 +66,21 @@ class TransformingLoader:
     def _start_here(self) -> None:
         self._home = _native.HomeProcess()
         self._moving = threading.Lock()  # guards _running and _place
+        self._of_thread = threading.local()
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ThreadPoolExecutor:
         """Makes the threads of all epochs: CUDA and other libraries prepare each new thread."""
-        return ThreadPoolExecutor(self._threads, thread_name_prefix="tfrfast")
+        mark = self._of_thread, "transforms", True
+        return ThreadPoolExecutor(self._threads, "tfrfast", initializer=setattr, initargs=mark)
+
+    def _refuse_own_threads(self) -> None:
+        """A result that waits for a later result would wait for ever."""
+        if hasattr(self._of_thread, "transforms"):
+            raise RuntimeError(
+                "transform asked its own Loader for a batch, which waits for transform. Let "
+                "transform use the batch that it is given, or another Loader."
+            )
 
     def _is_running(self, one: TransformingPass) -> bool:
         return self._running is not None and self._running() is one
@@ -124,6 +135,7 @@ class TransformingPass:
         """Returns the next result, or None at the end."""
         if not self._home.is_this_one():
             self._settle_in_this_process()
+        self._owner._refuse_own_threads()
         with self._lock:
             if not self._owner._is_running(self):
                 self._raise_ended()
