@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "core/order/mixture.h"
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
+#include "core/order/ranges.h"
 #include "core/order/sequence.h"
 #include "core/order/shuffle.h"
 #include "core/order/weighted.h"
@@ -184,6 +186,22 @@ Int64Array plan_indices(const Plan& plan, std::uint64_t epoch, std::int64_t step
   return indices;
 }
 
+// Without padding, for all ranks. Positions are no batches.
+Int64Array plan_records_at(const Plan& plan, std::uint64_t epoch, std::int64_t first,
+                           std::int64_t last) {
+  check_range("last", last, 0, plan.positions());
+  check_range("first", first, 0, last);
+  const auto order = plan.of_epoch(epoch);
+  Int64Array records(last - first);
+  std::int64_t* out = records.mutable_data();
+  const auto count = static_cast<std::size_t>(last - first);
+  compute(count, [&] {
+    std::iota(out, out + count, first);
+    order->evaluate(out, count, out);
+  });
+  return records;
+}
+
 py::array_t<std::uint64_t> plan_draws(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
   const std::vector<std::uint64_t> draws = image_draws(plan, *plan.of_epoch(epoch), epoch, step);
   return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(draws.size()), draws.data());
@@ -245,6 +263,7 @@ void register_order(py::module_& module) {
       .def("indices", &plan_indices, py::arg("epoch"), py::arg("step"))
       .def("draws", &plan_draws, py::arg("epoch"), py::arg("step"),
            "The draw of each row's images, in the order of rows().")
+      .def("records_at", &plan_records_at, py::arg("epoch"), py::arg("first"), py::arg("last"))
       .def("position_after", &Plan::position_after, py::arg("step"))
       .def("order_description", &Plan::order_description)
       .def("encode", [](const Plan& self) { return py::bytes(self.encode()); })

@@ -408,10 +408,26 @@ def test_batches_of_one_source_each(order: Any, batch_size: int) -> None:
                     taken += indices[valid].tolist()
             dropped = length % (world * batch_size) if remainder == "drop" else 0
             assert taken == whole[: length - dropped]
+    plan = tfr.Plan(mixture, batch_size)
+    for first, last in ((0, length), (3, 57), (90, 90)):
+        assert plan.records_at(1, first, last).tolist() == whole[first:last]
     counts = mixture.counts(1, 20 * batch_size, batch_size=batch_size)
     before = mixture.counts(1, 0, batch_size=batch_size)
     counted = Counter(sources_of(whole[: 20 * batch_size], sizes))
     assert [counts[n] - before[n] for n in mixture.names] == [counted[s] for s in range(3)]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda mixture: mixture.counts(0, 50),
+        lambda mixture: mixture.place_of("a", 7),
+        lambda mixture: mixture.length(),
+    ],
+)
+def test_without_a_batch_size_batches_of_one_source_have_no_places(ask: Any) -> None:
+    with pytest.raises(TypeError, match="batch_size must be given for a Mixture with per_source"):
+        ask(tfr.Mixture({"a": (100, 4), "b": (100, 1)}, per_source=True))
 
 
 def test_positions_inside_a_batch_of_one_source_are_refused() -> None:

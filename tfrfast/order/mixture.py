@@ -169,10 +169,10 @@ class Mixture(Order):
             for epoch, position, weights in self._segments
         )
 
-    def length(self, batch_size: SupportsIndex | ByTokens = 1) -> int:
+    def length(self, batch_size: SupportsIndex | ByTokens | None = None) -> int:
         """Returns the positions of an epoch, which are batches with a `ByTokens`.
 
-        The batch size matters only with `per_source`.
+        `batch_size` must be given with `per_source`.
         """
         unit = self._unit(batch_size)
         return self._length_for(unit, self._sources_of(unit))
@@ -219,14 +219,14 @@ class Mixture(Order):
         epoch: SupportsIndex,
         position: SupportsIndex,
         *,
-        batch_size: SupportsIndex | ByTokens = 1,
+        batch_size: SupportsIndex | ByTokens | None = None,
     ) -> dict[str, int]:
         """Returns the number of records of each source before a place, from the beginning of the
         run.
 
         Takes constant time with `arrangement="spread"`, and the time of a period with "permuted" if
-        the place is inside a period. `batch_size` is needed with `per_source`, and with a
-        `ByTokens`, whose batches are then counted.
+        the place is inside a period. `batch_size` must be given with `per_source`, and
+        with a `ByTokens`, whose batches are then counted.
         """
         order = self._order_of(self._unit(batch_size))
         where = integer("position", position, 0, _native.MAX_RECORDS)
@@ -234,7 +234,11 @@ class Mixture(Order):
         return dict(zip(self.names, counts, strict=True))
 
     def place_of(
-        self, name: str, number: SupportsIndex, *, batch_size: SupportsIndex | ByTokens = 1
+        self,
+        name: str,
+        number: SupportsIndex,
+        *,
+        batch_size: SupportsIndex | ByTokens | None = None,
     ) -> tuple[int, int]:
         """Returns the epoch and the position of a source's record after `number` records of the
         source.
@@ -262,8 +266,15 @@ class Mixture(Order):
             begin += size
         return numbers
 
-    def _unit(self, batching: SupportsIndex | ByTokens) -> int | ByTokens:
+    def _unit(self, batching: SupportsIndex | ByTokens | None) -> int | ByTokens:
         """Returns the unit that goes to a rank in one piece: some rows, or a batch."""
+        if batching is None:
+            if self.per_source:
+                raise TypeError(
+                    "batch_size must be given for a Mixture with per_source=True, whose order "
+                    "depends on it: give the batch size of the Loader or the Plan."
+                )
+            return 1
         if isinstance(batching, ByTokens):
             batching._check(self.num_records)
             return batching

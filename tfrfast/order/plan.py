@@ -174,17 +174,11 @@ class Plan:
         self, epoch: SupportsIndex, first: SupportsIndex, last: SupportsIndex
     ) -> Int64Array:
         """Returns the record numbers at positions `first` to `last` (excluded), for all ranks."""
-        return self._of_positions(first, last).indices(epoch_number(epoch), 0)
-
-    def _of_positions(self, first: SupportsIndex, last: SupportsIndex) -> _native.Plan:
-        """Returns a plan of one step, which takes these positions."""
         if isinstance(self.batching, ByTokens):
             raise TypeError("The positions of a plan by tokens are batches: see rows().")
         end = integer("last", last, 0, self.positions)
         begin = integer("first", first, 0, end)
-        return _native.Plan(
-            self._native_order, self.order.seed, max(end - begin, 1), 0, 1, "keep", begin
-        )
+        return self._core.records_at(epoch_number(epoch), begin, end)
 
     def position_after(self, step: SupportsIndex) -> int:
         """Returns the number of consumed positions after all ranks have taken batch `step`.

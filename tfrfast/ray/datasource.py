@@ -149,13 +149,13 @@ class RecordSource(Datasource):
         count = min(count, total)
         everything = self._everything() if total else None
         # The order travels to the tasks, unless their record numbers are smaller.
-        travels = len(order.encode()) <= max(_SMALL_ORDER_BYTES, 8 * total // max(count, 1))
+        encoded = order.encode()
+        travels = len(encoded) <= max(_SMALL_ORDER_BYTES, 8 * total // max(count, 1))
         for i in range(count):
             first, last = total * i // count, total * (i + 1) // count
             part = OrderRange(everything, columns, first, last)
             if travels:
-                planned = order._of_positions(first, last).encode(), self._epoch
-                yield dataclasses.replace(part, planned=planned)
+                yield dataclasses.replace(part, planned=(encoded, self._epoch))
             else:
                 numbers = order.records_at(self._epoch, first, last)
                 yield dataclasses.replace(part, records=numbers)

@@ -160,7 +160,7 @@ class OrderRange:
             return self.records
         if self.planned is not None:
             plan, epoch = self.planned
-            return _native.Plan.decode(plan).indices(epoch, 0)
+            return _native.Plan.decode(plan).records_at(epoch, self.first, self.last)
         return slice(self.first - self.first_of_shards, self.last - self.first_of_shards)
 
     def _numbered(self, table: Any) -> Any:
