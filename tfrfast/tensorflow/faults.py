@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import traceback
+from types import FrameType
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,14 +20,32 @@ _OF_FILES = (OSError, tf.errors.OpError)
 def reason_of(error: Exception, failed: str) -> Refusal:
     """Returns the error as the reason to leave a dataset to TensorFlow.
 
-    Raises a fault of tfrfast if TFRFAST_RAISE_FAULTS=1, as in tests.
+    Raises an error of the program's signal handler, such as a time limit, and with
+    TFRFAST_RAISE_FAULTS=1, as in tests, a fault of tfrfast.
     """
+    if _is_of_a_handler(error):
+        raise error
     if isinstance(error, _OF_FILES):
         return Refusal(f"{failed}: {_first_line(error)}")
     if os.environ.get(_SWITCH) == "1":
         raise error
     name = type(error).__name__
     return Refusal(f"{failed} by a fault of tfrfast ({name}: {_first_line(error)})")
+
+
+def _is_of_a_handler(error: Exception) -> bool:
+    """A signal handler, unlike other functions, is given the frame that it interrupted."""
+    return any(
+        frame.f_back is not None and any(given is frame.f_back for given in _arguments(frame))
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+
+
+def _arguments(frame: FrameType) -> list[Any]:
+    code = frame.f_code
+    count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
+    given = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
+    return [each for one in given for each in (one if isinstance(one, tuple) else (one,))]
 
 
 def _first_line(error: Exception) -> str:
