@@ -248,9 +248,10 @@ lint: .venv/.tools ## Style, formatting and the layer rule
 	clang-format --dry-run --Werror $(CPP_FILES)
 	python tools/check_layers.py
 
-types: .venv/.installed ## mypy --strict, the native stub against the module, the typing corpus
+types: .venv/.installed ## mypy --strict, truth tests, the native stub against the module, the typing corpus
 	mypy
 	mypy tests/typing tools
+	python tools/check_truth.py
 	tools/check_stub
 	pyright --pythonpath .venv/bin/python
 

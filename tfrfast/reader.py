@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, overload
 
@@ -53,6 +54,23 @@ class Skipped(NamedTuple):
     """The first byte after the skipped bytes."""
     records: int | None
     """The number of lost records, or None if unknown."""
+
+
+def all_damage(*found: Iterable[Skipped]) -> list[Skipped]:
+    """Returns each damaged place once, in order, that parts of a job or several readers found."""
+    return sorted({each for part in found for each in part}, key=lambda each: each[:3])
+
+
+def warn_of_damage(damage: Sequence[Skipped]) -> None:
+    """Warns the caller's caller of skipped damage that the caller's result does not list."""
+    if damage:
+        first = damage[0]
+        warnings.warn(
+            f"Damage was left out: {counted(len(damage), 'places')}, the first at bytes "
+            f"{first.begin} to {first.end} of {first.path!r}. tfr.verify lists all.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 _SHARDS_SHOWN = 10

@@ -107,7 +107,7 @@ def test_shuffle_keeps_the_good_records(damaged: list[str], tmp_path: Path, caps
     ]
     assert sorted(tfr.Reader(facts["paths"])) == good
     assert run(*command, "--out", str(tmp_path / "out/y")) == 1
-    assert "Damage that was left out:" in capsys.readouterr().out
+    assert "2 damaged places were left out:" in capsys.readouterr().err
 
 
 def test_an_error_that_nobody_foresaw_is_exit_code_2(

@@ -223,6 +223,18 @@ def test_readers_of_a_mixture_must_read_alike(shards: dict[str, list[str]]) -> N
         tfr.Loader(counted, 10)
 
 
+def test_a_source_without_records_is_a_source_with_files(
+    shards: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "none").touch()
+    monkeypatch.chdir(tmp_path)
+    mixture = tfr.Mixture({"web": (shards["web"], 1), "none": ("none", 0)})
+    pickled = pickle.dumps(mixture)
+    monkeypatch.chdir("/")
+    for each in (mixture, pickle.loads(pickled)):
+        assert sum(map(len, tfr.Loader(each, 20))) == SIZES["web"]
+
+
 def test_closing_a_source_does_not_end_a_mixture(shards: dict[str, list[str]]) -> None:
     mixture = mixture_of(shards)
     loader = tfr.Loader(mixture, 50)

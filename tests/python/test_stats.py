@@ -47,7 +47,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_facts_are_those_of_the_values(shard: str, threads: int) -> None:
-    found = {each.name: each for each in statistics(tfr.Reader(shard), threads=threads)}
+    found = {each.name: each for each in statistics(tfr.Reader(shard), threads=threads).features}
     assert list(found) == ["dense", "label", "name", "some", "unique", "words"]
     rows = [features_of(number) for number in range(COUNT)]
     for name, stats in found.items():
@@ -98,7 +98,7 @@ def test_histograms_have_all_values_however_large(tmp_path: Path) -> None:
     with tfr.Writer(tmp_path / "x") as writer:
         for row in zip(*values.values(), strict=True):
             writer.write_example(dict(zip(values, row, strict=True)))
-    for stats in statistics(tfr.Reader(str(tmp_path / "x"))):
+    for stats in statistics(tfr.Reader(str(tmp_path / "x"))).features:
         assert sum(stats.histogram.counts) == 50, stats.name
         assert stats.histogram.edges == sorted(stats.histogram.edges)
 

@@ -1,13 +1,11 @@
-"""The common part of subcommands that write shards: options, and reports of skipped damage."""
+"""The common part of subcommands that write shards."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
-from tfrfast.cli.common import parse_size, print_table
-from tfrfast.reader import Skipped
+from tfrfast.cli.common import parse_size
 
 
 def add_output(
@@ -50,12 +48,3 @@ def writing_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "sync": not options.no_sync,
         "progress": options.progress,
     }
-
-
-def print_left_out(skipped: Sequence[Skipped]) -> None:
-    if skipped:
-        print("Damage that was left out:")
-        print_table(
-            ["from", "to", "records lost", "shard"],
-            [(d.begin, d.end, d.records or "unknown", d.path) for d in skipped],
-        )

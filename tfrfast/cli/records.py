@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tfrfast._native import RecordBatch
+from tfrfast.cli.damage import left_out
 from tfrfast.errors import CorruptRecordError, RecordError, TruncatedRecordError
 from tfrfast.reader import Reader
 from tfrfast.steps.steps import Steps
@@ -103,13 +103,8 @@ class Records:
         yield from self._read(piece[half:])
 
     def status(self) -> int:
-        """Returns the exit code. Reports the number of skipped records on stderr."""
-        skipped = self._reader.skipped if self._skips else []
-        if not skipped:
-            return 0
-        lost = "1 damaged place was" if len(skipped) == 1 else f"{len(skipped)} damaged places were"
-        print(f"tfrfast: {lost} left out; `tfrfast verify` lists all.", file=sys.stderr)
-        return 1
+        """Returns the exit code. Says on stderr what was skipped."""
+        return left_out(self._reader.skipped if self._skips else [])
 
     def _records_before_damage(self) -> int:
         begins: dict[str, int] = {}

@@ -24,7 +24,7 @@ from tfrfast.keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, wr
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader
 from tfrfast.order import InOrder
-from tfrfast.reader import Reader, Skipped
+from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.scanning import scan
 from tfrfast.writing.publishing import publish_own
@@ -68,7 +68,9 @@ def build_keys(
     """
     threads = checked_threads(threads)
     reader = open_reader(source, reader_options)
-    return build_key_file(reader, feature, folder, max_memory, threads, progress, executor)[0]
+    path, damage = build_key_file(reader, feature, folder, max_memory, threads, progress, executor)
+    warn_of_damage(damage)
+    return path
 
 
 def build_key_file(
@@ -92,10 +94,10 @@ def build_key_file(
         tasks = plan_keys(ShardSizes(reader), feature, kind, num_workers(executor, threads), memory)
         with WorkFolder(path) as work, ProgressBar("Collecting keys", progress, "records") as bar:
             entries = Entries(memory, work.path)
-            skipped: set[Skipped] = set()
-            for part, damage in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+            damage: list[Skipped] = []
+            for part, met in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
                 entries.add(part)
-                skipped.update(damage)
+                damage += met
             distinct = entries.distinct()
             header = KeyHeader(
                 feature, kind, len(reader), entries.count, distinct, reader.fingerprint, stamp
@@ -103,7 +105,7 @@ def build_key_file(
             with open(work.inside("keys"), "xb") as file:
                 write_keys(file, header, entries.sorted_parts())
                 publish_own(file, path)
-    return path, sorted(skipped, key=lambda each: each[:3])
+    return path, all_damage(damage, reader.skipped)
 
 
 def plan_keys(

@@ -17,7 +17,7 @@ from tfrfast.columns.rows import row_numbers
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.loading.records import open_reader
-from tfrfast.reader import Reader, Skipped
+from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.output import open_output
 from tfrfast.storage.paths import Paths
 from tfrfast.writing.options import Compression, FilePath, Index
@@ -117,11 +117,8 @@ def copy(
         paths,
         sum(each.num_records for each in written),
         sum(each.num_bytes for each in written),
-        sorted(
-            # Tasks in other processes open only the shards that they read.
-            skipped.union(reader.skipped, *(each.skipped for each in written)),
-            key=lambda each: each[:3],
-        ),
+        # Tasks in other processes open only the shards that they read.
+        all_damage(skipped, reader.skipped, *(each.skipped for each in written)),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tfrfast.base.progress import ProgressBar
 from tfrfast.example.encoding import encode_examples
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
-from tfrfast.reader import Skipped
+from tfrfast.reader import Skipped, all_damage
 from tfrfast.tables.scanning import Scan
 from tfrfast.writing.options import Compression
 from tfrfast.writing.publishing import publish
@@ -86,11 +86,8 @@ def export_parquet(
         names,
         sum(rows for _, rows, _ in written),
         sum(map(os.path.getsize, names)),
-        sorted(
-            # Tasks in other processes open only the shards that they read.
-            {*scan.reader.skipped, *(each for *_, damage in written for each in damage)},
-            key=lambda each: each[:3],
-        ),
+        # Tasks in other processes open only the shards that they read.
+        all_damage(scan.reader.skipped, *(damage for *_, damage in written)),
     )
 
 

@@ -22,7 +22,7 @@ from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_task
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader
 from tfrfast.order import InOrder
-from tfrfast.reader import Reader
+from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.number_sums import NumberSums, sums_of
 
@@ -84,11 +84,14 @@ def statistics(
         for rows in _cut(reader, num_workers(executor, threads))
     ]
     totals: dict[str, list[NumberSums]] = {}
+    damage: list[Skipped] = []
     with ProgressBar("Adding numbers", progress, "records") as bar:
-        for part in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+        for part, met in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+            damage += met
             for name, sums in part.items():
                 before = totals.get(name)
                 totals[name] = sums if before is None else list(map(NumberSums.plus, before, sums))
+    warn_of_damage(all_damage(damage, reader.skipped))
     none = NumberSums(0, 0, 0, 0, 0, 0, 0, 0, 0)
     return {
         name: _stats(totals.get(name, [none] * math.prod(shape)), shape)
@@ -150,7 +153,7 @@ class _Sum:
     features: Features
     shapes: dict[str, tuple[int, ...]]
 
-    def run(self, advance: Advance) -> dict[str, list[NumberSums]]:
+    def run(self, advance: Advance) -> tuple[dict[str, list[NumberSums]], list[Skipped]]:
         numbers = self.rows.numbers
         reader = self.rows.reader._with_columns(list(self.features))
         sums = {name: _native.NumberSums(math.prod(s)) for name, s in self.shapes.items()}
@@ -167,10 +170,11 @@ class _Sum:
                 add = sums[name].add_floats if kinds[name] == "float32" else sums[name].add_ints
                 add(values)
             advance(len(some))
-        return {
+        found = {
             name: [sums_of(each, kind) for each in sums[name].facts(kind == "float32")]
             for name, kind in kinds.items()
         }
+        return found, reader.skipped
 
 
 def _stats(sums: Sequence[NumberSums], shape: tuple[int, ...]) -> NumberStats:

@@ -11,7 +11,7 @@ from tfrfast.base.progress import ProgressBar
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import grouped, part_bytes, size_of
 from tfrfast.jobs.running import Advance, Task, checked_threads, num_workers, run_tasks
-from tfrfast.reader import Reader, Skipped
+from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage, storage_of
 from tfrfast.storage.schemes import is_url
@@ -65,12 +65,11 @@ def verify(
     total = sum(task.amount for task in tasks)
     with ProgressBar("Verifying", progress) as bar:
         parts = list(run_tasks(tasks, executor, threads, bar.adding(total)))
-    damage = {each for part in parts for each in part.damage}
     return Verified(
         len(shards),
         sum(part.num_records for part in parts),
         sum(part.num_bytes for part in parts),
-        sorted(damage, key=lambda each: each[:3]),
+        all_damage(*(part.damage for part in parts)),
     )
 
 

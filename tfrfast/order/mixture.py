@@ -146,14 +146,13 @@ class Mixture(Order):
     def reader(self) -> Reader:
         """A reader of all sources' records, by the record numbers of batches."""
         if self._joined is None:
-            missing = [
-                name for name, reader in zip(self.names, self._readers, strict=True) if not reader
-            ]
-            if missing:
+            pairs = zip(self.names, self._readers, strict=True)
+            readers = {name: reader for name, reader in pairs if reader is not None}
+            if missing := set(self.names) - set(readers):
                 raise ValueError(
                     f"{_listed(missing)} was given as a number of records, so it cannot be read."
                 )
-            self._joined = Reader._join(dict(zip(self.names, self._readers, strict=True)))  # type: ignore[arg-type]
+            self._joined = Reader._join(readers)
         return self._joined
 
     @property
@@ -361,7 +360,10 @@ class Mixture(Order):
 
     def __reduce__(self) -> tuple[object, ...]:
         parts = zip(self.names, self._data, self._readers, self._segments[0][2], strict=True)
-        sources = {name: (reader or data, weight) for name, data, reader, weight in parts}
+        sources = {
+            name: (data if reader is None else reader, weight)
+            for name, data, reader, weight in parts
+        }
         options = {
             "length": self._length,
             "exhausted": self.exhausted,

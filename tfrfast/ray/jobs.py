@@ -16,7 +16,7 @@ from tfrfast.jobs.verifying import Verified
 from tfrfast.keys.key_file import key_path
 from tfrfast.ray.executor import RayExecutor
 from tfrfast.ray.nodes import check_nodes
-from tfrfast.reader import INDEX_USES, Reader, Skipped
+from tfrfast.reader import INDEX_USES, Reader, Skipped, warn_of_damage
 from tfrfast.steps.along import Along
 from tfrfast.steps.building import build_steps
 from tfrfast.storage.paths import (
@@ -148,7 +148,9 @@ def keys(
       ray_options: as for `index`. The same checks precede the job.
     """
     reader, own = _reader(source, options, _KEYS)
-    return build_key_file(reader, feature, ray_options=ray_options, **own)[0]
+    path, damage = build_key_file(reader, feature, ray_options=ray_options, **own)
+    warn_of_damage(damage)
+    return path
 
 
 def build_key_file(

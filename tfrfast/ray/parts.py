@@ -186,8 +186,8 @@ def _open(
     shards = get_shards(given)
     key = (shards.plan, "\0".join(shards.paths), threads)
     with _lock:
-        reader = _readers.get(key) or shards.open(threads)
-        _readers[key] = reader
+        if (reader := _readers.get(key)) is None:
+            reader = _readers[key] = shards.open(threads)
         _readers.move_to_end(key)
         while len(_readers) > _KEPT_READERS:
             _readers.popitem(last=False)

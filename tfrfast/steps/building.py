@@ -20,7 +20,7 @@ from tfrfast.jobs.cutting import part_bytes
 from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
-from tfrfast.reader import INDEX_USES, Reader
+from tfrfast.reader import INDEX_USES, Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.steps.along import Along, encoded_axis
 from tfrfast.storage.paths import Paths, absolute_path, written_file
 from tfrfast.storage.schemes import is_url
@@ -68,7 +68,7 @@ def build_steps(
     reader = open_reader(source, reader_options)
     axis = encoded_axis(along)
     path = step_path(reader, axis, None if folder is None else os.fspath(folder))
-    build_step_file(reader, axis, path, threads, progress, executor)
+    warn_of_damage(build_step_file(reader, axis, path, threads, progress, executor))
     return path
 
 
@@ -100,7 +100,8 @@ def build_step_file(
     threads: int | None,
     progress: bool | None,
     executor: Executor | None = None,
-) -> None:
+) -> list[Skipped]:
+    """Returns the skipped damage."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(no_empty_folders(os.path.dirname(path)))
         _native.check_own_name(os.fsencode(path))
@@ -116,19 +117,20 @@ def build_step_file(
                 'another folder, Steps(index=FOLDER), or keep no file, Steps(index="memory")',
                 os.path.dirname(path),
             ) from None
-        made = _made(reader, axis, threads, progress, executor)
+        made, damage = _made(reader, axis, threads, progress, executor)
         try:
             _write(made, file)
             publish_own(file, path)
         except OSError as error:  # an error about the temporary file names no file
             raise OSError(error.errno, error.strerror, error.filename or path) from None
+    return damage
 
 
 def in_memory(reader: Reader, axis: bytes) -> Iterator[str]:
     """Yields the path of a temporary step file, which is removed with the iterator."""
     with tempfile.NamedTemporaryFile(suffix=".steps", buffering=0) as file:
         threads, progress = reader._options["threads"], reader._options["progress"]
-        _write(_made(reader, axis, threads, progress, None), file)
+        _write(_made(reader, axis, threads, progress, None)[0], file)
         yield file.name
 
 
@@ -145,15 +147,17 @@ def _made(
     threads: int | None,
     progress: bool | None,
     executor: Executor | None,
-) -> _native.StepFileBytes:
+) -> tuple[_native.StepFileBytes, list[Skipped]]:
     threads = checked_threads(threads)
     stamp = stamp_of(reader)
     tasks = _planned(ShardSizes(reader), _layout(reader, axis), num_workers(executor, threads))
     tables = _native.StepTables(axis)
+    damage: list[Skipped] = []
     with ProgressBar("Finding steps", progress, "records") as bar:
-        for part in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+        for part, met in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
             tables.append(part)
-    return tables.finish(reader.fingerprint, stamp)
+            damage += met
+    return tables.finish(reader.fingerprint, stamp), all_damage(damage, reader.skipped)
 
 
 def _layout(reader: Reader, axis: bytes) -> bytes:
@@ -184,7 +188,7 @@ class _CutRecords:
     amount: int
     layout: bytes
 
-    def run(self, advance: Advance) -> bytes:
+    def run(self, advance: Advance) -> tuple[bytes, list[Skipped]]:
         numbers = self.rows.numbers
         assert isinstance(numbers, range)
         maker = _native.StepPartMaker(self.layout)
@@ -194,4 +198,4 @@ class _CutRecords:
             end = maker.add(self.rows.reader._core, at, numbers.stop, size)
             advance(end - at)
             at = end
-        return maker.finish()
+        return maker.finish(), self.rows.reader.skipped

@@ -141,9 +141,18 @@ class Steps(Reader):
         ]
         stamp = stamp_of(self.records)
         absent = {name: _entry_of(name, value) for name, value in self._absent.items()}
-        return _native.open_steps(
+        core = _native.open_steps(
             self.records._core, path, stamp, windows, laters, self._rename, absent
         )
+        if _native.step_facts(core)["left_out"]:
+            self._meet_damage(np.flatnonzero(np.diff(_native.first_steps(core)) == 0))
+        return core
+
+    def _meet_damage(self, records: NDArray[np.int64]) -> None:
+        """Reads records without steps, so that `skipped` lists the damaged among them."""
+        size = self.records._records_within(16 << 20)
+        for at in range(0, len(records), size):
+            self.records.read(records[at : at + size])
 
     def _with_columns(self, names: Sequence[str]) -> Steps:
         """Returns the same steps with only these features. Other parts of records are not read."""

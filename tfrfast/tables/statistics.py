@@ -18,7 +18,7 @@ from tfrfast.reader import Reader
 from tfrfast.tables.number_sums import sums_of
 from tfrfast.tables.scanning import scan
 
-__all__ = ["FeatureStats", "Histogram", "statistics"]
+__all__ = ["FeatureStats", "Histogram", "Statistics", "statistics"]
 
 FREQUENT = 10
 _BINS = 32
@@ -68,10 +68,17 @@ class FeatureStats(NamedTuple):
     histogram: Histogram
 
 
+class Statistics(NamedTuple):
+    #: The number of intact records.
+    num_records: int
+    #: An entry for each feature, by name.
+    features: list[FeatureStats]
+
+
 def statistics(
     reader: Reader, *, threads: int | None = None, progress: bool | None = None
-) -> list[FeatureStats]:
-    """Returns an entry for each feature of a sample of the records, by name."""
+) -> Statistics:
+    """Returns the statistics of each feature of a sample of the records."""
     rows = scan(reader, threads=threads)
     lists = {name: VarLen(spec.dtype) for name, spec in rows.features.items()}
     rows = scan(reader, features=lists, threads=threads)
@@ -85,7 +92,8 @@ def statistics(
             list(pool.map(_Collector.add, collectors, batch.children))
             seen += batch.length
             bar.update(seen, len(rows))
-    return sorted((each.result(seen) for each in collectors), key=lambda stats: stats.name)
+    features = (each.result(seen) for each in collectors)
+    return Statistics(seen, sorted(features, key=lambda stats: stats.name))
 
 
 class _Collector:

@@ -11,10 +11,11 @@ import numpy as np
 
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, print_json
-from tfrfast.cli.new_shards import add_output, add_writing, print_left_out, writing_arguments
+from tfrfast.cli.damage import left_out
+from tfrfast.cli.new_shards import add_output, add_writing, writing_arguments
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.copying import Copied, copy
-from tfrfast.reader import Reader
+from tfrfast.reader import Reader, all_damage
 from tfrfast.tables.selecting import records_where
 
 
@@ -60,15 +61,15 @@ def run(options: argparse.Namespace) -> int:
         )
         write = copy if options.ray is None else on_ray(options.ray).copy
         made: Copied = write(reader, records, options.out, **writing_arguments(options))
+        damage = all_damage(made.skipped, reader.skipped)  # the condition read all records
     if options.json:
-        print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
+        print_json({**made._asdict(), "skipped": [each._asdict() for each in damage]})
     else:
         count, shards = counted(made.num_records, "records"), counted(len(made.paths), "shards")
         print(f"{count}, {format_bytes(made.num_bytes)}, {shards}")
         if options.where is not None and made.num_records == 0:
             print(f"No record matches {options.where!r}.")
-        print_left_out(made.skipped)
-    return 1 if made.skipped else 0
+    return left_out(damage)
 
 
 def _numbers_in(name: str) -> Any:

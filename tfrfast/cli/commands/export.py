@@ -6,6 +6,7 @@ import argparse
 
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, print_json
+from tfrfast.cli.damage import left_out
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.exporting import Exported, export
 
@@ -52,11 +53,9 @@ def run(options: argparse.Namespace) -> int:
         progress=options.progress,
         on_corruption=options.on_corruption,
     )
-    damage = made.skipped
     if options.json:
-        print_json({**made._asdict(), "skipped": [each._asdict() for each in damage]})
+        print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
     else:
         count, files = counted(made.num_records, "records"), counted(len(made.paths), "files")
-        left_out = f", {counted(len(damage), 'damaged places')} left out" if damage else ""
-        print(f"{count}, {format_bytes(made.num_bytes)}, {files}{left_out}")
-    return 1 if damage else 0
+        print(f"{count}, {format_bytes(made.num_bytes)}, {files}")
+    return left_out(made.skipped)

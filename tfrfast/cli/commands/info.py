@@ -18,6 +18,7 @@ from tfrfast.cli.common import (
     print_table,
     say,
 )
+from tfrfast.cli.damage import damage_table
 from tfrfast.reader import Reader
 from tfrfast.steps.steps import Steps
 
@@ -168,8 +169,5 @@ def _print(
         print(f"... and {len(reader.shards) - len(shown):,} more (--shards lists them)")
     if facts["damage"]:
         print("\nDamaged (not counted above):")
-        print_table(
-            ["from", "to", "records", "shard"],
-            [(d.begin, d.end, d.records or "?", d.path) for d in reader.skipped],
-        )
+        print("\n".join(damage_table(reader.skipped)))
     print("\nNo record was verified. `tfrfast verify` does that.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
-from tfrfast.cli.new_shards import print_left_out
+from tfrfast.cli.damage import left_out
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.building_keys import build_key_file
 from tfrfast.reader import Reader
@@ -54,11 +54,9 @@ def run(options: argparse.Namespace) -> int:
             )
         else:
             path, damage = on_ray(options.ray).jobs.build_key_file(reader, options.by, **settled)
-        damage = sorted({*damage, *reader.skipped}, key=lambda each: each[:3])
     size = os.path.getsize(path)
     if options.json:
         print_json({"path": path, "bytes": size, "skipped": [each._asdict() for each in damage]})
     else:
         say(f"{path}, {format_bytes(size)}")
-        print_left_out(damage)
-    return 1 if damage else 0
+    return left_out(damage)

@@ -6,7 +6,8 @@ import argparse
 
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json
-from tfrfast.cli.new_shards import add_output, add_writing, print_left_out, writing_arguments
+from tfrfast.cli.damage import left_out
+from tfrfast.cli.new_shards import add_output, add_writing, writing_arguments
 from tfrfast.jobs.shuffling.resumable_folder import can_resume
 from tfrfast.jobs.shuffling.shuffle import Shuffled, shuffle
 
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         raise
     if options.json:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
-        return 1 if made.skipped else 0
+        return left_out(made.skipped)
     for name, paths in made.splits.items():
         print(f"{name}: {counted(len(paths), 'shards')}")
     print(
@@ -62,8 +63,7 @@ def run(options: argparse.Namespace) -> int:
         f"{counted(len(made.paths), 'shards')}, "
         f"content hash {made.content_hash} before and after"
     )
-    print_left_out(made.skipped)
-    return 1 if made.skipped else 0
+    return left_out(made.skipped)
 
 
 def _shuffle(options: argparse.Namespace) -> Shuffled:

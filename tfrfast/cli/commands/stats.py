@@ -9,6 +9,7 @@ from typing import Any
 
 from tfrfast.base.sizes import counted
 from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
+from tfrfast.cli.damage import left_out
 from tfrfast.reader import Reader
 from tfrfast.tables.statistics import FeatureStats, statistics
 from tfrfast.tables.stats_page import stats_page
@@ -39,10 +40,13 @@ def run(options: argparse.Namespace) -> int:
     ) as reader:
         found = statistics(reader, progress=options.progress)
         shards, num_bytes = len(reader.shards), sum(each.num_bytes for each in reader.shards)
-        records, damage = len(reader), reader.skipped
+        damage = reader.skipped
+    records = found.num_records
     if options.html is not None:
         title = options.paths[0] if len(options.paths) == 1 else counted(shards, "shards")
-        page = stats_page(title, found, records=records, shards=shards, num_bytes=num_bytes)
+        page = stats_page(
+            title, found.features, records=records, shards=shards, num_bytes=num_bytes
+        )
         with WorkFolder(options.html) as work:
             Path(work.inside("page")).write_text(page, encoding="utf-8")
             publish([work.inside("page")], [options.html], overwrite=True)
@@ -52,21 +56,21 @@ def run(options: argparse.Namespace) -> int:
                 "records": records,
                 "shards": shards,
                 "bytes": num_bytes,
-                "features": {each.name: _as_json(each) for each in found},
+                "features": {each.name: _as_json(each) for each in found.features},
                 "skipped": [each._asdict() for each in damage],
             }
         )
-    elif not found:
+    elif not found.features:
         print(f"{counted(records, 'records')} without features: are they tf.train.Examples?")
     else:
         print(f"{counted(records, 'records')}, {counted(shards, 'shards')}")
         print_table(
             ["feature", "type", "in", "values", "min", "mean", "max", "distinct", "most frequent"],
-            [_row(each) for each in found],
+            [_row(each) for each in found.features],
         )
         if options.html is not None:
             print(f"Histograms: {options.html}")
-    return 1 if damage else 0
+    return left_out(damage)
 
 
 def _row(stats: FeatureStats) -> tuple[str, ...]:

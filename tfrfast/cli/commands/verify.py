@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tfrfast.base.sizes import counted
-from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
+from tfrfast.cli.common import Subparsers, add_command, print_json
+from tfrfast.cli.damage import damage_table
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.verifying import Verified, verify
 
@@ -37,10 +38,7 @@ def run(options: argparse.Namespace) -> int:
     elif damage:
         good = counted(found.num_records, "good records")
         print(f"{good}, {counted(len(damage), 'damaged places')}:")
-        print_table(
-            ["from", "to", "records lost", "shard"],
-            [(d.begin, d.end, d.records or "unknown", d.path) for d in damage],
-        )
+        print("\n".join(damage_table(damage)))
     else:
         print(
             f"{counted(found.num_records, 'records')} in {counted(found.num_shards, 'shards')}, "

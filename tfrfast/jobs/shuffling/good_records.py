@@ -6,7 +6,7 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast.jobs.shuffling.inputs import Inputs
-from tfrfast.reader import Reader, Skipped
+from tfrfast.reader import Reader, Skipped, all_damage
 
 _MAX_PIECE_BYTES = 16 << 20
 _MAX_OBJECT_PIECE_BYTES = 64 << 20  # in several requests at once
@@ -23,7 +23,7 @@ class GoodRecords:
     ) -> None:
         self._buckets = buckets
         self._inputs = inputs
-        self._before = set(skipped)
+        self._before = skipped
         self._path = ""
         self._reader: Reader | None = None
 
@@ -46,12 +46,11 @@ class GoodRecords:
 
     @property
     def skipped(self) -> list[Skipped]:
-        met = self._before | set(self._reader.skipped if self._reader else ())
-        return sorted(met, key=lambda each: (each.path, each.begin, each.end))
+        return all_damage(self._before, () if self._reader is None else self._reader.skipped)
 
     def _open(self, path: str) -> Reader:
         if self._reader is None or self._path != path:
-            self._before = set(self.skipped)
+            self._before = self.skipped
             # An old index would hide later damage of headers.
             self._path = path
             self._reader = Reader(

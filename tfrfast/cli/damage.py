@@ -1,0 +1,32 @@
+"""What commands say about damage. Every command that met some says so and exits with 1."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tfrfast.base.sizes import counted
+from tfrfast.base.tables import format_table
+from tfrfast.reader import Skipped
+
+_SHOWN = 10
+
+
+def left_out(damage: Sequence[Skipped]) -> int:
+    """Says on stderr what was left out. Returns the exit code."""
+    if not damage:
+        return 0
+    were = "was" if len(damage) == 1 else "were"
+    lines = [f"tfrfast: {counted(len(damage), 'damaged places')} {were} left out:"]
+    lines += damage_table(damage[:_SHOWN])
+    if len(damage) > _SHOWN:
+        lines.append(f"... and {len(damage) - _SHOWN:,} more (`tfrfast verify` lists all)")
+    print("\n".join(lines), file=sys.stderr)
+    return 1
+
+
+def damage_table(damage: Sequence[Skipped]) -> list[str]:
+    return format_table(
+        ["from", "to", "records lost", "shard"],
+        [(each.begin, each.end, each.records or "unknown", each.path) for each in damage],
+    )
