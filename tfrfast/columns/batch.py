@@ -63,6 +63,8 @@ class Batch(dict[str, Any], ArrowExport):
     def sources(self) -> npt.NDArray[np.int64]:
         """The number of each row's source in a Mixture; 0 without a Mixture."""
         if isinstance(self.indices, np.ndarray):
+            if len(self.source_starts) == 1:  # the search would take longer
+                return np.zeros(len(self.indices), np.int64)
             return np.searchsorted(self.source_starts, self.indices, side="right") - 1
         # Arrays of other libraries, for example JAX's, may have no values yet.
         sources: Any = (self.indices[:, None] >= self.source_starts).sum(1) - 1

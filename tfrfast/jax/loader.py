@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
-from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
 from tfrfast.base.arguments import integer
 from tfrfast.columns import Batch
 from tfrfast.jax.placing import place
 from tfrfast.loading.loader import Loader as ColumnLoader
-from tfrfast.loading.loader import LoaderStats
+from tfrfast.loading.wrapped import WrappedLoader
 
 __all__ = ["Loader"]
 
 
-class Loader:
+class Loader(WrappedLoader):
     """Iterates over the batches of a `tfrfast.Loader` as device arrays, one epoch a `for` loop.
 
         rows = NamedSharding(jax.make_mesh((jax.device_count(),), ("rows",)), PartitionSpec("rows"))
@@ -52,106 +50,20 @@ class Loader:
                 "rows as fit. Leave the sharding out, or give the Loader a number of rows."
             )
         self._loader = copy.copy(loader)
+        self.reader = loader.reader
         self._sharding = sharding
-        self._ahead = integer("ahead", ahead, 0, 2**31 - 1)
-        self._state = self._loader.state_dict()
-        self._running: _Epoch | None = None
-
-    def __len__(self) -> int:
-        """Steps of a whole epoch."""
-        return len(self._loader)
-
-    def __iter__(self) -> Iterator[Batch]:
-        return _Epoch(self)
-
-    @property
-    def epoch(self) -> int:
-        """The current epoch: in delivery, or delivered by the next `for`."""
-        return int(self._state["epoch"])
-
-    def set_epoch(self, epoch: SupportsIndex) -> None:
-        """Makes the next `for` deliver this epoch, from its beginning."""
-        self._loader.set_epoch(epoch)
-        self._stand()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Returns the user's place, without batches that were copied ahead, as a state of
-        `tfrfast.Loader`.
-        """
-        return dict(self._state)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Moves to the place of `state_dict`. The next `for` finishes that epoch first."""
-        self._loader.load_state_dict(state)
-        self._stand()
-
-    def _stand(self) -> None:
-        self._state = self._loader.state_dict()
-        self._running = None
-
-    def stats(self) -> LoaderStats:
-        """Counters that tell whether the input is the bottleneck."""
-        return self._loader.stats()
+        self._loader._deliver_through(
+            lambda batch: _placed(batch, sharding), integer("ahead", ahead, 0, 2**31 - 1)
+        )
 
     def __repr__(self) -> str:
         return f"Loader({self._loader!r}, {self._sharding!r})"
 
 
-class _Epoch:
-    """The iterator of one `for` loop."""
-
-    def __init__(self, owner: Loader) -> None:
-        self._owner = owner
-        self._columns: Iterator[Batch] | None = None
-        self._ready: deque[tuple[dict[str, Any], Batch]] = deque()
-        self._taken: Batch | None = None  # not on devices yet
-        self._failure: Exception | None = None
-        self._is_over = False  # no batch is left to read
-        self._is_done = False  # no batch is left to deliver
-
-    def __iter__(self) -> _Epoch:
-        return self
-
-    def __next__(self) -> Batch:
-        owner = self._owner
-        if self._columns is None:
-            self._columns = iter(owner._loader)
-            owner._stand()
-            owner._running = self
-        if self._is_done:
-            raise StopIteration
-        if owner._running is not self:
-            raise RuntimeError(
-                "This `for` has ended: another `for` has begun, or a state or an epoch was chosen."
-            )
-        while len(self._ready) <= owner._ahead and not self._is_over and self._failure is None:
-            self._begin_one(self._columns)
-        if self._ready:
-            owner._state, batch = self._ready.popleft()
-            return batch
-        if self._failure is not None:
-            failure, self._failure = self._failure, None  # the next call tries this batch again
-            raise failure
-        self._is_done = True
-        owner._stand()
-        raise StopIteration
-
-    def _begin_one(self, columns: Iterator[Batch]) -> None:
-        """Reads a batch and begins its copy. An error waits until the batch is requested."""
-        owner = self._owner
-        try:
-            if self._taken is None:
-                self._taken = next(columns)
-            if not isinstance(self._taken, Batch):
-                raise TypeError(
-                    "transform must return the Batch it was given, in which it may replace "
-                    f"columns, not {type(self._taken).__name__}."
-                )
-            batch = place(self._taken, owner._sharding)
-        except StopIteration:
-            self._is_over = True
-        except Exception as failure:
-            self._failure = failure
-        else:
-            self._taken = None
-            self._ready.append((owner._loader.state_dict(), batch))
+def _placed(batch: Any, sharding: Any) -> Batch:
+    if not isinstance(batch, Batch):
+        raise TypeError(
+            "transform must return the Batch it was given, in which it may replace "
+            f"columns, not {type(batch).__name__}."
+        )
+    return place(batch, sharding)

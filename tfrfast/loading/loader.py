@@ -21,7 +21,7 @@ from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader, order_of, with_lengths
 from tfrfast.loading.remote_records import warn_of_requests
 from tfrfast.loading.seeking import warn_of_seeks
-from tfrfast.loading.transforming import TransformingLoader
+from tfrfast.loading.stage import Core, Stage
 from tfrfast.loading.worker_share import WorkerShare
 from tfrfast.order import Batching, Mixture, Order, Plan, Weight
 from tfrfast.reader import Reader
@@ -153,21 +153,34 @@ class Loader:
             reader._core, plan._core, threads, prefetch or threads + 2, feature_schema
         )
         self.transform = transform
-        self._core: _native.Loader | TransformingLoader = core
+        self._core: Core = core
+        #: Makes a batch of what the core delivers; None: the core delivers batches.
+        self._batch_of = None if compiled is None else _batches_of(compiled, reader)
         if transform is not None:
-            starts = reader._source_starts
-
-            def work(batch: Any) -> Any:
-                if compiled is not None:
-                    columns, indices, valid = batch
-                    batch = compiled.batch(columns, indices, valid, starts)
-                result = transform(batch)
-                if result is None:
-                    raise TypeError("transform returned None. It must return the batch to deliver.")
-                return result
-
-            self._core = TransformingLoader(core, work, threads)
+            work = _transforming(transform, self._batch_of)
+            self._add_stage(lambda core: Stage(core, work, threads=threads, ahead=threads))
+        if self._last_stage is not None:
+            self._add_stage(self._last_stage)
         self._earlier_stats: dict[str, Any] = {}
+
+    #: The stage of an adapter, after the transform.
+    _last_stage: Callable[[Core], Stage] | None = None
+
+    def _add_stage(self, make: Callable[[Core], Stage]) -> None:
+        """Adds a stage, which makes batches of what the core delivers, by `_batch_of`."""
+        self._core, self._batch_of = make(self._core), None
+
+    def _deliver_through(
+        self, work: Callable[[Any], Any], ahead: int, finish: Callable[[Any], Any] | None = None
+    ) -> None:
+        """Adds the last stage, of an adapter: see Stage."""
+        batch_of = self._batch_of
+
+        def of_core(delivered: Any) -> Any:
+            return work(delivered if batch_of is None else batch_of(delivered))
+
+        self._last_stage = lambda core: Stage(core, of_core, ahead=ahead, finish=finish)
+        self._add_stage(self._last_stage)
 
     @property
     def mixture(self) -> Mixture | None:
@@ -371,9 +384,7 @@ class _Epoch:
     """The iterator of one `for` loop."""
 
     def __init__(self, loader: Loader) -> None:
-        # The result of a transform is delivered as it is.
-        self._compiled = loader._compiled if loader.transform is None else None
-        self._source_starts = loader.reader._source_starts
+        self._batch_of = loader._batch_of
         self._next = loader._core.begin().next
 
     def __iter__(self) -> _Epoch:
@@ -384,10 +395,29 @@ class _Epoch:
         if batch is None:
             show_core_warnings()
             raise StopIteration
-        if self._compiled is None:
-            return batch
-        columns, indices, valid = batch
-        return self._compiled.batch(columns, indices, valid, self._source_starts)
+        return batch if self._batch_of is None else self._batch_of(batch)
+
+
+def _batches_of(compiled: CompiledFeatures, reader: Reader) -> Callable[[Any], Any]:
+    starts = reader._source_starts
+
+    def batch_of(delivered: Any) -> Any:
+        columns, indices, valid = delivered
+        return compiled.batch(columns, indices, valid, starts)
+
+    return batch_of
+
+
+def _transforming(
+    transform: Callable[[Any], Any], batch_of: Callable[[Any], Any] | None
+) -> Callable[[Any], Any]:
+    def work(delivered: Any) -> Any:
+        result = transform(delivered if batch_of is None else batch_of(delivered))
+        if result is None:
+            raise TypeError("transform returned None. It must return the batch to deliver.")
+        return result
+
+    return work
 
 
 def _restore(

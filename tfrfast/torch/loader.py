@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, SupportsIndex
 
 import torch
 
-from tfrfast._native import HomeProcess
 from tfrfast.base.arguments import Remainder, epoch_number
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.loading.loader import Loader as ColumnLoader
-from tfrfast.loading.loader import LoaderStats
 from tfrfast.loading.records import open_reader
-from tfrfast.order import Batching, Mixture, Order, Plan, Weight
+from tfrfast.loading.wrapped import WrappedLoader
+from tfrfast.order import Batching, Mixture, Order, Weight
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
-from tfrfast.torch.output import Output, Placed
+from tfrfast.torch.output import Output
 from tfrfast.torch.share import Share, remainder_for, share_of_processors
 
 __all__ = ["Loader"]
 
 
-class Loader:
+class Loader(WrappedLoader):
     """Iterates over batches of tensors, one epoch a `for` loop.
 
         loader = tfrfast.torch.Loader("data/train-*", 256, features=["image", "label"], seed=1)
@@ -105,10 +103,7 @@ class Loader:
         self._output = output
         self._loader = self._make(*share.so_far(), features)
         self.features: Features | None = self._loader.features
-        self._place = (0, 0, 0)  # epoch, batches delivered, position
-        self._at_beginning = True  # of a `for` that will deliver this epoch
-        self._running: Iterator[Any] | None = None  # the columns of the last `for`
-        self._home = HomeProcess()
+        self._is_placed = True  # a state was loaded, and no `for` has begun since
 
     def _make(self, rank: int, world: int, features: AnyFeatures | None) -> ColumnLoader:
         options = dict(self._options)
@@ -116,8 +111,10 @@ class Loader:
         options["threads"] = self._threads()
         # In workers of a DataLoader, a Loader without rank and world must notice their absence.
         options["world"] = world if self._share.given or world > 1 else None
-        options["transform"] = self._output.work()
-        return ColumnLoader(self._source, features=features, rank=rank, **options)
+        options["transform"] = self._output.prepare()
+        loader = ColumnLoader(self._source, features=features, rank=rank, **options)
+        loader._deliver_through(self._output.begin, self._output.ahead, self._output.finish)
+        return loader
 
     def _threads(self) -> int:
         threads: int | None = self._options["threads"]
@@ -134,41 +131,11 @@ class Loader:
             self.load_state_dict(state)
         return self._loader
 
-    def __len__(self) -> int:
-        """Steps of a whole epoch."""
-        return len(self._settled())
-
-    def __iter__(self) -> Iterator[Any]:
-        self._settled()
-        return _Epoch(self)
-
     def _begin(self) -> Iterator[Any]:
-        """Begins an epoch for an iterator that is asked for its first batch.
-
-        The epoch counts only then, because DataLoader and Lightning make iterators that they never
-        use.
-        """
         loader = self._settled()
-        self._settle_in_this_process()
-        self._running = columns = iter(loader)
-        self._at_beginning = False
-        self._place = loader._core.place()
-        return columns
-
-    @property
-    def plan(self) -> Plan:
-        """The record numbers of each batch of this rank."""
-        return self._settled().plan
-
-    @property
-    def epoch(self) -> int:
-        """The current epoch: in delivery, or delivered by the next `for`."""
-        return self._place[0]
-
-    @property
-    def step(self) -> int:
-        """Batches of this epoch delivered, since its beginning or since a state was loaded."""
-        return self._place[1]
+        self._output.choose_gpu()
+        self._is_placed = False
+        return iter(loader)
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Makes the next `for` deliver this epoch, from its beginning.
@@ -177,75 +144,16 @@ class Loader:
         would without this call.
         """
         number = epoch_number(epoch)
-        if self._at_beginning and self._place[0] == number:
-            return
-        self._loader.set_epoch(number)
-        self._at_beginning = True
-        self._running = None
-        self._place = self._loader._core.place()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Returns the user's place: a few hundred bytes, JSON-able, the same for every rank.
-
-        Counts delivered batches. `tfrfast.Loader` has the same states.
-        """
-        epoch, _, position = self._place
-        return self._loader.state_dict() | {"epoch": epoch, "position": position}
+        if not self._is_placed or self.epoch != number:
+            self._loader.set_epoch(number)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Moves to the place of `state_dict`. The next `for` finishes that epoch first.
-
-        World, rank, batch size, remainder, transform, device and threads may differ. Raises
-        ValueError for other data, another seed or another shuffle, which cannot continue the same
-        epoch.
-        """
         self._loader.load_state_dict(state)
-        self._at_beginning = True
-        self._running = None
-        self._place = self._loader._core.place()
+        self._is_placed = True
 
     def change_weights(self, weights: Mapping[str, Weight]) -> None:
-        """Changes the weights of a Mixture from the user's place on, on every rank alike.
-
-        A running `for` ends with RuntimeError at its next batch.
-        """
-        self._rewind()
         self._loader.change_weights(weights)
-        self._at_beginning = True
-        self._running = None
-        self._place = self._loader._core.place()
-
-    def stats(self) -> LoaderStats:
-        """Counters of reading that tell whether the input is the bottleneck."""
-        return self._loader.stats()
-
-    def close(self) -> None:
-        """Stops the threads and drops the batches that were read ahead. The reader stays open."""
-        self._running = None
-        self._loader.close()
-
-    def _settle_in_this_process(self) -> None:
-        """Moves a forked child from the parent's read-ahead back to the parent's last delivered
-        batch.
-        """
-        if not self._home.is_this_one():
-            self._home = HomeProcess()
-            self._rewind()
-
-    def _rewind(self) -> None:
-        epoch, _, position = self._place
-        self._loader._core.seek(epoch, position)
-
-    def _taken(self, columns: Iterator[Any], before: int) -> Iterator[Placed]:
-        """Yields each batch, and the user's place after its delivery."""
-        for batch in columns:
-            epoch, step, position = self._loader._core.place()
-            yield (epoch, before + step, position), batch
-
-    def _delivered(self, columns: Iterator[Any], before: int) -> Iterator[Placed]:
-        """Yields the rest of an epoch for delivery."""
-        worked_on = self._loader.transform is not None
-        return self._output.of(self._taken(columns, before), worked_on=worked_on)
+        self._is_placed = True
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = self._source, self.features, self._share, self._options, self._output
@@ -256,73 +164,6 @@ class Loader:
             return "Loader(not made)"
         plan = self._loader.plan
         return f"Loader({self.reader!r}, {plan!r}, epoch={self.epoch}, step={self.step})"
-
-
-class _Epoch:
-    """The iterator of one `for` loop. Threads may share the iterator: each batch goes to one
-    thread.
-    """
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-        self._lock = threading.Lock()
-        self._home = HomeProcess()
-        self._ended = False
-        self._columns: Iterator[Any] | None = None  # until the first batch is requested
-        self._batches: Iterator[Placed] | None = None
-        self._was_forked = False
-        self._before = 0  # batches of the epoch that came before `_columns`
-
-    def __iter__(self) -> _Epoch:
-        return self
-
-    def __next__(self) -> Any:
-        if not self._home.is_this_one():
-            self._settle_in_this_process()
-        with self._lock:
-            if self._ended:
-                raise StopIteration
-            loader = self._loader
-            if self._columns is None:
-                self._columns = loader._begin()
-                self._batches, self._before = loader._delivered(self._columns, 0), 0
-            if loader._running is not self._columns:
-                next(self._columns)  # raises the error that has ended this iteration
-            if self._batches is None:  # an error has ended the batches
-                epoch, _, position = loader._loader._core.place()
-                delivered = loader._place[0], loader._place[2]
-                if self._was_forked or (epoch, position) != delivered:
-                    self._was_forked = False
-                    # Continues after the last delivered batch. Unfinished batches are read again.
-                    loader._rewind()
-                    self._columns = loader._running = iter(loader._loader)
-                    self._before = loader.step
-                self._batches = loader._delivered(self._columns, self._before)
-            try:
-                place, batch = next(self._batches)
-            except StopIteration:
-                self._ended = loader._at_beginning = True
-                loader._place = loader._loader._core.place()
-                raise
-            except BaseException:
-                self._batches = None
-                raise
-            loader._place = place
-            return batch
-
-    def _settle_in_this_process(self) -> None:
-        """Continues from the parent's place in a forked child, which has none of the parent's
-        threads.
-        """
-        _left_behind.append(self._batches)  # destroying the batches would wait for these threads
-        self._batches = None
-        self._was_forked = True
-        self._lock = threading.Lock()
-        self._home = HomeProcess()
-        self._loader._settle_in_this_process()
-
-
-_left_behind: list[object] = []
 
 
 def _restored(arguments: tuple[Any, ...], state: dict[str, Any]) -> Loader:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from tfrfast.columns import Batch as Columns
-from tfrfast.torch.ahead import copied_to_gpu
 from tfrfast.torch.batch import as_tensors, on_tensors, pinned
+from tfrfast.torch.copying import begin_copy, finish_copy
 
-__all__ = ["Output", "Placed"]
-
-Placed = tuple[tuple[int, int, int], Any]  # the user's place after a batch, and the batch
+__all__ = ["Output"]
 
 
 @dataclass
@@ -24,49 +22,61 @@ class Output:
     transform: Callable[[Any], Any] | None
     pin_memory: bool
     device: torch.device | None
-    _pins_for: torch.device | None = None
+    #: The GPU of the running epoch, with its number: without it, "cuda" would mean the first GPU in
+    #: a Loader's threads.
+    _gpu: torch.device | None = None
 
-    def work(self) -> Callable[[Any], Any] | None:
+    @property
+    def ahead(self) -> int:
+        """The number of batches that are copied ahead of the user."""
+        return int(self._goes_to_gpu)
+
+    @property
+    def _goes_to_gpu(self) -> bool:
+        return self.device is not None and self.device.type == "cuda"
+
+    def choose_gpu(self) -> None:
+        """Determines the GPU when an epoch begins, after the user has chosen one and has forked.
+
+        Calls CUDA only where needed, because a process that has called CUDA may not use it in
+        forks.
+        """
+        self._gpu = None
+        if self._goes_to_gpu and self.device is not None and self.device.index is not None:
+            self._gpu = self.device
+        elif self._goes_to_gpu or (self.pin_memory and torch.cuda.is_available()):
+            self._gpu = torch.device("cuda", torch.cuda.current_device())
+
+    def prepare(self) -> Callable[[Any], Any] | None:
         """Returns the work of a Loader's threads on each batch; None if not worth a thread."""
-        goes_to_gpu = self.device is not None and self.device.type == "cuda"
-        return self._prepared if self.transform or self.pin_memory or goes_to_gpu else None
+        is_work = self.transform is not None or self.pin_memory or self._goes_to_gpu
+        return self._prepared if is_work else None
 
     def _prepared(self, batch: Any) -> Any:
         batch = _tensors_of(batch)
         if self.transform is not None:
             batch = self.transform(batch)
-        if self._pins_for is not None:
-            with torch.cuda.device(self._pins_for):  # otherwise each thread would use the first GPU
+        if self._gpu is not None:
+            with torch.cuda.device(self._gpu):  # otherwise each thread would use the first GPU
                 batch = pinned(batch)
         return batch
 
-    def of(self, batches: Iterator[Placed], *, worked_on: bool) -> Iterator[Placed]:
-        """Yields each batch for delivery."""
+    def begin(self, batch: Any) -> Any:
+        """Begins the last work on a batch, on the user's thread."""
+        batch = _tensors_of(batch)
+        if self._goes_to_gpu and self._gpu is not None:
+            return begin_copy(batch, self._gpu)
         device = self.device
-        # Determined when an epoch begins, after the user has chosen a GPU and has forked.
-        gpu = self._pins_for = self._gpu()
-        if not worked_on:
-            batches = ((place, _tensors_of(batch)) for place, batch in batches)
         if device is None or device.type == "cpu":
-            return batches
-        if gpu is not None and device.type == "cuda":
-            return copied_to_gpu(batches, gpu)
-        return ((at, on_tensors(lambda each: each.to(device), batch)) for at, batch in batches)
+            return batch
+        return on_tensors(lambda tensor: tensor.to(device), batch)
 
-    def _gpu(self) -> torch.device | None:
-        """Returns the GPU for pinned batches, with its number.
-
-        Without the number, "cuda" would mean the first GPU in a Loader's threads.
-
-        Calls CUDA only where needed, because a process that has called CUDA may not use it in
-        forks.
-        """
-        if self.device is not None and self.device.type == "cuda":
-            number = self.device.index
-            return torch.device("cuda", torch.cuda.current_device() if number is None else number)
-        if self.pin_memory and torch.cuda.is_available():
-            return torch.device("cuda", torch.cuda.current_device())
-        return None
+    def finish(self, begun: Any) -> Any:
+        """Returns the batch for delivery."""
+        if self._goes_to_gpu and self._gpu is not None:
+            copy, copied = begun
+            return finish_copy(copy, copied, self._gpu)
+        return begun
 
 
 def _tensors_of(batch: Any) -> Any:

@@ -61,12 +61,12 @@ def test_a_break_begins_the_next_epoch_and_ends_the_other_for(shards: list[str])
     next(first)
     plain.set_epoch(1)
     assert ids(ours) == ids(plain)
-    with pytest.raises(RuntimeError, match="another `for` has begun"):
+    with pytest.raises(RuntimeError, match="Another iteration of this loader has begun"):
         next(first)
     second = iter(ours)
     next(second)
     ours.set_epoch(7)
-    with pytest.raises(RuntimeError, match="epoch was chosen"):
+    with pytest.raises(RuntimeError, match="has moved this loader"):
         next(second)
     plain.set_epoch(7)
     assert ids(ours) == ids(plain)

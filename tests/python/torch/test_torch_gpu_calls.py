@@ -88,15 +88,16 @@ def test_batches_go_to_the_gpu_of_the_loop(
 ) -> None:
     from tfrfast.torch import output
 
-    asked = []
+    asked = set()
 
-    def copied(batches: Any, gpu: torch.device) -> Any:
-        asked.append(gpu)
-        return batches
+    def copied(batch: Any, gpu: torch.device) -> Any:
+        asked.add(gpu)
+        return batch, None
 
-    monkeypatch.setattr(output, "copied_to_gpu", copied)
+    monkeypatch.setattr(output, "begin_copy", copied)
+    monkeypatch.setattr(output, "finish_copy", lambda batch, event, gpu: batch)
     assert ids(tt.Loader(shards, 10, features=ID, device=device, threads=2))
-    assert asked == [SECOND]
+    assert asked == {SECOND}
     assert set(cuda.used) == {1}
 
 
@@ -115,7 +116,7 @@ class Stream:
 
 
 def test_sparse_columns_are_copied_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrfast.torch.ahead import copied_to_gpu
+    from tfrfast.torch.copying import begin_copy, finish_copy
 
     path = tmp_path / "sparse"
     with tfr.Writer(path) as writer:
@@ -136,10 +137,10 @@ def test_sparse_columns_are_copied_too(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: users)
     monkeypatch.setattr(torch.Tensor, "record_stream", record_stream)
-    got = list(copied_to_gpu(enumerate(want), torch.device("cpu")))
-    assert [key for key, _ in got] == [0, 1]
+    cpu = torch.device("cpu")
+    got = [finish_copy(*begin_copy(batch, cpu), cpu) for batch in want]
     assert users.awaited == 2
-    for (_, copy), batch in zip(got, want, strict=True):
+    for copy, batch in zip(got, want, strict=True):
         assert torch.equal(copy["x"].to_dense(), batch["x"].to_dense())
         parts = copy["id"], copy.indices, copy.valid, copy["x"]._indices(), copy["x"]._values()
         assert {part.data_ptr() for part in parts} <= set(kept)

@@ -361,24 +361,23 @@ def test_an_interrupt_loses_nothing(shards: list[str]) -> None:
     assert got == ids(loader(shards))
 
 
-def test_each_item_begins_before_the_one_in_front_is_handed_out() -> None:
-    from tfrfast.torch.ahead import begun_ahead
-
+def test_a_batch_begins_before_the_one_in_front_is_handed_out(shards: list[str]) -> None:
     events = []
 
-    def items() -> Iterator[int]:
-        yield from range(3)
-        raise ValueError("the fourth")
+    def begin(batch: Any) -> Any:
+        events.append(f"begin {batch[0]}")
+        return batch
 
-    def begin(item: int) -> int:
-        events.append(f"begin {item}")
-        return item
+    def finish(batch: Any) -> Any:
+        events.append(f"finish {batch[0]}")
+        return batch
 
-    results = begun_ahead(begin, lambda item: events.append(f"finish {item}") or item, items())
-    assert [next(results), next(results), next(results)] == [0, 1, 2]
-    assert events == ["begin 0", "begin 1", "finish 0", "begin 2", "finish 1", "finish 2"]
-    with pytest.raises(ValueError, match="the fourth"):
-        next(results)
+    ours = tfr.Loader(shards, 10, features=ID, shuffle=False)
+    ours._deliver_through(lambda batch: begin(batch["id"].tolist()), 1, finish)
+    first = next(batches := iter(ours))
+    assert (first, ours.step) == (list(range(10)), 1)
+    next(batches)
+    assert events == ["begin 0", "begin 10", "finish 0", "begin 20", "finish 10"]
 
 
 # ---- devices
@@ -403,7 +402,7 @@ def test_copies_to_a_gpu_wait_for_each_other_and_keep_their_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The calls on imitated streams. Only a real GPU shows whether the calls are right."""
-    from tfrfast.torch import ahead
+    from tfrfast.torch.copying import begin_copy, finish_copy
 
     calls: list[str] = []
     made: list[Any] = []
@@ -430,13 +429,13 @@ def test_copies_to_a_gpu_wait_for_each_other_and_keep_their_memory(
     monkeypatch.setattr(
         torch.Tensor, "record_stream", lambda _, stream: calls.append(f"kept for {stream.name}")
     )
-    batches = [(place, {"x": torch.ones(2), "name": [b"a"]}) for place in range(2)]
-    copies = list(ahead.copied_to_gpu(batches, torch.device("meta")))
-    assert [(place, copy["x"].device.type) for place, copy in copies] == [(0, "meta"), (1, "meta")]
+    meta = torch.device("meta")
+    begun = [begin_copy({"x": torch.ones(2), "name": [b"a"]}, meta) for _ in range(2)]
+    copies = [finish_copy(*each, meta) for each in begun]
+    assert [copy["x"].device for copy in copies] == [meta, meta]
     used = ["user waits for event 1 of meta", "kept for user"]
     assert calls == ["copy on meta", "copy on meta", *used, used[0].replace("1", "2"), used[1]]
-    list(ahead.copied_to_gpu(batches, torch.device("meta")))
-    assert made.count(torch.device("meta")) == 1  # the next epoch finds the memory of this one
+    assert made.count(meta) == 1  # the next epoch finds the memory of this one
 
 
 if torch.cuda.is_available():

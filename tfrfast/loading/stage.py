@@ -1,4 +1,8 @@
-"""Batches of a Loader, transformed by threads ahead of the consumer."""
+"""A stage: work on batches ahead of the consumer, in order. The place follows the consumer.
+
+Stages stack: a stage has the methods of a native Loader, and takes its batches from a native Loader
+or from another stage.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +15,46 @@ from typing import Any, NoReturn
 
 from tfrfast import _native
 
-__all__ = ["TransformingLoader"]
+__all__ = ["Core", "Stage"]
 
 Place = tuple[int, int, int]  # epoch, step, position: the consumer's place
 
 
-class TransformingLoader:
-    """Has the methods of a native Loader, and delivers `work(batch)` for each batch.
+class Stage:
+    """Delivers `finish(work(batch))` for each batch of `core`.
 
-    Threads call `work` on later batches, and results come in order. The place counts delivered
-    batches. An error of `work` is raised at its batch's place, and the next request calls `work`
-    again. `work` never returns None.
+    `work` is called for up to `ahead` batches beyond the requested one: by `threads` threads, or
+    with 0 by the consumer's thread. The consumer's thread calls `finish` at delivery. The place
+    counts delivered batches. An error is raised at its batch's place, and the next request calls
+    `work` again. The result of `finish` is never None.
     """
 
-    def __init__(self, core: _native.Loader, work: Callable[[Any], Any], threads: int) -> None:
+    def __init__(
+        self,
+        core: Core,
+        work: Callable[[Any], Any],
+        *,
+        threads: int = 0,
+        ahead: int = 0,
+        finish: Callable[[Any], Any] | None = None,
+    ) -> None:
         self._core = core
         self._work = work
         self._threads = threads
-        self.stats = core.stats
+        self._ahead = ahead
+        self._finish = finish
+        self.stats: Callable[[], dict[str, Any]] = core.stats
         self._start_here()
         self._place: Place = core.place()
-        # The running pass. A pass refers to its loader, so a strong reference would make a cycle.
-        self._running: weakref.ref[TransformingPass] | None = None
+        # The running pass. A pass refers to its stage, so a strong reference would make a cycle.
+        self._running: weakref.ref[StagePass] | None = None
         self._waiting: deque[_Pending] = deque()  # of the running pass
 
-    def begin(self) -> TransformingPass:
+    def begin(self) -> StagePass:
         """Begins a pass, like the native Loader, after the batches that were delivered."""
         self._settle_in_this_process()
         self._refuse_own_threads()
-        begun = TransformingPass(self, self._core.begin())
+        begun = StagePass(self, self._core.begin())
         with self._moving:
             self._leave()
             self._running, self._waiting = weakref.ref(begun), begun._waiting
@@ -69,20 +84,27 @@ class TransformingLoader:
         self._of_thread = threading.local()
         self._pool = self._new_pool()
 
-    def _new_pool(self) -> ThreadPoolExecutor:
+    def _new_pool(self) -> ThreadPoolExecutor | None:
         """Makes the threads of all epochs: CUDA and other libraries prepare each new thread."""
-        mark = self._of_thread, "transforms", True
+        if self._threads == 0:
+            return None
+        mark = self._of_thread, "works", True
         return ThreadPoolExecutor(self._threads, "tfrfast", initializer=setattr, initargs=mark)
+
+    def _begin_work(self, batch: Any) -> Future[Any] | _Done:
+        return (
+            _Done(self._work, batch) if self._pool is None else self._pool.submit(self._work, batch)
+        )
 
     def _refuse_own_threads(self) -> None:
         """A result that waits for a later result would wait for ever."""
-        if hasattr(self._of_thread, "transforms"):
+        if self._pool is not None and hasattr(self._of_thread, "works"):
             raise RuntimeError(
                 "transform asked its own Loader for a batch, which waits for transform. Let "
                 "transform use the batch that it is given, or another Loader."
             )
 
-    def _is_running(self, one: TransformingPass) -> bool:
+    def _is_running(self, one: StagePass) -> bool:
         return self._running is not None and self._running() is one
 
     def _leave(self) -> None:
@@ -105,29 +127,62 @@ class TransformingLoader:
             self._core.seek(self._place[0], self._place[2])
 
 
+Core = _native.Loader | Stage
+
+
+class _Done:
+    """The result of work on the consumer's thread, with the methods of a Future."""
+
+    __slots__ = ("_error", "_result")
+
+    def __init__(self, work: Callable[[Any], Any], batch: Any) -> None:
+        self._result, self._error = None, None
+        try:
+            self._result = work(batch)
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def done(self) -> bool:
+        return True
+
+    def running(self) -> bool:
+        return False
+
+    def cancel(self) -> bool:
+        return False
+
+
 class _Pending:
     """A batch, the consumer's place after the batch, and the result of the work."""
+
+    __slots__ = ("batch", "place", "result")
 
     def __init__(self, batch: Any, place: Place) -> None:
         self.batch = batch
         self.place = place
-        self.result: Future[Any] | None = None
+        self.result: Future[Any] | _Done | None = None
 
 
-class TransformingPass:
+class StagePass:
     """The state of one `for` loop. Threads may share a pass: each batch goes to one thread."""
 
-    def __init__(self, owner: TransformingLoader, batches: _native.LoaderPass) -> None:
+    def __init__(self, owner: Stage, batches: _native.LoaderPass | StagePass) -> None:
         self._owner = owner
+        self._is_over = False
         self._start(batches, 0)
 
-    def _start(self, batches: _native.LoaderPass, steps_before: int) -> None:
+    def _start(self, batches: _native.LoaderPass | StagePass, steps_before: int) -> None:
         self._batches = batches
         self._steps_before = steps_before  # steps of this epoch in passes that forks ended
         self._home = _native.HomeProcess()
         self._lock = threading.Lock()
         self._waiting: deque[_Pending] = deque()
-        self._ahead = 2  # the number of batches to work on at the next request
+        self._together = min(2, self._owner._ahead + 1)  # batches to work on at the next request
         self._failure: Exception | None = None  # a read error that follows the waiting batches
         self._end: Place | None = None
 
@@ -137,6 +192,8 @@ class TransformingPass:
             self._settle_in_this_process()
         self._owner._refuse_own_threads()
         with self._lock:
+            if self._is_over:
+                return None
             if not self._owner._is_running(self):
                 self._raise_ended()
             self._read_ahead()
@@ -147,6 +204,7 @@ class TransformingPass:
                 raise failure
             assert self._end is not None
             self._deliver(self._end)
+            self._is_over = True
             return None
 
     def _raise_ended(self) -> NoReturn:
@@ -154,11 +212,11 @@ class TransformingPass:
         raise RuntimeError("This iteration has ended: the loader was moved.")
 
     def _read_ahead(self) -> None:
-        """Begins the work on the next batches: in the end a batch for each thread, and one more.
+        """Begins the work on the next batches: in the end on all that may be ahead.
 
         The number grows from request to request, so that the first batch does not wait for all.
         """
-        while len(self._waiting) < self._ahead and not self._end and not self._failure:
+        while len(self._waiting) < self._together and not self._end and not self._failure:
             try:
                 batch = self._batches.next()
             except Exception as failure:
@@ -170,21 +228,22 @@ class TransformingPass:
                 return
             pending = _Pending(batch, (epoch, self._steps_before + step, position))
             self._waiting.append(pending)
-            self._begin(pending)
-        self._ahead = min(2 * self._ahead, self._owner._threads + 1)
-
-    def _begin(self, pending: _Pending) -> Future[Any]:
-        pending.result = self._owner._pool.submit(self._owner._work, pending.batch)
-        return pending.result
+            pending.result = self._owner._begin_work(batch)
+        self._together = min(2 * self._together, self._owner._ahead + 1)
 
     def _finished(self, pending: _Pending) -> Any:
-        running = pending.result or self._begin(pending)
+        owner = self._owner
+        if pending.result is None:
+            pending.result = owner._begin_work(pending.batch)
+        work = pending.result
         try:
-            result = running.result()
+            result = work.result()
+            if owner._finish is not None:
+                result = owner._finish(result)
         except BaseException as error:
-            if isinstance(error, CancelledError) and not self._owner._is_running(self):
+            if isinstance(error, CancelledError) and not owner._is_running(self):
                 self._raise_ended()
-            if running.done():
+            if work.done():
                 pending.result = None  # the next request tries again
             if isinstance(error, StopIteration):  # which would end the `for`
                 raise RuntimeError("transform raised StopIteration.") from error
