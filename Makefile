@@ -127,9 +127,9 @@ fuzz-long: ## Every fuzzer for SECONDS=... seconds, starting from what it learnt
 	@test -n "$(filter-out 0,$(SECONDS))" || { echo "say how long: make fuzz-long SECONDS=3600"; exit 2; }
 	$(MAKE) fuzz SECONDS_EACH=$(SECONDS) FUZZ_SEED=0
 
-stress: .venv/.installed ## Attacks of every kind for SECONDS=600 seconds; SEED=... repeats another run's
+stress: .venv/.installed ## Attacks on every road for SECONDS=600 seconds; SEED=... repeats a run, CELL=... chooses
 	PYTHONPATH=$(CURDIR)/tests/support python tests/stress/attack.py \
-	  --seconds $(or $(filter-out 0,$(SECONDS)),600) $(SEED:%=--seed %)
+	  --seconds $(or $(filter-out 0,$(SECONDS)),600) $(SEED:%=--seed %) $(if $(CELL),--cell "$(CELL)")
 
 stress-threads: export SKBUILD_BUILD_DIR := build/stress-threads/cmake
 stress-threads: export SKBUILD_INSTALL_STRIP := false

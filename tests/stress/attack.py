@@ -1,101 +1,38 @@
-"""Attacks tfrfast for a while: damage, stale files, kills, failing system calls, small limits.
+"""Attacks tfrfast for a while: every attack of the matrix, on every road that it goes with.
 
     python tests/stress/attack.py --seconds 600            uses a new seed, and prints it
+    python tests/stress/attack.py --cell "damage, Loader"  runs the cells whose names have this pattern
     python tests/stress/attack.py --seed 7 --round 123     repeats one round of that run
+    python tests/stress/attack.py --matrix                 prints the matrix
 
 Each round is a process of its own. A round may end in clear errors. It must never return wrong
-bytes, crash, hang, or leave wrong files that a later reader would trust.
+bytes, lose any without a word, crash, hang, or leave wrong files that a later reader would trust.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import importlib.util
+import json
 import os
 import random
+import re
 import secrets
 import shutil
-import signal
 import sys
 import tempfile
 import time
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
-import damaged_bytes
-import damaged_caches
-import failing_calls
-import killed_jobs
-import killed_processes
-import little_memory
-import slow_links
-import small_limits
-import stale_files
-import tf_data_chains
-
+import failures
 import tfrfast as tfr
+from matrix import KNOWN, cells, is_installed, table
+from rounds import run_round
 
 # Names are imported at their first use. Import them now, because an import would fail under a
 # limit.
 for _name in tfr.__all__:
     getattr(tfr, _name)
-
-Attack = Callable[[random.Random, Path], str]
-
-#: Each attack gets random numbers and an empty folder, and returns the name of the case.
-ATTACKS: list[Attack] = [
-    damaged_bytes.attack,
-    stale_files.attack,
-    killed_processes.attack,
-    failing_calls.attack,
-    small_limits.attack,
-    tf_data_chains.attack,
-    killed_jobs.attack,
-    damaged_caches.attack,
-    slow_links.attack,
-    little_memory.attack,
-]
-if importlib.util.find_spec("obstore") is None:
-    print("without obstore, no attack on caches and links")
-    for _attack in (damaged_caches.attack, slow_links.attack):
-        ATTACKS.remove(_attack)
-#: A round takes a second or two. A round that takes this long hangs, on any machine.
-PATIENCE_S = 300
-
-
-def run_round(seed: int, number: int, folder: Path) -> str | None:
-    """Runs a round in a child. Returns the failure, or None. The case's name goes to stdout."""
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(PATIENCE_S)
-        os.setpgid(0, 0)
-        status = 1
-        try:
-            chosen = random.Random(f"{seed}/{number}")
-            # The cache is part of the attack, and never the user's own.
-            os.environ["TFRFAST_CACHE_DIR"] = str(folder / "cache")
-            (folder / "cache").mkdir()
-            (folder / "data").mkdir()
-            os.chdir(folder)
-            case = chosen.choice(ATTACKS)(chosen, folder / "data")
-            (folder / "case").write_text(case)
-            status = 0
-        except BaseException:
-            (folder / "failure").write_text(traceback.format_exc())
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    if status == 0:
-        return None
-    failure = folder / "failure"
-    said = failure.read_text() if failure.exists() else ""
-    if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        return f"{said}the process died of {name}" + (" (it hung)" if name == "SIGALRM" else "")
-    return said or f"the process ended with status {status}"
 
 
 def main() -> int:
@@ -103,30 +40,60 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
     parser.add_argument("--round", type=int, help="only this one, keeping its folder")
+    parser.add_argument("--cell", default="", help="only cells whose name has this pattern")
+    parser.add_argument("--matrix", action="store_true", help="print the matrix")
     arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
+    if arguments.matrix:
+        print(table())
+        return 0
+    if not failures.is_preloaded():
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], failures.preload())
+    wanted = re.compile(arguments.cell)
+    chosen = [cell for cell in cells() if wanted.search(f"{cell[0].name}, {cell[1].name}")]
+    roads = {road.name: road for _, road in chosen}
+    for road in roads.values():
+        if not is_installed(road):
+            print(f"left out: {road.name}, which needs {' and '.join(road.needs)}")
+    chosen = [cell for cell in chosen if is_installed(cell[1])]
+    print(f"seed {arguments.seed}, {len(chosen)} cells", flush=True)
     ends = time.monotonic() + arguments.seconds
-    cases: collections.Counter[str] = collections.Counter()
+    held: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    known: collections.Counter[str] = collections.Counter()
+    failed: dict[str, int] = {}
     number = arguments.round or 0
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix="tfrfast-stress-"))
-        failure = run_round(arguments.seed, number, folder)
-        if failure is not None:
-            print(f"{failure}\nround {number} of seed {arguments.seed} failed; its files: {folder}")
-            print(f"again: {Path(__file__).name} --seed {arguments.seed} --round {number}")
-            return 1
-        cases[(folder / "case").read_text()] += 1
-        if arguments.round is not None:
-            print(f"round {number} held: {next(iter(cases))}; its files: {folder}")
-            return 0
-        shutil.rmtree(folder)
+    while chosen:
+        # Each cell comes once before any comes twice.
+        turn, place = divmod(number, len(chosen))
+        order = random.Random(f"{arguments.seed}/{turn}").sample(chosen, len(chosen))
+        attack, road = order[place]
+        name = f"{attack.name}, {road.name}"
+        if name not in failed:
+            folder = Path(tempfile.mkdtemp(prefix="tfrfast-stress-"))
+            failure = run_round(attack, road, f"{arguments.seed}/{number}", folder)
+            if failure is None:
+                held[attack.name].update(rounds=1, **json.loads((folder / "counts").read_text()))
+            elif (attack.name, road.name) in KNOWN:
+                known[f"{name}: {KNOWN[attack.name, road.name]}"] += 1
+            else:
+                failed[name] = number
+                again = f"--seed {arguments.seed} --round {number}"
+                again += f" --cell {arguments.cell!r}" if arguments.cell else ""
+                print(f"{failure}\n{name} failed; its files: {folder}\nagain: {again}", flush=True)
+            if failure is None or name not in failed:
+                if arguments.round is None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                else:
+                    print(f"round {number} held: {name}; its files: {folder}")
         number += 1
-        if time.monotonic() >= ends:
+        if arguments.round is not None or time.monotonic() >= ends:
             break
-    for case, count in sorted(cases.items()):
-        print(f"{count:6}  {case}")
-    print(f"{number} rounds held")
-    return 0
+    for case, counts in held.items():
+        print(f"{case:10}" + ", ".join(f"{count:,} {what}" for what, count in counts.items()))
+    for case, count in sorted(known.items()):
+        print(f"known to fail, {count} times: {case}")
+    rounds = sum(counts["rounds"] for counts in held.values())
+    print(f"{rounds} rounds held, {known.total()} failed as known, {len(failed)} cells failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

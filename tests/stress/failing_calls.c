@@ -32,9 +32,14 @@ static int is_open_under(int descriptor) {
   return is_under(path);
 }
 
-static int fails(const char* call) {
+static int is_chosen(const char* call) {
   const char* chosen = getenv("FAILING_CALL");
-  if (chosen == NULL || strcmp(chosen, call) != 0) return 0;
+  return chosen != NULL && strcmp(chosen, call) == 0;
+}
+
+// Names are looked up only for the call that fails.
+static int fails(const char* call, const char* path, int descriptor) {
+  if (!is_chosen(call) || !(path != NULL ? is_under(path) : is_open_under(descriptor))) return 0;
   const long number = atomic_fetch_add(&made, 1) - atol(getenv("FAILING_AFTER"));
   if (number < 0 || number >= atol(getenv("FAILING_COUNT"))) return 0;
   errno = atoi(getenv("FAILING_ERROR"));
@@ -51,7 +56,7 @@ int open(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const int mode = va_arg(arguments, int);
   va_end(arguments);
-  return is_under(path) && fails("open") ? -1 : real(path, flags, mode);
+  return fails("open", path, -1) ? -1 : real(path, flags, mode);
 }
 
 int open64(const char* path, int flags, ...) {
@@ -60,29 +65,27 @@ int open64(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const int mode = va_arg(arguments, int);
   va_end(arguments);
-  return is_under(path) && fails("open") ? -1 : real(path, flags, mode);
+  return fails("open", path, -1) ? -1 : real(path, flags, mode);
 }
 
 ssize_t pread(int descriptor, void* out, size_t count, off_t offset) {
   REAL(ssize_t, "pread", int, void*, size_t, off_t);
-  return is_open_under(descriptor) && fails("pread") ? -1 : real(descriptor, out, count, offset);
+  return fails("pread", NULL, descriptor) ? -1 : real(descriptor, out, count, offset);
 }
 
 ssize_t preadv(int descriptor, const struct iovec* pieces, int count, off_t offset) {
   REAL(ssize_t, "preadv", int, const struct iovec*, int, off_t);
-  return is_open_under(descriptor) && fails("preadv") ? -1
-                                                      : real(descriptor, pieces, count, offset);
+  return fails("preadv", NULL, descriptor) ? -1 : real(descriptor, pieces, count, offset);
 }
 
 ssize_t pwritev(int descriptor, const struct iovec* pieces, int count, off_t offset) {
   REAL(ssize_t, "pwritev", int, const struct iovec*, int, off_t);
-  return is_open_under(descriptor) && fails("pwritev") ? -1
-                                                       : real(descriptor, pieces, count, offset);
+  return fails("pwritev", NULL, descriptor) ? -1 : real(descriptor, pieces, count, offset);
 }
 
 ssize_t pwrite(int descriptor, const void* bytes, size_t count, off_t offset) {
   REAL(ssize_t, "pwrite", int, const void*, size_t, off_t);
-  return is_open_under(descriptor) && fails("pwrite") ? -1 : real(descriptor, bytes, count, offset);
+  return fails("pwrite", NULL, descriptor) ? -1 : real(descriptor, bytes, count, offset);
 }
 
 ssize_t pwrite64(int descriptor, const void* bytes, size_t count, off_t offset) {
@@ -91,49 +94,49 @@ ssize_t pwrite64(int descriptor, const void* bytes, size_t count, off_t offset) 
 
 void* mmap(void* address, size_t length, int protection, int flags, int descriptor, off_t offset) {
   REAL(void*, "mmap", void*, size_t, int, int, int, off_t);
-  if (descriptor >= 0 && is_open_under(descriptor) && fails("mmap")) return MAP_FAILED;
+  if (descriptor >= 0 && fails("mmap", NULL, descriptor)) return MAP_FAILED;
   return real(address, length, protection, flags, descriptor, offset);
 }
 
 int fstat(int descriptor, struct stat* status) {
   REAL(int, "fstat", int, struct stat*);
-  return is_open_under(descriptor) && fails("fstat") ? -1 : real(descriptor, status);
+  return fails("fstat", NULL, descriptor) ? -1 : real(descriptor, status);
 }
 
 int stat(const char* path, struct stat* status) {
   REAL(int, "stat", const char*, struct stat*);
-  return is_under(path) && fails("stat") ? -1 : real(path, status);
+  return fails("stat", path, -1) ? -1 : real(path, status);
 }
 
 int fsync(int descriptor) {
   REAL(int, "fsync", int);
-  return is_open_under(descriptor) && fails("fsync") ? -1 : real(descriptor);
+  return fails("fsync", NULL, descriptor) ? -1 : real(descriptor);
 }
 
 int ftruncate(int descriptor, off_t length) {
   REAL(int, "ftruncate", int, off_t);
-  return is_open_under(descriptor) && fails("ftruncate") ? -1 : real(descriptor, length);
+  return fails("ftruncate", NULL, descriptor) ? -1 : real(descriptor, length);
 }
 
 int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) {
   REAL(int, "linkat", int, const char*, int, const char*, int);
-  if (is_under(to) && fails("linkat")) return -1;
+  if (fails("linkat", to, -1)) return -1;
   return real(from_folder, from, to_folder, to, flags);
 }
 
 int rename(const char* from, const char* to) {
   REAL(int, "rename", const char*, const char*);
-  return is_under(to) && fails("rename") ? -1 : real(from, to);
+  return fails("rename", to, -1) ? -1 : real(from, to);
 }
 
 int mkdir(const char* path, mode_t mode) {
   REAL(int, "mkdir", const char*, mode_t);
-  return is_under(path) && fails("mkdir") ? -1 : real(path, mode);
+  return fails("mkdir", path, -1) ? -1 : real(path, mode);
 }
 
 int close(int descriptor) {
   REAL(int, "close", int);
-  const int failing = is_open_under(descriptor) && fails("close");
+  const int failing = fails("close", NULL, descriptor);
   const int error = errno;
   const int status = real(descriptor);
   return failing ? (errno = error, -1) : status;

@@ -1,47 +1,49 @@
-"""A server of objects in a process of its own, with a slow link that loses answers."""
+"""A server of the files of a folder, in a process of its own, with a slow link that loses answers."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-from range_server import Seen, Trouble, range_server
+from range_server import OLD, RangeServer, Seen, StoredObject, Trouble, range_server
 
 
-@contextlib.contextmanager
-def served(
-    objects: Mapping[str, bytes], bytes_per_s: float = 0, losses: float = 0, seed: float = 0
-) -> Iterator[dict[str, str]]:
-    """Yields the URL of each object. Some answers are lost, late or cut short."""
+class _FilesAsObjects(dict[str, StoredObject]):
+    """The files of a folder as they are now."""
+
+    def __init__(self, folder: Path, server: RangeServer) -> None:
+        super().__init__()
+        self._folder = folder
+        self._server = server
+
+    def get(self, path: str, default: object = None) -> StoredObject | None:
+        try:
+            data = (self._folder / path.removeprefix("set/")).read_bytes()
+        except OSError:
+            return None
+        self._server.put(path, data, OLD)
+        return self[path]
+
+
+def start_server(folder: Path, bytes_per_s: float = 0, losses: float = 0, seed: float = 0) -> str:
+    """Returns the URL of a server. It ends with this process, or its last child."""
     urls, told = os.pipe()
     ends, end = os.pipe()
-    child = os.fork()
-    if child == 0:
+    if os.fork() == 0:
         os.close(end)
         try:
-            serve(objects, bytes_per_s, losses, seed, told, ends)
+            _serve(folder, bytes_per_s, losses, seed, told, ends)
         finally:
             os._exit(0)
     os.close(told)
     os.close(ends)
-    try:
-        with os.fdopen(urls) as answer:
-            url = answer.readline().strip()
-        yield {name: f"{url}/set/{name}" for name in objects}
-    finally:
-        os.close(end)
-        os.waitpid(child, 0)
+    with os.fdopen(urls) as answer:
+        return answer.readline().strip()
 
 
-def serve(
-    objects: Mapping[str, bytes],
-    bytes_per_s: float,
-    losses: float,
-    seed: float,
-    told: int,
-    ends: int,
+def _serve(
+    folder: Path, bytes_per_s: float, losses: float, seed: float, told: int, ends: int
 ) -> None:
     chosen = random.Random(seed)
 
@@ -60,8 +62,7 @@ def serve(
     with range_server() as server:
         server.bytes_per_s = bytes_per_s
         server.trouble = trouble
-        for name, data in objects.items():
-            server.put(f"set/{name}", data)
+        server.objects = _FilesAsObjects(folder, server)
         os.write(told, f"{server.url}\n".encode())
         os.close(told)
-        os.read(ends, 1)  # until the other process closes the pipe, or ends
+        os.read(ends, 1)  # until the other processes close the pipe, or end

@@ -1,0 +1,102 @@
+"""The roads and the attacks, and which attack goes with which road.
+
+A new road is a line of a list of roads. A new attack is a line of ATTACKS.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import chains
+import changes
+import damage
+import disturbances
+import failures
+import job_roads
+import links
+import moving_memory
+import pictures
+import reading_roads
+import tf_data_roads
+import writing_roads
+from road import (
+    ARROW,
+    CACHED,
+    CHAINS,
+    COMMAND,
+    FRAMEWORK,
+    HEADERS,
+    NUMBERED,
+    PICTURES,
+    READS,
+    SERVED,
+    WRITES,
+    Road,
+)
+from scene import Scene
+
+
+@dataclass(frozen=True)
+class Attack:
+    name: str
+    run: Callable[[Scene], None]
+    #: What a road must have, and what it must not have.
+    needs: frozenset[str] = frozenset()
+    spares: frozenset[str] = frozenset()
+
+    def fits(self, road: Road) -> bool:
+        return self.needs <= road.has and not self.spares & road.has
+
+
+def _set(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+ROADS: list[Road] = [
+    *reading_roads.ROADS, *tf_data_roads.ROADS, *job_roads.ROADS, *writing_roads.ROADS,
+]  # fmt: skip
+
+ATTACKS: list[Attack] = [
+    Attack("changes", changes.attack, _set(READS)),
+    Attack("damage", damage.attack, _set(READS), _set(HEADERS)),
+    Attack("forks", disturbances.forks, spares=_set(FRAMEWORK)),
+    Attack("kills", disturbances.kills),
+    Attack("signals", disturbances.signals, spares=_set(COMMAND)),
+    Attack("exits", disturbances.exits),
+    Attack("threads", disturbances.threads, spares=_set(COMMAND)),
+    Attack("calls", failures.calls),
+    Attack("limits", failures.limits),
+    Attack("memory", failures.memory, spares=_set(FRAMEWORK, ARROW)),
+    Attack("buffers", moving_memory.buffers, _set(WRITES)),
+    Attack("numbers", moving_memory.numbers, _set(NUMBERED)),
+    Attack("pictures", pictures.after_each_other, _set(PICTURES)),
+    Attack("pixels", pictures.exactly, _set(PICTURES)),
+    Attack("links", links.slow, _set(SERVED)),
+    Attack("caches", links.damaged_cache, _set(CACHED)),
+    Attack("chains", chains.attack, _set(CHAINS)),
+]
+
+#: Cells that are known to fail, each with the reason. They run, and their failures are counted.
+KNOWN: dict[tuple[str, str], str] = {}
+
+Cell = tuple[Attack, Road]
+
+
+def cells() -> list[Cell]:
+    return [(attack, road) for attack in ATTACKS for road in ROADS if attack.fits(road)]
+
+
+def is_installed(road: Road) -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in road.needs)
+
+
+def table() -> str:
+    """Returns the matrix for docs/testing.md."""
+    heads = [attack.name for attack in ATTACKS]
+    lines = [f"| | {' | '.join(heads)} |", f"|---|{':-:|' * len(heads)}"]
+    for road in ROADS:
+        marks = ["●" if attack.fits(road) else "" for attack in ATTACKS]
+        lines.append(f"| {road.name} | {' | '.join(marks)} |")
+    return "\n".join(lines)
