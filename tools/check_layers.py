@@ -43,7 +43,7 @@ QUOTED = {
     "csrc/tensorflow": {"core", "tensorflow"},
     "tests/core": {"core"},
     "tests/tensorflow_ops": {"core", "tensorflow", ".."},  # ".." for the fixture of tests/core
-    "tests/fuzz": {"core"},
+    "tests/fuzz": {"core", ".."},  # ".." for the slow twin of tests/core
     "benchmarks/core": {"core"},
 }
 

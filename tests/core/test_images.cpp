@@ -11,6 +11,7 @@
 #include "core/example/sequence.h"
 #include "core/image/exif.h"
 #include "core/image/image_decoder.h"
+#include "exact_resize.h"
 
 using namespace tfrfast;
 
@@ -90,23 +91,46 @@ TEST_CASE("the middle has the shape of the result") {
   CHECK(choose_crop(spec, 300, 1000, 0) == Crop{0, 200, 300, 600, false});
 }
 
-TEST_CASE("every kernel of this processor gives the same bytes") {
-  std::vector<std::uint8_t> pixels(37 * 53 * 4);
-  for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = static_cast<std::uint8_t>(i * i * 31 >> 3);
-  }
-  const Pixels source{pixels.data(), 37, 53, 4, 1.5, 2.25, 30.5, 49.75};
-  for (const bool is_float : {false, true}) {
-    for (const auto& [height, width] : {std::pair{11u, 13u}, {37u, 53u}, {90u, 70u}, {1u, 1u}}) {
-      ImageSpec spec = spec_of(height, width);
-      spec.is_float = is_float;
-      Bytes expected(spec.result_bytes());
-      Resizer(resize_kernels().front()).resize(source, spec, {}, true, expected.data());
+TEST_CASE(
+    "every kernel gives the same bytes, to one level those of exact weights, at every scale") {
+  struct Sizes {
+    std::uint32_t height, width, result_height, result_width;
+  };
+  // Up to 30,000 pixels become one.
+  constexpr Sizes kSizes[] = {{37, 53, 11, 13}, {37, 53, 90, 70}, {37, 53, 37, 53},
+                              {250, 251, 1, 1}, {999, 50, 2, 3},  {49, 300, 1, 300},
+                              {30000, 2, 1, 2}, {2, 30000, 9, 5}};
+  int number = 0;
+  for (const auto& [height, width, result_height, result_width] : kSizes) {
+    for (int form = 0; form < 16; ++form, ++number) {
+      CAPTURE(height);
+      CAPTURE(result_height);
+      CAPTURE(form);
+      ImageSpec spec = spec_of(result_height, result_width);
+      spec.resize = (form & 1) != 0 ? ResizeKind::area : ResizeKind::bilinear;
+      spec.channels = (form & 2) != 0 ? 1 : 3;
+      spec.is_float = (form & 4) != 0;
+      spec.channels_first = (form & 8) != 0;
+      const std::uint32_t values = spec.channels == 1 ? 1 : kColorChannels;
+      std::vector<std::uint8_t> bytes(std::size_t{height} * width * values);
+      for (std::size_t i = 0; i < bytes.size(); ++i) {
+        const std::uint8_t noise = static_cast<std::uint8_t>(i * i * 31 >> 3);
+        const bool is_rare = i / values % 300 == 7;
+        bytes[i] = number % 3 == 0 ? noise : is_rare == (number % 3 == 1) ? 255 : 0;
+      }
+      const Turn turn = turn_of(1 + number % 8);
+      const Pixels source{bytes.data(), height, width,         values,
+                          0.5,          0.25,   height - 0.75, width - 0.375};
+      Bytes expected;
       for (const ResizeKernel& kernel : resize_kernels()) {
         if (!kernel.supported()) continue;
         CAPTURE(kernel.name);
         Bytes found(spec.result_bytes());
-        Resizer(kernel).resize(source, spec, {}, true, found.data());
+        Resizer(kernel).resize(source, spec, turn, true, found.data());
+        if (expected.empty()) {
+          CHECK(largest_error(source, spec, turn, true, found) <= 1);
+          expected = found;
+        }
         CHECK(found == expected);
       }
     }
@@ -134,7 +158,9 @@ TEST_CASE("EXIF that is cut off or out of bounds states no orientation") {
   REQUIRE(start != std::string::npos);
   const EncodedImage exif = EncodedImage(turned).subspan(start, 64);
   CHECK(exif_orientation(exif) == 6);
-  for (std::size_t bytes = 0; bytes < 20; ++bytes) CHECK(exif_orientation(exif.first(bytes)) == 1);
+  for (std::size_t bytes = 0; bytes < 20; ++bytes) {
+    CHECK(exif_orientation(exif.first(bytes)).value_or(1) == 1);
+  }
 }
 
 TEST_CASE("a damaged image is said to be so, and reads nothing outside it") {

@@ -126,8 +126,45 @@ def steps_seeds() -> dict[str, bytes]:
     }
 
 
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+def image_seeds() -> dict[str, bytes]:
+    """Each picture after another: as it is, and a JPEG with tables that become comments."""
+    paths = sorted((GOLDEN / "images").iterdir())
+    seeds = {}
+    for number, path in enumerate(paths):
+        before, image = paths[number - 1].read_bytes(), path.read_bytes()
+        for how, tables in enumerate((b"", b"\xff\xc4", b"\xff\xdb")):
+            kind = bytes([2 + 32 * how, 7]) + struct.pack("<H", len(before))
+            picture = image.replace(tables, b"\xff\xfe") if tables else image
+            seeds[f"{path.name}.{how}"] = kind + before + picture
+    return seeds
+
+
+def resize_seeds() -> dict[str, bytes]:
+    def sizes(*sides: int) -> bytes:
+        return b"".join(struct.pack("<HB", side - 1, 0) for side in sides)
+
+    rare = b"\xff".ljust(300, b"\0")
+    return {
+        "area": b"\x02" + sizes(250, 250, 1, 1) + b"\0\0\0" + rare,
+        "planes": b"\x0a" + sizes(2, 30000, 1, 1) + b"\0\0\0" + rare,
+        "bilinear": b"\x01" + sizes(1, 60000, 1, 43) + b"\0\0\0\xff\0",
+        "larger": b"\x74" + sizes(9, 7, 64, 50) + b"\3\4\5" + bytes(range(256)),
+    }
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
+    for name, seed in resize_seeds().items():
+        path = folder / "fuzz_resize" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(seed)
+    for name, seed in image_seeds().items():
+        path = folder / "fuzz_image" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(seed)
     for name, seed in steps_seeds().items():
         path = folder / "fuzz_steps" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +177,7 @@ def main() -> None:
         path = folder / "fuzz_descriptions" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(seed)
-    folder_index = Path(__file__).parent.parent / "golden" / "folder.2.index"
+    folder_index = GOLDEN / "folder.2.index"
     for how in (0, 15, 47):
         path = folder / "fuzz_folder_index" / f"golden-{how}"
         path.parent.mkdir(parents=True, exist_ok=True)

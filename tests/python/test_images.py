@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import tfrfast as tfr
 from image_records import COUNT, GOLDEN, NAMES, SIZED, loader_of, windows, write_images
+from odd_pictures import differing_pictures, exif, odd_pictures, with_chunk
 from reference_order import siphash24
 from tfrfast import _native
 
@@ -22,8 +24,9 @@ pytestmark = pytest.mark.skipif(
 RANDOM = SIZED
 
 
-def parse(name: str, **options: Any) -> tfr.Batch:
-    image = (GOLDEN / name).read_bytes()
+def parse(image: str | bytes, **options: Any) -> tfr.Batch:
+    if isinstance(image, str):
+        image = (GOLDEN / image).read_bytes()
     spec = tfr.Image(**{"size": (36, 52)} | options)
     return tfr.parse_example([tfr.encode_example({"x": image})], {"x": spec})
 
@@ -64,7 +67,8 @@ def test_an_image_keeps_its_pixels_in_its_own_size() -> None:
     planes = parse("color.png", layout="CHW", dtype="float32")["x"]
     assert planes.dtype == np.float32
     assert np.array_equal(planes[0], color.transpose(2, 0, 1))
-    assert parse("color.png", channels=1)["x"].shape == (1, 36, 52, 1)
+    luma = (color.astype(int) @ [19595, 38470, 7471] + 32768) >> 16
+    assert np.array_equal(parse("color.png", channels=1)["x"][0, ..., 0], luma)
 
 
 def test_a_photo_is_turned_upright_only_if_asked_to() -> None:
@@ -77,6 +81,48 @@ def test_a_photo_is_turned_upright_only_if_asked_to() -> None:
     half = parse("turned_3.jpg", size=(18, 26), upright=True, layout="CHW", dtype="float32")["x"]
     plain = parse("turned_3.jpg", size=(18, 26), layout="CHW", dtype="float32")["x"]
     assert np.array_equal(half, plain[:, :, ::-1, ::-1])
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_png_is_turned_upright_by_its_exif_wherever_it_stands(last: bool) -> None:
+    whole = (GOLDEN / "color.png").read_bytes()
+    plain = parse(whole, size=None)["x"][0]
+    turned = plain.transpose(1, 0, 2)
+    upright = [plain, plain[:, ::-1], plain[::-1, ::-1], plain[::-1]]
+    upright += [turned, turned[:, ::-1], turned[::-1, ::-1], turned[::-1]]
+    for number, expected in enumerate(upright):
+        image = with_chunk(whole, b"eXIf", exif(number + 1), last=last)
+        assert np.array_equal(parse(image, size=None, upright=True)["x"][0], expected)
+        assert np.array_equal(parse(image, size=None)["x"][0], plain)
+
+
+def test_other_data_before_a_photos_exif_does_not_hide_it() -> None:
+    whole = (GOLDEN / "turned_6.jpg").read_bytes()
+    xmp = b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta/>"
+    both = whole[:2] + b"\xff\xe1" + (len(xmp) + 2).to_bytes(2) + xmp + whole[2:]
+    assert np.array_equal(
+        parse(both, size=(26, 18), upright=True)["x"],
+        parse(whole, size=(26, 18), upright=True)["x"],
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_picture_depends_on_the_pictures_before_it(tmp_path: Path, seed: int) -> None:
+    assert differing_pictures(tmp_path, 1000, threads=1 + seed % 3, seed=seed) == []
+
+
+def test_threads_that_share_a_parser_give_each_picture_its_own_pixels() -> None:
+    features = {"x": tfr.Image((36, 52), damaged="grey")}
+    records = [tfr.encode_example({"x": picture}) for picture in odd_pictures().values()]
+    expected = np.concatenate([tfr.parse_example([each], dict(features))["x"] for each in records])
+
+    def parse_all(seed: int) -> bool:
+        rows = np.random.default_rng(seed).integers(0, len(records), 1000)
+        found = tfr.parse_example([records[row] for row in rows], features)["x"]
+        return np.array_equal(found, expected[rows])
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(parse_all, range(8)))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
+#include <string_view>
 
 namespace tfrfast {
 namespace {
@@ -14,9 +14,9 @@ constexpr std::uint16_t kShort = 3;
 // Reads numbers of a TIFF in its byte order. Returns zero past the end.
 class Tiff {
  public:
-  explicit Tiff(std::span<const std::uint8_t> bytes) noexcept : bytes_(bytes) {
-    is_big_endian_ = bytes.size() >= 2 && bytes[0] == 'M' && bytes[1] == 'M';
-  }
+  // `bytes` are not empty.
+  explicit Tiff(std::span<const std::uint8_t> bytes) noexcept
+      : bytes_(bytes), is_big_endian_(bytes[0] == 'M') {}
   std::uint16_t short_at(std::size_t offset) const noexcept {
     return static_cast<std::uint16_t>(number(offset, 2));
   }
@@ -35,15 +35,20 @@ class Tiff {
   }
 
   std::span<const std::uint8_t> bytes_;
-  bool is_big_endian_ = false;
+  bool is_big_endian_;
 };
+
+bool begins_with(std::span<const std::uint8_t> data, std::string_view start) noexcept {
+  return data.size() >= start.size() && std::equal(start.begin(), start.end(), data.begin());
+}
 
 }  // namespace
 
-int exif_orientation(std::span<const std::uint8_t> data) noexcept {
-  constexpr char kMagic[] = {'E', 'x', 'i', 'f', '\0', '\0'};
-  if (data.size() < sizeof kMagic || std::memcmp(data.data(), kMagic, sizeof kMagic) != 0) return 1;
-  const Tiff tiff(data.subspan(sizeof kMagic));
+std::optional<int> exif_orientation(std::span<const std::uint8_t> data) noexcept {
+  // Begins the data of a JPEG, and of a PNG by some writers.
+  if (begins_with(data, {"Exif\0", 6})) data = data.subspan(6);
+  if (!begins_with(data, {"II*\0", 4}) && !begins_with(data, {"MM\0*", 4})) return std::nullopt;
+  const Tiff tiff(data);
   const std::size_t directory = tiff.long_at(4);
   if (directory >= tiff.size()) return 1;
   const std::size_t entries =

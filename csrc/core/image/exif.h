@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace tfrfast {
 
-// From 1 to 8, or 1 if `data`, the contents of a JPEG's APP1 marker, states none.
-int exif_orientation(std::span<const std::uint8_t> data) noexcept;
+// `data` holds a JPEG's APP1 marker or a PNG's eXIf chunk. Returns 1 to 8, 1 if the EXIF data
+// states no orientation, and nothing if it is no EXIF data.
+std::optional<int> exif_orientation(std::span<const std::uint8_t> data) noexcept;
 
 }  // namespace tfrfast

@@ -28,4 +28,12 @@ bool looks_like_png(EncodedImage image) noexcept {
   return starts_with(image, kPngStart);
 }
 
+void make_grey(std::uint8_t* pixels, std::size_t count) noexcept {
+  const std::uint8_t* pixel = pixels;
+  for (std::size_t i = 0; i < count; ++i, pixel += kColorChannels) {
+    const int luma = (19595 * pixel[0] + 38470 * pixel[1] + 7471 * pixel[2] + 32768) >> 16;
+    pixels[i] = static_cast<std::uint8_t>(luma);
+  }
+}
+
 }  // namespace tfrfast

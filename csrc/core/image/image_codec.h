@@ -33,7 +33,7 @@ struct Pixels {
   const std::uint8_t* data = nullptr;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
-  std::uint32_t channels = 0;  // 1 or 4; the fourth is unused
+  std::uint32_t channels = 0;  // 1 or kColorChannels
   // The requested window, in these pixels.
   double window_top = 0;
   double window_left = 0;
@@ -71,5 +71,10 @@ std::unique_ptr<ImageCodec> make_png_codec();
 
 bool looks_like_jpeg(EncodedImage image) noexcept;
 bool looks_like_png(EncodedImage image) noexcept;
+
+// Values of a decoded pixel with color; the fourth is unused.
+inline constexpr std::uint32_t kColorChannels = 4;
+// Makes grey pixels of `count` pixels with color, in place: the luma of BT.601, rounded.
+void make_grey(std::uint8_t* pixels, std::size_t count) noexcept;
 
 }  // namespace tfrfast

@@ -22,7 +22,6 @@ namespace {
 constexpr std::uint32_t kMargin = 4;
 // Each scan of a progressive image visits every pixel.
 constexpr int kMaxScans = 500;
-constexpr std::uint32_t kColorChannels = 4;
 
 // libjpeg's state. An error jumps to `failed`, so functions that call libjpeg hold no object with a
 // destructor.
@@ -90,14 +89,7 @@ void watch_scans(j_common_ptr common) {
 
 class JpegCodec final : public ImageCodec {
  public:
-  JpegCodec() {
-    jpeg_.info.err = jpeg_std_error(&jpeg_.errors);
-    jpeg_.errors.error_exit = &fail;
-    jpeg_.errors.emit_message = &note_warning;
-    jpeg_.errors.output_message = &print_nothing;
-    jpeg_.info.client_data = &jpeg_;
-    is_made_ = make();
-  }
+  JpegCodec() = default;
   ~JpegCodec() override { jpeg_destroy_decompress(&jpeg_.info); }
   JpegCodec(const JpegCodec&) = delete;
   JpegCodec& operator=(const JpegCodec&) = delete;
@@ -125,37 +117,43 @@ class JpegCodec final : public ImageCodec {
     pixels.data = memory_.data();
     pixels.height = rows;
     const bool is_whole = guarded(read_rows(top, rows, row_bytes));
-    jpeg_abort_decompress(&jpeg_.info);
+    jpeg_destroy_decompress(&jpeg_.info);
     if (!is_whole) return false;
-    if (jpeg_.info.out_color_space == JCS_CMYK) make_rgb(rows * std::size_t{pixels.width});
-    if (channels == 1 && pixels.channels != 1) make_grey(rows * std::size_t{pixels.width}, pixels);
+    const std::size_t pixel_count = rows * std::size_t{pixels.width};
+    if (jpeg_.info.out_color_space == JCS_CMYK) make_rgb(pixel_count);
+    if (channels == 1 && pixels.channels != 1) {
+      make_grey(memory_.data(), pixel_count);
+      pixels.channels = 1;
+    }
     return true;
   }
 
  private:
-  bool make() {
-    if (setjmp(jpeg_.failed) != 0) return false;
-    jpeg_create_decompress(&jpeg_.info);
+  // Makes a decompressor for one picture. A decompressor that is used again would decode a picture
+  // without tables of its own, such as a frame of Motion JPEG, by the tables of the last.
+  void make() {
     jpeg_.info.client_data = &jpeg_;
-    jpeg_.source = {};
+    jpeg_.info.err = jpeg_std_error(&jpeg_.errors);
+    jpeg_.errors.error_exit = &fail;
+    jpeg_.errors.emit_message = &note_warning;
+    jpeg_.errors.output_message = &print_nothing;
+    jpeg_create_decompress(&jpeg_.info);
     jpeg_.source.init_source = &begin_source;
     jpeg_.source.fill_input_buffer = &fill_source;
     jpeg_.source.skip_input_data = &skip_source;
     jpeg_.source.resync_to_restart = &jpeg_resync_to_restart;
     jpeg_.source.term_source = &end_source;
     jpeg_.info.src = &jpeg_.source;
-    jpeg_.progress = {};
     jpeg_.progress.progress_monitor = &watch_scans;
     jpeg_.info.progress = &jpeg_.progress;
     jpeg_save_markers(&jpeg_.info, kExifMarker, 0xffff);
-    return true;
   }
 
   // Keeps the message of a failed call. Returns `done`.
   bool guarded(bool done) {
     if (!done) {
       problem_.assign(jpeg_.at_end ? "it ends early" : jpeg_.message);
-      if (is_made_) jpeg_abort_decompress(&jpeg_.info);
+      jpeg_destroy_decompress(&jpeg_.info);
     }
     return done;
   }
@@ -166,20 +164,21 @@ class JpegCodec final : public ImageCodec {
   }
 
   bool begin(ImageHeader& header) {
-    if (!is_made_) return say("libjpeg could not begin");
+    jpeg_destroy_decompress(&jpeg_.info);
+    jpeg_ = {};
     if (setjmp(jpeg_.failed) != 0) return false;
-    jpeg_abort_decompress(&jpeg_.info);
-    jpeg_.at_end = jpeg_.cut_short = false;
+    make();
     jpeg_.source.next_input_byte = image_.data();
     jpeg_.source.bytes_in_buffer = image_.size();
     jpeg_read_header(&jpeg_.info, TRUE);
     header.height = jpeg_.info.image_height;
     header.width = jpeg_.info.image_width;
     header.orientation = 1;
-    for (const jpeg_marker_struct* marker = jpeg_.info.marker_list; marker != nullptr;
-         marker = marker->next) {
+    for (auto marker = jpeg_.info.marker_list; marker != nullptr; marker = marker->next) {
       if (marker->marker != kExifMarker) continue;
-      header.orientation = exif_orientation({marker->data, marker->data_length});
+      const auto orientation = exif_orientation({marker->data, marker->data_length});
+      if (!orientation) continue;  // XMP, for example
+      header.orientation = *orientation;
       break;
     }
     return true;
@@ -240,7 +239,8 @@ class JpegCodec final : public ImageCodec {
       const std::uint32_t count = std::min(kAtOnce, rows - first);
       for (std::uint32_t i = 0; i < count; ++i) lines[i] = data + (first + i) * row_bytes;
       if (jpeg_read_scanlines(&jpeg_.info, lines, count) == 0) return say("it ends early");
-      if (jpeg_.cut_short) return say("it ends early");
+      // Arithmetic decoding goes on at the end without a warning.
+      if (jpeg_.cut_short || (jpeg_.at_end && jpeg_.info.arith_code)) return say("it ends early");
     }
     return true;
   }
@@ -259,20 +259,9 @@ class JpegCodec final : public ImageCodec {
     }
   }
 
-  void make_grey(std::size_t pixel_count, Pixels& pixels) {
-    std::uint8_t* out = memory_.data();
-    const std::uint8_t* pixel = memory_.data();
-    for (std::size_t i = 0; i < pixel_count; ++i, pixel += kColorChannels) {
-      const int luma = (19595 * pixel[0] + 38470 * pixel[1] + 7471 * pixel[2] + 32768) >> 16;
-      *out++ = static_cast<std::uint8_t>(luma);
-    }
-    pixels.channels = 1;
-  }
-
   static constexpr int kExifMarker = JPEG_APP0 + 1;
 
   Decompress jpeg_{};
-  bool is_made_ = false;
   EncodedImage image_;
   PooledBuffer memory_;
 };

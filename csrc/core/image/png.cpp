@@ -10,18 +10,36 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
+
+#include "core/image/exif.h"
 
 namespace tfrfast {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 24;  // to the end of the sizes
-constexpr std::uint32_t kColorChannels = 4;
+constexpr std::size_t kFirstChunk = 8;
+constexpr std::size_t kHeaderBytes = 26;  // to the end of the color type
+constexpr std::size_t kChunkBytes = 12;   // of a chunk's length, type and checksum
 constexpr std::size_t kMaxChunkBytes = std::size_t{64} << 20;
 constexpr int kMaxCachedChunks = 100;
 
 std::uint32_t big_endian(const std::uint8_t* bytes) {
   return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 |
          std::uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+// Returns the contents of the first chunk of a type, or nothing.
+EncodedImage chunk_of(EncodedImage image, std::string_view type) {
+  EncodedImage rest = image.subspan(kFirstChunk);
+  while (rest.size() >= kChunkBytes) {
+    const std::size_t length = big_endian(rest.data());
+    if (length > rest.size() - kChunkBytes) break;
+    const std::string_view found(reinterpret_cast<const char*>(rest.data()) + 4, 4);
+    if (found == type) return rest.subspan(8, length);
+    if (found == "IEND") break;
+    rest = rest.subspan(kChunkBytes + length);
+  }
+  return {};
 }
 
 // The bytes left to read, and libpng's error message.
@@ -53,7 +71,8 @@ class PngCodec final : public ImageCodec {
       problem_ = "it ends early";
       return false;
     }
-    header = {big_endian(image.data() + 20), big_endian(image.data() + 16), 1};
+    header = {big_endian(image.data() + 20), big_endian(image.data() + 16),
+              exif_orientation(chunk_of(image, "eXIf")).value_or(1)};
     if (header.height != 0 && header.width != 0) return true;
     problem_ = "it has no pixels";
     return false;
@@ -63,7 +82,8 @@ class PngCodec final : public ImageCodec {
               Pixels& pixels) override {
     const std::uint32_t height = big_endian(image_.data() + 20);
     const std::uint32_t width = big_endian(image_.data() + 16);
-    pixels.channels = channels == 1 ? 1 : kColorChannels;
+    const bool has_color = (image_[kHeaderBytes - 1] & PNG_COLOR_MASK_COLOR) != 0;
+    pixels.channels = channels == 1 && !has_color ? 1 : kColorChannels;
     const std::size_t row_bytes = std::size_t{width} * pixels.channels;
     const std::size_t needed = row_bytes * height;
     if (memory_.capacity() < needed) memory_ = PooledBuffer(needed);
@@ -74,6 +94,10 @@ class PngCodec final : public ImageCodec {
         info != nullptr && read_rows(png, info, reading, height, width, pixels.channels, row_bytes);
     if (!done) problem_ = info == nullptr ? "libpng could not begin" : reading.message;
     if (png != nullptr) png_destroy_read_struct(&png, &info, nullptr);
+    if (done && channels == 1 && has_color) {
+      make_grey(memory_.data(), std::size_t{height} * width);
+      pixels.channels = 1;
+    }
     pixels.data = memory_.data();
     pixels.height = height;
     pixels.width = width;
@@ -94,20 +118,18 @@ class PngCodec final : public ImageCodec {
     png_set_chunk_cache_max(png, kMaxCachedChunks);
     png_set_read_fn(png, &reading, &read_bytes);
     png_read_info(png, info);
-    const int color = png_get_color_type(png, info);
     png_set_expand(png);
     png_set_strip_16(png);
     png_set_strip_alpha(png);
-    const bool has_color = (color & PNG_COLOR_MASK_COLOR) != 0;
-    if (channels == 1) {
-      if (has_color) png_set_rgb_to_gray_fixed(png, 1, -1, -1);
-    } else {
-      if (!has_color) png_set_gray_to_rgb(png);
+    if (channels != 1) {
+      if ((png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) == 0) png_set_gray_to_rgb(png);
       png_set_filler(png, 0xff, PNG_FILLER_AFTER);
     }
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "its rows are of another form");
+    if (png_get_rowbytes(png, info) != row_bytes || png_get_image_height(png, info) != height) {
+      png_error(png, "its first chunk is not its header");
+    }
     for (int pass = 0; pass < passes; ++pass) {
       for (std::uint32_t row = 0; row < height; ++row) {
         png_read_row(png, memory_.data() + row * row_bytes, nullptr);

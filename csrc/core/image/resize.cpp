@@ -4,11 +4,15 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 namespace tfrfast {
 namespace {
 
 constexpr int kOne = 1 << kWeightBits;
+// With more, rounded weights could make a result wrong by a grey level: on each axis by
+// 255 * kMostTaps / 2 / kOne.
+constexpr std::size_t kMostTaps = 48;
 
 // The share of the source pixel `at` in a result pixel at `center` that covers `step` source
 // pixels.
@@ -19,16 +23,21 @@ double share_of(ResizeKind kind, double at, double center, double step) noexcept
   return 1 - std::abs(at + 0.5 - center) / std::max(step, 1.0);
 }
 
-// Converts shares to weights. The largest weight takes the rounding error.
-void round_weights(const std::vector<double>& shares, std::int16_t* weights) noexcept {
+// Converts the shares of a part, at most kMostTaps, to weights, and returns their sum. The largest
+// weight takes the rounding error.
+double round_weights(std::span<const double> shares, std::int16_t* weights) noexcept {
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const double scale = kOne / sum;
   int left = kOne;
+  std::size_t largest = 0;
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    weights[i] = static_cast<std::int16_t>(std::lround(shares[i] / sum * kOne));
-    left -= weights[i];
+    const int weight = static_cast<int>(shares[i] * scale + 0.5);
+    weights[i] = static_cast<std::int16_t>(weight);
+    left -= weight;
+    if (shares[i] > shares[largest]) largest = i;
   }
-  const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();
   weights[largest] = static_cast<std::int16_t>(weights[largest] + left);
+  return sum;
 }
 
 // `start` and `extent` are the window along an axis of `source` pixels.
@@ -36,10 +45,13 @@ void fill_axis(ResizeKind kind, double start, double extent, std::uint32_t sourc
                std::uint32_t result, bool mirrored, ResizeAxis& axis) {
   const double step = extent / result;
   const double reach = kind == ResizeKind::area ? step / 2 : std::max(step, 1.0);
-  const auto taps = static_cast<std::size_t>(std::ceil(2 * reach)) + 1;
+  const auto most = static_cast<std::size_t>(std::ceil(2 * reach)) + 1;
+  axis.parts = (most + kMostTaps - 1) / kMostTaps;
+  const std::size_t taps = (most + axis.parts - 1) / axis.parts;
   axis.taps = taps + taps % 2;
-  axis.first.resize(result);
-  axis.weights.assign(result * axis.taps, 0);
+  axis.first.resize(result * axis.parts);
+  axis.shares.resize(result * axis.parts);
+  axis.weights.assign(result * axis.parts * axis.taps, 0);
   const auto lowest = static_cast<std::int64_t>(std::max(0.0, std::floor(start)));
   const auto highest = std::max(
       lowest,
@@ -48,8 +60,7 @@ void fill_axis(ResizeKind kind, double start, double extent, std::uint32_t sourc
   for (std::uint32_t i = 0; i < result; ++i) {
     const std::uint32_t place = mirrored ? result - 1 - i : i;
     const double center = start + (i + 0.5) * step;
-    std::int64_t first = static_cast<std::int64_t>(std::floor(center - reach - 0.5));
-    first = std::clamp(first, lowest, highest);
+    const auto first = std::clamp(static_cast<std::int64_t>(center - reach - 0.5), lowest, highest);
     shares.clear();
     std::int64_t begin = -1;
     for (std::int64_t at = first; at <= highest; ++at) {
@@ -60,14 +71,25 @@ void fill_axis(ResizeKind kind, double start, double extent, std::uint32_t sourc
         continue;
       }
       if (begin < 0) begin = at;
-      if (shares.size() < axis.taps) shares.push_back(share);
+      if (shares.size() < most) shares.push_back(share);
     }
     if (begin < 0) {
-      begin = std::clamp(static_cast<std::int64_t>(std::floor(center)), lowest, highest);
+      begin = std::clamp(static_cast<std::int64_t>(center), lowest, highest);
       shares.assign(1, 1.0);
     }
-    axis.first[place] = static_cast<std::uint32_t>(begin);
-    round_weights(shares, axis.weights.data() + place * axis.taps);
+    double all = 0;
+    std::span<const double> rest = shares;
+    const std::size_t end = (place + std::size_t{1}) * axis.parts;
+    for (std::size_t part = end - axis.parts; part < end; ++part) {
+      const auto some = rest.first(std::min(rest.size(), axis.taps));
+      rest = rest.subspan(some.size());
+      axis.first[part] = static_cast<std::uint32_t>(begin);
+      axis.shares[part] =
+          some.empty() ? 0 : round_weights(some, axis.weights.data() + part * axis.taps);
+      all += axis.shares[part];
+      if (!rest.empty()) begin += static_cast<std::int64_t>(some.size());
+    }
+    for (std::size_t part = end - axis.parts; part < end; ++part) axis.shares[part] /= all;
   }
 }
 
@@ -92,6 +114,18 @@ void store_row(const std::int32_t* sums, std::uint32_t count, std::uint32_t valu
         value = static_cast<Value>(sums[channel]) * (Value{1} / (1 << kSumBits));
       }
     }
+  }
+}
+
+// Joins the sums of parts, of `values` each, to sums of result pixels, in place.
+void join_parts(const ResizeAxis& axis, std::size_t values, std::int32_t* sums) noexcept {
+  const std::int32_t* part = sums;
+  for (std::size_t i = 0; i < axis.shares.size(); i += axis.parts) {
+    double joined[kColorChannels] = {};
+    for (std::size_t j = i; j < i + axis.parts; ++j, part += values) {
+      for (std::size_t k = 0; k < values; ++k) joined[k] += axis.shares[j] * part[k];
+    }
+    for (std::size_t k = 0; k < values; ++k) *sums++ = static_cast<std::int32_t>(joined[k] + 0.5);
   }
 }
 
@@ -130,13 +164,23 @@ Turn turn_of(int exif_orientation) noexcept {
 
 void Resizer::blend_row(const Pixels& pixels, std::size_t row) {
   const std::size_t row_bytes = std::size_t{pixels.width} * pixels.channels;
-  for (std::size_t tap = 0; tap < rows_.taps; ++tap) {
-    // A tap past the end has no weight.
-    const std::size_t source = std::min<std::size_t>(rows_.first[row] + tap, pixels.height - 1);
-    taps_[tap] = pixels.data + source * row_bytes + std::size_t{first_column_} * pixels.channels;
+  const std::size_t values = std::size_t{column_count_} * pixels.channels;
+  auto* const blended = blended_.as<std::int16_t>();
+  const std::size_t parts = rows_.parts;
+  if (parts > 1) joined_.assign(values, 0.5);
+  for (std::size_t part = row * parts; part < (row + 1) * parts; ++part) {
+    for (std::size_t tap = 0; tap < rows_.taps; ++tap) {
+      // A tap past the end has no weight.
+      const std::size_t source = std::min<std::size_t>(rows_.first[part] + tap, pixels.height - 1);
+      taps_[tap] = pixels.data + source * row_bytes + std::size_t{first_column_} * pixels.channels;
+    }
+    kernel_->blend(taps_.data(), rows_.weights.data() + part * rows_.taps, rows_.taps, values,
+                   blended);
+    if (parts == 1) return;
+    const double share = rows_.shares[part];
+    for (std::size_t i = 0; i < values; ++i) joined_[i] += share * blended[i];
   }
-  kernel_->blend(taps_.data(), rows_.weights.data() + row * rows_.taps, rows_.taps,
-                 std::size_t{column_count_} * pixels.channels, blended_.as<std::int16_t>());
+  for (std::size_t i = 0; i < values; ++i) blended[i] = static_cast<std::int16_t>(joined_[i]);
 }
 
 void Resizer::resize(const Pixels& pixels, const ImageSpec& spec, const Turn& turn, bool flipped,
@@ -163,10 +207,10 @@ void Resizer::resize(const Pixels& pixels, const ImageSpec& spec, const Turn& tu
   reserve(blended_, blended_values * sizeof(std::int16_t));
   // Values past the end have no weight.
   std::memset(blended_.data(), 0, blended_values * sizeof(std::int16_t));
-  reserve(sums_, std::size_t{width} * 4 * sizeof(std::int32_t));
+  reserve(sums_, columns_.first.size() * kColorChannels * sizeof(std::int32_t));
 
-  const bool bytes_in_order =
-      pixels.channels == 4 && !spec.is_float && !spec.channels_first && !turn.swaps_axes;
+  const bool bytes_in_order = pixels.channels == kColorChannels && columns_.parts == 1 &&
+                              !spec.is_float && !spec.channels_first && !turn.swaps_axes;
   const std::size_t row_bytes = std::size_t{width} * 3;
   if (bytes_in_order) reserve(bytes_, row_bytes + 1);
 
@@ -197,6 +241,7 @@ void Resizer::resize(const Pixels& pixels, const ImageSpec& spec, const Turn& tu
     } else {
       kernel_->mix_to_sums(blended, columns_, sums);
     }
+    if (columns_.parts > 1) join_parts(columns_, pixels.channels, sums);
     if (spec.is_float) {
       store_row(sums, width, pixels.channels, spec.channels,
                 reinterpret_cast<float*>(out) + row * strides.row, strides);

@@ -37,9 +37,10 @@ class Resizer {
   ResizeAxis rows_, columns_;
   std::uint32_t first_column_ = 0;  // of the pixels that are blended
   std::uint32_t column_count_ = 0;
-  PooledBuffer blended_;  // a row, int16
-  PooledBuffer sums_;     // a row, int32
-  PooledBuffer bytes_;    // a row of bytes, and one more
+  PooledBuffer blended_;        // a row, int16
+  PooledBuffer sums_;           // a row, int32
+  PooledBuffer bytes_;          // a row of bytes, and one more
+  std::vector<double> joined_;  // a row whose pixels have several parts
   std::vector<const std::uint8_t*> taps_;
 };
 

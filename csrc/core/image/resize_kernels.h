@@ -13,11 +13,14 @@ inline constexpr int kWeightBits = 14;
 inline constexpr int kBlendedBits = 7;
 inline constexpr int kSumBits = kWeightBits + kBlendedBits;
 
-// The source pixels of each result pixel, along one axis.
+// The source pixels of each result pixel, along one axis. Rounded weights of many pixels would add
+// up to a wrong color, so a result pixel that covers many is the mean of several parts.
 struct ResizeAxis {
-  std::size_t taps = 2;               // of each result pixel: an even number
-  std::vector<std::uint32_t> first;   // the first source pixel of each result pixel
-  std::vector<std::int16_t> weights;  // `taps` of each result pixel, which add up to 1
+  std::size_t taps = 2;               // of each part: an even number
+  std::vector<std::uint32_t> first;   // the first source pixel of each part
+  std::vector<std::int16_t> weights;  // `taps` of each part; none is negative, and they add up to 1
+  std::size_t parts = 1;              // of each result pixel
+  std::vector<double> shares;         // of each part in its result pixel
 };
 
 struct ResizeKernel {
@@ -26,10 +29,10 @@ struct ResizeKernel {
   // out[i] = the sum of rows[tap][i] * weights[tap].
   void (*blend)(const std::uint8_t* const* rows, const std::int16_t* weights, std::size_t taps,
                 std::size_t count, std::int16_t* out) noexcept;
-  // Mixes pixels of four values and writes the first three as bytes, end to end. May read `taps`
-  // pixels past the last source pixel, and write one byte past the last result.
+  // Mixes each part's pixels of four values and writes the first three as bytes, end to end. May
+  // read `taps` pixels past the last source pixel, and write one byte past the last result.
   void (*mix_to_bytes)(const std::int16_t* row, const ResizeAxis& axis, std::uint8_t* out) noexcept;
-  // Mixes pixels of four values and writes four sums each.
+  // Mixes each part's pixels of four values and writes four sums.
   void (*mix_to_sums)(const std::int16_t* row, const ResizeAxis& axis, std::int32_t* out) noexcept;
 };
 
