@@ -184,7 +184,7 @@ class Reader:
             "storage": reached,
         }
         self._paths = names
-        with core_warnings(1), ProgressBar("Indexing", progress) as bar:
+        with core_warnings(), ProgressBar("Indexing", progress) as bar:
             self._core = _native.Reader(
                 encoded(names),
                 compression=compression or "",

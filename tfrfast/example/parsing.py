@@ -67,7 +67,7 @@ def parse_rows(
         raise explained(error, compiled, source.record(error.record)) from None
     if not compiled.names_checked:
         compiled.names_checked = True
-        check_names(compiled, source.first, stacklevel=4)
+        check_names(compiled, source.first)
     return compiled.batch(native, source.indices, source.valid, source.source_starts)
 
 

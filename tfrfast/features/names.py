@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import warnings
 from collections.abc import Collection, Iterable, Sequence
 
 from tfrfast._native import survey_examples
+from tfrfast.base.warning import warn
 from tfrfast.errors import FeatureError
 from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.samples import Look
@@ -19,7 +19,7 @@ _NAMES_SHOWN = 10
 _NAMES_COMPARED = 20  # each is compared with all others, which is slow for thousands
 
 
-def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> None:
+def check_names(compiled: CompiledFeatures, look: Look) -> None:
     """Raises FeatureError for a required feature that no record has, and warns of other features
     that may be misspelled. Examines one record, and more only if the first record lacks a feature.
     """
@@ -37,11 +37,10 @@ def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> N
         raise FeatureError(not_found(required, seen, asked, len(sample.records)))
     for name in sorted(missing)[:_NAMES_COMPARED]:
         if near := _nearest(name, seen - asked, 0.75):
-            warnings.warn(
+            warn(
                 f"None of the {len(sample.records)} examined records has the feature "
                 f"{name!r}, so its rows would be empty, or its default. Did you mean "
-                f"{_listed(near, ' or ')}?",
-                stacklevel=stacklevel,
+                f"{_listed(near, ' or ')}?"
             )
 
 

@@ -122,7 +122,7 @@ class _Elsewhere:
 
 
 def _run(task: Task[Result]) -> Result:
-    with core_warnings(1):
+    with core_warnings():
         return task.run(_ignore)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from tfrfast import _native
 from tfrfast.base.sizes import format_bytes
+from tfrfast.base.warning import warn
 from tfrfast.errors import SlowPathWarning
 from tfrfast.reader import Reader
 from tfrfast.storage.disk_cache import DiskCache
@@ -55,4 +54,4 @@ def warn_of_inflating(reader: Reader, is_exact: bool) -> None:
     )
     if cost is not None:
         _said = True
-        warnings.warn(cost, SlowPathWarning, stacklevel=3)
+        warn(cost, SlowPathWarning)

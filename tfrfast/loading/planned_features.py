@@ -40,7 +40,7 @@ def planned_features(
 
     compiled = compile_features(settle(features, look_at_sample))
     if isinstance(features, Mapping):
-        check_names(compiled, look, stacklevel=4)
+        check_names(compiled, look)
     return compiled
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 from tfrfast import _native
+from tfrfast.base.warning import warn
 from tfrfast.errors import SlowPathWarning
 from tfrfast.reader import Reader
 from tfrfast.storage.disk_cache import DiskCache
@@ -99,4 +99,4 @@ def warn_of_requests(reader: Reader, is_exact: bool, batch_size: int) -> None:
     )
     if (cost := remote.cost("order=tfr.BlockShuffle(...)", "Reader", batch_size)) is not None:
         _said = True
-        warnings.warn(cost, SlowPathWarning, stacklevel=3)
+        warn(cost, SlowPathWarning)

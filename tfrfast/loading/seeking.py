@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 
 from tfrfast import _native
+from tfrfast.base.warning import warn
 from tfrfast.errors import SlowPathWarning
 from tfrfast.reader import Reader
 from tfrfast.storage.schemes import is_url
@@ -63,4 +63,4 @@ def warn_of_seeks(reader: Reader, is_exact: bool) -> None:
     cost = seek_cost(shard["path"], len(reader), size, "order=tfr.BlockShuffle({})")
     if cost is not None:
         _said = True
-        warnings.warn(cost, SlowPathWarning, stacklevel=3)
+        warn(cost, SlowPathWarning)

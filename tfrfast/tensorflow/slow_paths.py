@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Callable
 from typing import Literal
 
+from tfrfast.base.warning import warn
 from tfrfast.errors import SlowPathWarning
 from tfrfast.loading.remote_records import RemoteRecords
 from tfrfast.tensorflow.history import Refusal
 
-_OWN = ("tfrfast", "tensorflow", "keras")
 _told: set[str] = set()
 
 
@@ -21,11 +19,10 @@ def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal:
         return
     _told.add(kind)
     instead = f" Instead: {refusal.instead}." if refusal.instead else ""
-    warnings.warn(
+    warn(
         f"{what}: {refusal.why}.{instead} tfr.explain(dataset) shows the treatment of each call. "
         'Warned once; warnings.simplefilter("ignore", tfr.SlowPathWarning) silences it.',
         SlowPathWarning,
-        stacklevel=_users_level(),
     )
 
 
@@ -50,14 +47,4 @@ def warn_of_seeks(measure: Callable[[], str | None]) -> None:
 def _warn_of(cost: str | None, kind: str) -> None:
     if cost is not None and kind not in _told:
         _told.add(kind)
-        warnings.warn(cost, SlowPathWarning, stacklevel=_users_level())
-
-
-def _users_level() -> int:
-    """Returns the stack level, for warn(), of the nearest line outside tfrfast and TensorFlow."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OWN:
-            return level
-        frame, level = frame.f_back, level + 1
-    return 2
+        warn(cost, SlowPathWarning)

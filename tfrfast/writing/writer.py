@@ -66,7 +66,7 @@ class _ShardWriter:
         if self.closed:
             return
         try:
-            with core_warnings(1):
+            with core_warnings():
                 self._output.advised(self._core.close)()
         except BaseException:
             self._output.discard()

@@ -71,7 +71,7 @@ def test_a_time_limit_ends_the_planning(
     planned()
     total = interrupted(planned, 0)
     assert total > 100
-    for at in range(1, total, total // 15):
+    for at in range(1, total, total // 6):
         with pytest.raises(TimeoutError, match="The program's time is up"):
             interrupted(planned, at)
 

@@ -29,7 +29,7 @@ def build(
     total = sum(task.amount for task in tasks)
     kept_in = _places(shards, folder) if executor is not None else set()
     before = _states_in(kept_in)
-    with core_warnings(1), ProgressBar("Indexing", progress) as bar:
+    with core_warnings(), ProgressBar("Indexing", progress) as bar:
         parts = run_tasks(tasks, executor, threads, bar.adding(total))
         built = [each for part in parts for each in part]
         # A task that an executor runs again finds the index of its first run, and takes it for an

@@ -65,7 +65,7 @@ def rebuild(
 ) -> dict[str, BuiltIndex]:
     into = b"" if folder is None else written_file(folder)
     tasks = [_Rebuild(url, into, storage) for url in urls]
-    with core_warnings(1):
+    with core_warnings():
         built = list(run_tasks(tasks, None, threads or _OBJECTS_AT_ONCE, lambda _: None))
     if folder is not None:
         compact(built)

@@ -24,7 +24,7 @@ def export_text_indexes(paths: Paths, folder: str | os.PathLike[str]) -> list[st
     """
     shards = _shards_of(paths)
     texts = check_text_places(shards, folder)
-    with core_warnings(1):
+    with core_warnings():
         for shard, text in zip(shards, texts, strict=True):
             _native.export_text_index(os.fsencode(shard), os.fsencode(text))
     return texts

@@ -8,11 +8,11 @@ import fnmatch
 import re
 import threading
 import time
-import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 from tfrfast import _native
+from tfrfast.base.warning import warn
 from tfrfast.storage.remote import amazon, answers, hub
 from tfrfast.storage.remote.answers import Facts
 from tfrfast.storage.remote.client import expect_to_open, use_client
@@ -58,11 +58,9 @@ def find_objects(pattern: str, access: str) -> list[str]:
 
     found = _run(find(), pattern)
     if unusable:
-        warnings.warn(
+        warn(
             f"{len(unusable)} objects beside {pattern!r} are left out, as no request can name "
-            f"them: {unusable[0]!r}{', for example' if len(unusable) > 1 else ''}.",
-            UserWarning,
-            stacklevel=2,
+            f"them: {unusable[0]!r}{', for example' if len(unusable) > 1 else ''}."
         )
     if location.scheme == "s3":
         # Listings of other storages write version tags differently than answers.

@@ -7,13 +7,13 @@ import glob
 import os
 import re
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from tfrfast import _native
 from tfrfast.base import termination
+from tfrfast.base.warning import warn
 from tfrfast.storage.output import StagedOutput
 from tfrfast.storage.paths import reach
 from tfrfast.storage.remote import objects, uploads
@@ -155,7 +155,7 @@ class RemoteOutput(StagedOutput):
                 "remove that folder"
             )
             if not isinstance(error, (KeyboardInterrupt, OSError)):
-                warnings.warn(f"{kept}.", stacklevel=4)
+                warn(f"{kept}.")
             raise _with_advice(error, kept, self._url) from None
         self.discard()
 
