@@ -410,7 +410,7 @@ class Writer(_Output):
         path: str | bytes,
         index: bool,
         index_folder: str | bytes,
-        durable: bool,
+        sync: bool,
         overwrite: bool,
         compression: str,
         level: int,
@@ -425,7 +425,7 @@ class ShardedWriter(_Output):
         max_bytes: int,
         index: bool,
         index_folder: str | bytes,
-        durable: bool,
+        sync: bool,
         overwrite: bool,
         compression: str,
         level: int,
@@ -636,7 +636,7 @@ class Plan:
         batch_size: int,
         rank: int,
         world: int,
-        remainder: object,
+        remainder: str,
         start: int,
     ) -> None: ...
     @property

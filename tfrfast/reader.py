@@ -6,13 +6,15 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
+from tfrfast.base.arguments import checked_threads
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import html_table
 from tfrfast.base.warning import core_warnings, show_core_warnings
@@ -152,6 +154,7 @@ class Reader:
     #: The core's function, bound once because it is called often.
     _item: Callable[[Any], Any]
 
+    @explains_arguments
     def __init__(
         self,
         paths: Paths,
@@ -161,14 +164,13 @@ class Reader:
         on_corruption: Literal["raise", "skip"] = "raise",
         io: Literal["auto", "mmap", "pread"] = "auto",
         index: str | os.PathLike[str] = "auto",
-        threads: int | None = None,
+        threads: SupportsIndex | None = None,
         progress: bool | None = None,
         storage: Mapping[str, Any] | Storage | None = None,
         cache: DiskCache | None = None,
         inflated: DiskCache | None = None,
     ) -> None:
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads must be at least 1, not {threads}.")
+        threads = checked_threads(threads)
         reached = storage_of(storage, cache, inflated)
         names = expand_paths(paths, reached)
         index_name = os.fspath(index)
@@ -247,6 +249,7 @@ class Reader:
         """Returns the requested records, in that order, as a RecordBatch."""
         return self._core.read(indices)
 
+    @explains_arguments
     def by(self, feature: str, *, folder: str | os.PathLike[str] | None = None) -> Keyed:
         """Returns the records by this feature's value, as in `reader.by("image/id")[b"cat_17"]`.
 

@@ -66,7 +66,12 @@ std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t
 
 std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t count) {
   std::size_t start = 0, stop = 0, step = 0, length = 0;
-  if (!slice.compute(count, &start, &stop, &step, &length)) throw py::error_already_set();
+  if (!slice.compute(count, &start, &stop, &step, &length)) {
+    const py::error_already_set error;
+    if (!error.matches(PyExc_TypeError)) throw error;
+    throw py::type_error("A slice must hold integers, not " +
+                         py::repr(slice).cast<std::string>() + ".");
+  }
   bytes_for<std::int64_t>(length);
   std::vector<std::int64_t> numbers(length);
   for (std::size_t i = 0; i < length; ++i) {

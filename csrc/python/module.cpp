@@ -1,5 +1,6 @@
 #include "core/base/thread.h"
 #include "python/classes.h"
+#include "python/refused_arguments.h"
 #include "python/register.h"
 
 PYBIND11_MODULE(_native, module) {
@@ -25,5 +26,6 @@ PYBIND11_MODULE(_native, module) {
   register_summary(module);
   register_arrow_import(module);
   complete_classes(module);
+  explain_refused_arguments(module);
   tfrfast::prepare_to_throw();  // the main thread
 }

@@ -265,7 +265,14 @@ std::string name_of_key(py::handle key) {
     throw py::type_error(std::string("A feature's name must be a str, not ") +
                          Py_TYPE(key.ptr())->tp_name + ".");
   }
-  return py::reinterpret_borrow<py::object>(key).cast<std::string>();
+  py::ssize_t size = 0;
+  const char* const name = PyUnicode_AsUTF8AndSize(key.ptr(), &size);
+  if (name == nullptr) {
+    PyErr_Clear();
+    throw py::value_error("The name of the feature " + py::repr(key).cast<std::string>() +
+                          " is not UTF-8. Give it another name.");
+  }
+  return {name, static_cast<std::size_t>(size)};
 }
 
 py::bytes encode_one(const py::dict& features, const py::function& to_column) {

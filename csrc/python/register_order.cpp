@@ -139,10 +139,9 @@ py::tuple mixture_place(const Mixture& mixture, std::uint64_t seed, std::size_t 
 }
 
 Plan make_plan(std::shared_ptr<Order> order, std::uint64_t seed, std::int64_t batch_size,
-               std::int64_t rank, std::int64_t world, const py::object& remainder,
+               std::int64_t rank, std::int64_t world, const std::string& remainder,
                std::int64_t start) {
-  const auto word = py::str(remainder).cast<std::string>();
-  return Plan({std::move(order), seed, batch_size, rank, world, remainder_named(word), start});
+  return Plan({std::move(order), seed, batch_size, rank, world, remainder_named(remainder), start});
 }
 
 using Three = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // first, stride, count

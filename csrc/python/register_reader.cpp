@@ -122,7 +122,11 @@ py::object get_item(const PythonReader& self, const py::object& key) {
   const auto count = static_cast<std::int64_t>(reader->record_count());
   if (is_one_number(key)) {
     const py::ssize_t number = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
-    if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    if (number == -1 && PyErr_Occurred() != nullptr) {
+      const py::error_already_set error;
+      if (!error.matches(PyExc_IndexError)) throw error;
+      throw_no_such("Record", py::str(key).cast<std::string>(), reader->record_count());
+    }
     return read_one(reader, static_cast<std::uint64_t>(number_below(count, number, "Record")));
   }
   if (PySlice_Check(key.ptr())) {

@@ -138,11 +138,11 @@ void register_writer(py::module_& module) {
           py::arg("message"), py::arg("system_error"));
   declare<ShardWriter>(module, "Writer")
       .def(py::init(&open_shard), py::arg("path"), py::arg("index"), py::arg("index_folder"),
-           py::arg("durable"), py::arg("overwrite"), py::arg("compression"), py::arg("level"),
+           py::arg("sync"), py::arg("overwrite"), py::arg("compression"), py::arg("level"),
            py::arg("parts") = py::none());
   declare<ShardedWriter>(module, "ShardedWriter")
       .def(py::init(&open_shards), py::arg("prefix"), py::arg("num_shards"), py::arg("max_bytes"),
-           py::arg("index"), py::arg("index_folder"), py::arg("durable"), py::arg("overwrite"),
+           py::arg("index"), py::arg("index_folder"), py::arg("sync"), py::arg("overwrite"),
            py::arg("compression"), py::arg("level"), py::arg("parts") = py::none());
   py::class_<Stream>(module, "FrameStream")
       .def(py::init(&open_stream), py::arg("path"))

@@ -91,7 +91,7 @@ def test_features_are_taken_by_name(data: str) -> None:
     [
         ("image", TypeError, r"A single name goes into a list: features=\['image'\]"),
         ("", TypeError, "neither a dict of specs"),
-        ([3], TypeError, "feature names are str, not int"),
+        ([3], TypeError, "Feature names are str, not int."),
         (
             ["image", "lable"],
             tfr.FeatureError,

@@ -23,6 +23,7 @@ import pytest
 import tfrfast as tfr
 from orders import order_of
 from patience import PATIENCE_S
+from tfrfast import _native
 
 NUM_RECORDS = 761
 
@@ -32,9 +33,9 @@ def frame(payload: bytes) -> bytes:
     return b"".join(
         [
             length,
-            tfr.masked_crc32c(length).to_bytes(4, "little"),
+            _native.masked_crc32c(length).to_bytes(4, "little"),
             payload,
-            tfr.masked_crc32c(payload).to_bytes(4, "little"),
+            _native.masked_crc32c(payload).to_bytes(4, "little"),
         ]
     )
 
@@ -330,8 +331,8 @@ def test_closing_the_reader_does_not_pull_it_from_under_the_workers(reader: tfr.
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"threads": 0}, "threads must be at least 1"),
-        ({"prefetch": 0}, "prefetch must be at least 1"),
+        ({"threads": 0}, "threads is 0, but must be from 1"),
+        ({"prefetch": 0}, "prefetch is 0, but must be from 1"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"rank": 1}, "rank"),
         ({"remainder": "throw"}, "remainder"),

@@ -271,7 +271,7 @@ def test_an_option_that_does_not_exist(
 
 
 def test_threads_must_be_positive(paths: list[str]) -> None:
-    with pytest.raises(ValueError, match="threads must be at least 1, not 0"):
+    with pytest.raises(ValueError, match="threads is 0, but must be from 1"):
         tfr.Reader(paths, threads=0)
 
 

@@ -14,6 +14,7 @@ IntegerArrayLike = npt.NDArray[np.integer[Any]] | Sequence[int]
 Remainder = Literal["keep", "drop", "pad"]
 #: A maximum that no message names.
 UNLIMITED = 2**63 - 1
+_MOST_THREADS = 1 << 16
 
 
 def integer(name: str, value: SupportsIndex, minimum: int, maximum: int) -> int:
@@ -26,6 +27,11 @@ def integer(name: str, value: SupportsIndex, minimum: int, maximum: int) -> int:
     if not minimum <= number <= maximum:
         raise ValueError(f"{name} is {number}, but must be from {minimum} to {maximum}.")
     return number
+
+
+def checked_threads(threads: SupportsIndex | None) -> int | None:
+    """Checks a requested number of threads, or None."""
+    return None if threads is None else integer("threads", threads, 1, _MOST_THREADS)
 
 
 def seed_number(seed: SupportsIndex) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast._native import ArrowColumn
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import html_table, shortened
 from tfrfast.columns.arrays import Array
@@ -45,6 +46,7 @@ class Batch(dict[str, Any], ArrowExport):
     `sources` holds the number of each row's source.
     """
 
+    @explains_arguments
     def __init__(
         self,
         columns: Mapping[str, Column],

@@ -10,6 +10,7 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast.base.arguments import no_such
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns.arrays import Array, splits_of
 from tfrfast.columns.arrow import ArrowExport
 from tfrfast.columns.ragged import Ragged
@@ -25,13 +26,15 @@ class Pictures(ArrowExport):
     and channels.
 
     >>> values = np.arange(18, dtype=np.uint8)
-    >>> column = tfr.Pictures(values, np.array([0, 6, 18]), np.array([[1, 2, 3], [2, 2, 3]]))
+    >>> shapes = np.array([[1, 2, 3], [2, 2, 3]])
+    >>> column = tfrfast.columns.Pictures(values, np.array([0, 6, 18]), shapes)
     >>> column[0].tolist(), column[1].shape
     ([[[0, 1, 2], [3, 4, 5]]], (2, 2, 3))
     """
 
     __slots__ = ("row_splits", "shapes", "values")
 
+    @explains_arguments
     def __init__(self, values: Array, row_splits: Array, shapes: Array) -> None:
         self.values = values
         self.row_splits = row_splits

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast.base.arguments import no_such
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns.arrays import (
     Array,
     aligned,
@@ -41,6 +42,7 @@ class Ragged(ArrowExport):
 
     __slots__ = ("row_splits", "values")
 
+    @explains_arguments
     def __init__(self, values: Array | Bytes | Ragged, row_splits: Array) -> None:
         self.values = values
         self.row_splits = row_splits
@@ -103,6 +105,7 @@ class Ragged(ArrowExport):
         """Returns the number of values of each row."""
         return np.diff(self.row_splits)
 
+    @explains_arguments
     def to_padded(
         self, length: int | Sequence[int | None] | None = None, pad: Any = 0
     ) -> Array | Bytes:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast._native import ArrowColumn
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns.arrays import Array, check_padded, take_rows
 from tfrfast.columns.arrow import ArrowExport, arrow_of, struct_of
 from tfrfast.columns.ragged import take_values
@@ -28,6 +29,7 @@ class Sparse(ArrowExport):
 
     __slots__ = ("dense_shape", "indices", "values")
 
+    @explains_arguments
     def __init__(
         self,
         indices: npt.NDArray[np.int64],
@@ -64,6 +66,7 @@ class Sparse(ArrowExport):
         shape[0] = len(chosen)
         return Sparse(taken, take_values(values, begins, counts), shape)
 
+    @explains_arguments
     def to_dense(self, fill: Any = None) -> Array:
         """Returns an array of `dense_shape`, with `fill` (zero or b"") where no value is."""
         value_bytes = 8 if isinstance(self.values, Bytes) else self.values.itemsize

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast.base.arguments import no_such
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns.arrays import Array, splits_of, take_rows
 from tfrfast.columns.arrow import ArrowExport, fixed_lists
 
@@ -33,6 +34,7 @@ class Bytes(ArrowExport):
 
     __slots__ = ("data", "offsets", "shape")
 
+    @explains_arguments
     def __init__(
         self,
         data: npt.NDArray[np.uint8],

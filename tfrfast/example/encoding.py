@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tfrfast import _native
+from tfrfast.base.arguments import checked_threads
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns import Batch
 from tfrfast.columns.arrow_nodes import ArrowNode, exports_arrow
 from tfrfast.example.encoded_columns import (
@@ -42,6 +44,7 @@ _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 ArrowTable: TypeAlias = _ArrowStream | _ArrowArray
 
 
+@explains_arguments
 def encode_example(features: Mapping[str, Any]) -> bytes:
     """Serializes one tf.train.Example.
 
@@ -57,6 +60,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     return _native.encode_one(dict(features), single_column)
 
 
+@explains_arguments
 def encode_examples(
     columns: Mapping[str, Any] | ArrowTable,
     *,
@@ -160,7 +164,9 @@ def _encoded(
                 f"{name!r} has {count}."
             )
     columns = [column for column, _ in made]
-    return _native.encode_columns(columns, rows, threads or _native.usable_processors())
+    return _native.encode_columns(
+        columns, rows, checked_threads(threads) or _native.usable_processors()
+    )
 
 
 def _checked_name(name: object) -> str:

@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns import Batch
 from tfrfast.errors import FeatureError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 
+@explains_arguments
 def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
     """Parses a batch of serialized Examples into the same values as `tf.io.parse_example`.
 
@@ -71,6 +73,7 @@ def parse_rows(
     return compiled.batch(native, source.indices, source.valid, source.source_starts)
 
 
+@explains_arguments
 def parse_sequence_example(
     serialized: Serialized,
     context_features: Features | None = None,
@@ -101,6 +104,7 @@ def parse_sequence_example(
     return Batch(context_columns, *rows), Batch(sequence_columns, *rows), lengths
 
 
+@explains_arguments
 def infer_features(
     source: Iterable[bytes] | Paths, sample: int = 1000
 ) -> dict[str, FixedLen | VarLen]:

@@ -79,16 +79,6 @@ def _compile_image(compiled: CompiledFeatures, name: str, spec: Image) -> None:
             f"Feature {name!r}: an Image's size is (height, width), each at least 1, not "
             f"{spec.size}. Without a size, each picture keeps its own."
         )
-    for argument, value, choices in (
-        ("dtype", spec.dtype, ("uint8", "float32")),
-        ("layout", spec.layout, ("HWC", "CHW")),
-        ("damaged", spec.damaged, ("error", "grey")),
-    ):
-        if value not in choices:
-            raise ValueError(
-                f"Feature {name!r}: {argument} is {value!r}, but must be "
-                f"{choices[0]!r} or {choices[1]!r}."
-            )
     channels_first = spec.layout == "CHW"
     shape = (spec.channels, *size) if channels_first else (*size, spec.channels)
     image: dict[str, Any] = {

@@ -59,7 +59,7 @@ def settle(features: AnyFeatures, look: Look) -> Features:
     names = None if isinstance(features, str) else list(features)
     for name in names or ():
         if not isinstance(name, str):
-            raise TypeError(f"feature names are str, not {type(name).__name__}")
+            raise TypeError(f"Feature names are str, not {type(name).__name__}.")
     sample = look(_RECORDS_TO_INFER)
     if not sample.records:
         raise ValueError("Features cannot be inferred: there are no records. Give a dict of specs.")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tfrfast.base.refused_arguments import refuse_wrong_fields
+
 __all__ = [
     "AnyFeatures",
     "FeatureSpec",
@@ -17,6 +19,11 @@ __all__ = [
     "SparseIndexed",
     "VarLen",
 ]
+
+
+class _Checked:
+    def __post_init__(self) -> None:
+        refuse_wrong_fields(self)
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ Partition = tuple[str, str | int]
 
 
 @dataclass(frozen=True)
-class VarLen:
+class VarLen(_Checked):
     """A feature whose rows have any length.
 
     The column is `Ragged`; with `sparse=True` it is `Sparse`, as for tf.io.VarLenFeature.
@@ -91,7 +98,7 @@ class VarLen:
 
 
 @dataclass(frozen=True)
-class Image:
+class Image(_Checked):
     """An encoded JPEG or PNG, decoded, cut and resized by the threads that read.
 
     The column is an array `(batch, height, width, channels)` of `dtype`, where `size` is
@@ -131,7 +138,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class SparseIndexed:
+class SparseIndexed(_Checked):
     """Values whose positions the record holds. The column is `Sparse` of shape `(batch, *size)`.
 
     `value_key` names the feature with the values. `index_keys` name int64 features with the

@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
+from tfrfast.base.arguments import checked_threads
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.columns.arrow_nodes import ArrowNode
 from tfrfast.columns.strings import Bytes
 from tfrfast.features import FixedLen
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
-from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.keys.entries import Entries, entries_of, sorted_entries
 from tfrfast.keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, write_keys
 from tfrfast.loading.planned_features import planned_features
@@ -33,6 +35,7 @@ from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
 __all__ = ["build_keys"]
 
 
+@explains_arguments
 def build_keys(
     source: Reader | Paths,
     feature: str,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tfrfast.base.arguments import Int64Array, integer
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns.rows import row_numbers
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
@@ -43,6 +44,7 @@ class Copied(NamedTuple):
     skipped: list[Skipped]
 
 
+@explains_arguments
 def copy(
     source: Reader | Paths,
     records: Any,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
 
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.features import AnyFeatures
 from tfrfast.jobs.parquet import Exported, export_parquet
 from tfrfast.loading.records import open_reader
@@ -18,6 +19,7 @@ from tfrfast.writing.options import FilePath
 __all__ = ["Exported", "export"]
 
 
+@explains_arguments
 def export(
     source: Reader | Paths,
     out: FilePath,

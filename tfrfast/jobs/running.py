@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from functools import partial
 from queue import SimpleQueue
-from typing import Protocol, SupportsIndex, TypeVar
+from typing import Protocol, TypeVar
 
 from tfrfast import _native
-from tfrfast.base.arguments import integer
 from tfrfast.base.job_threads import JobThreads
 from tfrfast.base.warning import core_warnings
 
-__all__ = ["Advance", "Task", "checked_threads", "num_workers", "run_tasks"]
+__all__ = ["Advance", "Task", "num_workers", "run_tasks"]
 
 Result = TypeVar("Result")
 ResultOf = TypeVar("ResultOf", covariant=True)
@@ -31,7 +30,6 @@ Advance = Callable[[int], None]
 _SUBMITTED = 2
 # Finished tasks for each worker whose results wait for an earlier task's.
 _AHEAD = 8
-_MOST_THREADS = 1 << 16
 
 
 class Task(Protocol[ResultOf]):
@@ -42,11 +40,6 @@ class Task(Protocol[ResultOf]):
         """The task's amount of work: the sum of its calls of `advance`."""
 
     def run(self, advance: Advance) -> ResultOf: ...
-
-
-def checked_threads(threads: SupportsIndex | None) -> int | None:
-    """Checks a requested number of threads, or None."""
-    return None if threads is None else integer("threads", threads, 1, _MOST_THREADS)
 
 
 def num_workers(executor: Executor | None, threads: int | None = None) -> int:

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
+from tfrfast.base.arguments import checked_threads
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.errors import FeatureError
 from tfrfast.example.parsing import parse_example
 from tfrfast.features import AnyFeatures, Features, VarLen
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
-from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader
 from tfrfast.order import InOrder
@@ -44,6 +46,7 @@ class NumberStats(NamedTuple):
     """The number of values without NaN. NaN counts in none of the statistics."""
 
 
+@explains_arguments
 def statistics(
     source: Reader | Paths,
     *,

@@ -7,10 +7,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tfrfast.base.arguments import checked_threads
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import grouped, part_bytes, size_of
-from tfrfast.jobs.running import Advance, Task, checked_threads, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, Task, num_workers, run_tasks
 from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage, storage_of
@@ -33,6 +35,7 @@ class Verified(NamedTuple):
     damage: list[Skipped]
 
 
+@explains_arguments
 def verify(
     paths: Paths,
     *,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns.strings import Bytes
 from tfrfast.features import FixedLen
 from tfrfast.features.compiling import compile_features
@@ -75,6 +76,7 @@ class Keyed:
             raise KeyError(key)
         return record
 
+    @explains_arguments
     def get(self, key: Key, default: Default | None = None) -> bytes | Default | None:
         """Returns the record with this key, or `default`."""
         record = self._item(key)
@@ -83,6 +85,7 @@ class Keyed:
     def __contains__(self, key: Key) -> bool:
         return self._item(key) is not None
 
+    @explains_arguments
     def all(self, key: Key) -> _native.RecordBatch:
         """Returns all records with this key, in record order; no records for an unknown key."""
         column, fits = self._column([key])
@@ -90,6 +93,7 @@ class Keyed:
         records = self._core.read(np.array(numbers, np.int64))
         return records[self._have(records, column[np.zeros(len(records), np.int64)])]
 
+    @explains_arguments
     def find(self, keys: Sequence[Key] | npt.NDArray[Any] | Bytes) -> Int64Array:
         """Returns the number of the first record with each key, and -1 for keys without a record.
 
@@ -98,6 +102,7 @@ class Keyed:
         """
         return self._find(*self._column(keys))
 
+    @explains_arguments
     def join(self, other: Keyed) -> tuple[Int64Array, Int64Array]:
         """Returns the numbers of the first records here and there with equal keys, for each shared
         key.

@@ -8,7 +8,8 @@ from types import EllipsisType
 from typing import Any, NamedTuple, SupportsIndex
 
 from tfrfast import _native
-from tfrfast.base.arguments import Remainder, epoch_number
+from tfrfast.base.arguments import Remainder, checked_threads, epoch_number, integer
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.tables import html_table
 from tfrfast.base.warning import show_core_warnings
 from tfrfast.features import AnyFeatures, Features
@@ -16,7 +17,7 @@ from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.compiling import compile_features
 from tfrfast.loading.description import LoaderDescription
 from tfrfast.loading.inflating import warn_of_inflating
-from tfrfast.loading.loader_state import check_loader_state, loader_state
+from tfrfast.loading.loader_state import check_loader_state, loader_state, weights_of_state
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader, order_of, with_lengths
 from tfrfast.loading.remote_records import warn_of_requests
@@ -26,6 +27,8 @@ from tfrfast.loading.worker_share import WorkerShare
 from tfrfast.order import Batching, Mixture, Order, Plan, Weight
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
+
+_MOST_BATCHES = 1 << 16
 
 
 class LoaderStats(NamedTuple):
@@ -94,6 +97,7 @@ class Loader:
     finishes that epoch.
     """
 
+    @explains_arguments
     def __init__(
         self,
         source: Reader | Mixture | Paths,
@@ -107,12 +111,12 @@ class Loader:
         world: SupportsIndex | None = None,
         remainder: Remainder = "keep",
         transform: Callable[[Any], Any] | None = None,
-        threads: int | None = None,
-        prefetch: int | None = None,
+        threads: SupportsIndex | None = None,
+        prefetch: SupportsIndex | None = None,
     ) -> None:
-        for name, value in (("threads", threads), ("prefetch", prefetch)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}.")
+        threads = checked_threads(threads)
+        if prefetch is not None:
+            prefetch = integer("prefetch", prefetch, 1, _MOST_BATCHES)
         reader = open_reader(source, {})
         plan = Plan(
             order_of(source, order, shuffle, seed),
@@ -187,6 +191,7 @@ class Loader:
         """The loaded Mixture, with all changes of weights; None for a single data set."""
         return self.plan.order if isinstance(self.plan.order, Mixture) else None
 
+    @explains_arguments
     def change_weights(self, weights: Mapping[str, Weight]) -> None:
         """Changes the weights of a Mixture from the consumer's place on.
 
@@ -237,6 +242,7 @@ class Loader:
         """Batches of this epoch received, since its beginning or since a state was loaded."""
         return self._core.place()[1]
 
+    @explains_arguments
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Makes the next `for` deliver this epoch, from its beginning.
 
@@ -255,6 +261,7 @@ class Loader:
             state["weights"] = [[*each[:2], [*each[2].values()]] for each in self.mixture.segments]
         return state
 
+    @explains_arguments
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Moves to the place of `state_dict`. The next `for` finishes that epoch first.
 
@@ -267,12 +274,12 @@ class Loader:
         check_loader_state(state, self.state_dict() | {"order": plan.order_text})
         if mixture is not None:
             self._mix(mixture)
-        self._core.seek(int(state["epoch"]), int(state["position"]))
+        self._core.seek(operator.index(state["epoch"]), operator.index(state["position"]))
 
     def _mixture_of(self, state: dict[str, Any]) -> Mixture | None:
         if self.mixture is None or "weights" not in state:
             return None
-        return self.mixture.with_segments(state["weights"])
+        return self.mixture._with_all_weights(weights_of_state(state))
 
     def describe(self) -> LoaderDescription:
         """Returns this loader as values, from its current place, for adapters."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast.base.arguments import IntegerArrayLike, integer, seed_number
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.in_order import InOrder
 from tfrfast.order.order import PlainOrder, record_numbers
 from tfrfast.order.shuffle import Shuffle
@@ -45,6 +46,7 @@ class BlockShuffle(PlainOrder):
 
     is_scattered = False
 
+    @explains_arguments
     def __init__(
         self,
         block_records: SupportsIndex,

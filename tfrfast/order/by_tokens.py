@@ -8,6 +8,7 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integer, integers
+from tfrfast.base.refused_arguments import explains_arguments
 
 __all__ = ["ByTokens"]
 
@@ -36,6 +37,7 @@ class ByTokens:
     tokens: int
     lengths: Int64Array | None
 
+    @explains_arguments
     def __init__(self, tokens: SupportsIndex, lengths: IntegerArrayLike | None = None) -> None:
         object.__setattr__(self, "tokens", integer("tokens", tokens, 1, 2**31 - 1))
         checked = None

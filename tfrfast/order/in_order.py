@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tfrfast import _native
 from tfrfast.base.arguments import IntegerArrayLike
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.order import PlainOrder, record_numbers
 
 __all__ = ["InOrder"]
@@ -22,6 +23,7 @@ class InOrder(PlainOrder):
     seed = 0
     is_scattered = False
 
+    @explains_arguments
     def __init__(self, *, indices: IntegerArrayLike | None = None) -> None:
         vars(self).update(indices=record_numbers(indices))
 

@@ -13,6 +13,7 @@ from tfrfast.base.arguments import (
     integer,
     seed_number,
 )
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.block_shuffle import BlockShuffle, shuffled
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.order import Order, record_numbers
@@ -73,6 +74,7 @@ class Mixture(Order):
     row's source. The sources' Readers must have the same options.
     """
 
+    @explains_arguments
     def __init__(
         self,
         sources: Mapping[str, tuple[Reader | Paths | int, Weight]],
@@ -168,6 +170,7 @@ class Mixture(Order):
             for epoch, position, weights in self._segments
         )
 
+    @explains_arguments
     def length(self, batch_size: SupportsIndex | ByTokens | None = None) -> int:
         """Returns the positions of an epoch, which are batches with a `ByTokens`.
 
@@ -176,6 +179,7 @@ class Mixture(Order):
         unit = self._unit(batch_size)
         return self._length_for(unit, self._sources_of(unit))
 
+    @explains_arguments
     def with_weights(
         self, weights: Mapping[str, Weight], *, epoch: SupportsIndex, position: SupportsIndex
     ) -> Mixture:
@@ -190,16 +194,9 @@ class Mixture(Order):
         at = epoch_number(epoch), integer("position", position, 0, _native.MAX_RECORDS)
         whole = reduced({name: weights[name] for name in self.names})
         earlier = self._segments[:-1] if self._segments[-1][:2] == at else self._segments
-        return self._checked([*earlier, (*at, whole)])
+        return self._with_all_weights([*earlier, (*at, whole)])
 
-    def with_segments(self, segments: Any) -> Mixture:
-        """Returns this mixture with the weights of a Loader's state: `state["weights"]`.
-
-        With these weights, `counts` counts each source's records up to any place of that run.
-        """
-        return self._checked([(int(e), int(p), [int(w) for w in ws]) for e, p, ws in segments])
-
-    def _checked(self, segments: list[tuple[int, int, list[int]]]) -> Mixture:
+    def _with_all_weights(self, segments: list[tuple[int, int, list[int]]]) -> Mixture:
         other = self._with_segments(segments)
         # Raises here if an argument is wrong. If positions are batches, the plan was made of
         # batches.
@@ -213,6 +210,7 @@ class Mixture(Order):
         other._segments, other._made = segments, None
         return other
 
+    @explains_arguments
     def counts(
         self,
         epoch: SupportsIndex,
@@ -232,6 +230,7 @@ class Mixture(Order):
         counts = order.counts(self.seed, epoch_number(epoch), where)
         return dict(zip(self.names, counts, strict=True))
 
+    @explains_arguments
     def place_of(
         self,
         name: str,

@@ -35,12 +35,6 @@ class Permutation:
 
     `n` may be from 0 to `2**62`, `seed` from `-2**63` to `2**64 - 1` (a negative seed is the same
     as `seed + 2**64`) and `epoch` from 0 to `2**64 - 1`.
-
-    >>> perm = tfr.Permutation(5, seed=1)
-    >>> sorted(perm)
-    [0, 1, 2, 3, 4]
-    >>> perm.inverse(perm[3])
-    3
     """
 
     __slots__ = ("_core", "_epoch", "_seed", "_size")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, Remainder, epoch_number, integer
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.order import Order
 from tfrfast.order.pickling import rebuild
@@ -72,6 +73,7 @@ class Plan:
     remainder: Remainder
     start: int
 
+    @explains_arguments
     def __init__(
         self,
         order: Order,
@@ -153,10 +155,12 @@ class Plan:
         """
         return self._core.order_description()
 
+    @explains_arguments
     def indices(self, epoch: SupportsIndex, step: SupportsIndex) -> Int64Array:
         """Returns the record numbers of a batch. Raises IndexError if the step does not exist."""
         return self._core.indices(epoch_number(epoch), self._step(step))
 
+    @explains_arguments
     def rows(
         self, epoch: SupportsIndex, step: SupportsIndex
     ) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
@@ -170,6 +174,7 @@ class Plan:
         """Returns the random number for the images of each row of a batch."""
         return self._core.draws(epoch_number(epoch), self._step(step))
 
+    @explains_arguments
     def records_at(
         self, epoch: SupportsIndex, first: SupportsIndex, last: SupportsIndex
     ) -> Int64Array:
@@ -180,6 +185,7 @@ class Plan:
         begin = integer("first", first, 0, end)
         return self._core.records_at(epoch_number(epoch), begin, end)
 
+    @explains_arguments
     def position_after(self, step: SupportsIndex) -> int:
         """Returns the number of consumed positions after all ranks have taken batch `step`.
 
@@ -192,6 +198,7 @@ class Plan:
             return self._core.position_after(number)
         raise IndexError(self._no_such_step(number))
 
+    @explains_arguments
     def rest_after(self, position: SupportsIndex) -> Plan:
         """Returns the plan of the rest of an epoch after `position` consumed positions.
 

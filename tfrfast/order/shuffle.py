@@ -6,6 +6,7 @@ from typing import SupportsIndex
 
 from tfrfast import _native
 from tfrfast.base.arguments import IntegerArrayLike, seed_number
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.order import PlainOrder, record_numbers
 
@@ -25,6 +26,7 @@ class Shuffle(PlainOrder):
     [1, 3, 4]
     """
 
+    @explains_arguments
     def __init__(self, seed: SupportsIndex = 0, *, indices: IntegerArrayLike | None = None) -> None:
         vars(self).update(seed=seed_number(seed), indices=record_numbers(indices))
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, integer, seed_number
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.block_shuffle import BlockShuffle, shuffled
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.order import Order, spread
@@ -40,6 +41,7 @@ class Weighted(Order):
     length: int
     shuffle: bool | BlockShuffle
 
+    @explains_arguments
     def __init__(
         self,
         weights: npt.ArrayLike,

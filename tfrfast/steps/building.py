@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrfast import _native
+from tfrfast.base.arguments import checked_threads
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.errors import FeatureError
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
-from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import INDEX_USES, Reader, Skipped, all_damage, warn_of_damage
@@ -39,6 +41,7 @@ _WRITTEN_AT_ONCE = 1 << 20
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
+@explains_arguments
 def build_steps(
     source: Reader | Paths,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tfrfast.base.arguments import integer, seed_number
+from tfrfast.base.refused_arguments import refuse_wrong_fields
 
 __all__ = ["FARTHEST", "Later"]
 
@@ -34,8 +35,7 @@ class Later:
     """The largest distance in steps; None reaches to the end of the episode."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.of, str):
-            raise TypeError(f"of must be the name of a feature, not {self.of!r}.")
+        refuse_wrong_fields(self)
         seed_number(self.seed)
         least = integer("min_steps", self.min_steps, 0, FARTHEST)
         if self.max_steps is not None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tfrfast import _native
 from tfrfast.base.arguments import seed_number
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.example.encoding import encode_example
@@ -83,6 +84,7 @@ class Steps(Reader):
 
     _makes_records = True
 
+    @explains_arguments
     def __init__(
         self,
         source: Reader | Paths,
@@ -255,6 +257,8 @@ def _most(later: Later) -> int:
 
 def _entry_of(name: str, value: Any) -> bytes:
     """Returns the map entry of an Example with this feature alone."""
+    if value is None:
+        raise TypeError(f"absent[{name!r}] is None. Give a value, as for encode_example.")
     content = encode_example({name: value})
     for _ in range(2):  # the map, then its entry: a tag of one byte, and a length
         at = 1

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tfrfast.base.arguments import integer
+from tfrfast.base.refused_arguments import refuse_wrong_fields
 
 __all__ = ["Window"]
 
@@ -35,7 +36,6 @@ class Window:
     """
 
     def __post_init__(self) -> None:
+        refuse_wrong_fields(self)
         for name, least in (("before", 0), ("after", 0), ("stride", 1)):
             integer(name, getattr(self, name), least, _FARTHEST)
-        if self.pad not in ("repeat", "zeros", None):
-            raise ValueError(f'pad must be "repeat", "zeros" or None, not {self.pad!r}.')

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import SupportsIndex
 
+from tfrfast.base.arguments import UNLIMITED, integer
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.storage.schemes import is_url
 
@@ -29,7 +32,8 @@ class DiskCache:
       limit: the most disk space to use, in bytes or as a text such as "200G".
     """
 
-    def __init__(self, folder: str | os.PathLike[str], limit: int | str) -> None:
+    @explains_arguments
+    def __init__(self, folder: str | os.PathLike[str], limit: SupportsIndex | str) -> None:
         name = os.fspath(folder)
         if not isinstance(name, str):
             raise TypeError(f"folder is a path, not {type(folder).__name__}.")
@@ -45,10 +49,7 @@ class DiskCache:
             ) from None
         if isinstance(limit, str):
             limit = parse_bytes(limit)
-        if isinstance(limit, bool) or not isinstance(limit, int):
-            raise TypeError(f'limit is bytes, or a text like "200G", not {type(limit).__name__}.')
-        if not _MIN_LIMIT <= limit < 2**63:
-            raise ValueError(f"limit is {limit} bytes, but must be at least {_MIN_LIMIT:,}.")
+        limit = integer("limit", limit, _MIN_LIMIT, UNLIMITED)
         #: The absolute path of the folder.
         self.folder: str = os.path.abspath(os.path.expanduser(name))
         #: The limit in bytes.

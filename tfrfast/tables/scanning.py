@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tfrfast import _native
-from tfrfast.base.arguments import Int64Array
+from tfrfast.base.arguments import Int64Array, checked_threads
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import html_table
 from tfrfast.columns.rows import row_numbers
@@ -28,6 +29,7 @@ _BATCH_BYTES = 8 << 20
 _SAMPLE = 1000
 
 
+@explains_arguments
 def scan(
     source: Reader | Mixture | Paths,
     *,
@@ -82,8 +84,7 @@ def scan(
         plan = Plan(order, size, num_records=len(reader))
         numbers = plan.records_at(0, 0, plan.positions)
     _check_columns(columns)
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}.")
+    threads = checked_threads(threads)
     extras = {
         what if given is True else str(given): what
         for what, given in (("record", record), ("shard", shard))

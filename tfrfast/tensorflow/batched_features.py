@@ -34,7 +34,8 @@ def make_batched_features_dataset(
     """Replaces `tf.data.experimental.make_batched_features_dataset`, and reads and decodes whole
     batches.
 
-        batches = tfr.make_batched_features_dataset("train-*", 256, features, label_key="label")
+        made = tfrfast.tensorflow.make_batched_features_dataset
+        batches = made("train-*", 256, features, label_key="label")
         model.fit(batches, steps_per_epoch=1000)
 
     The shuffle is exact for any `shuffle_buffer_size`. With `shuffle=False`, records come in the

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.example.parsing import infer_features
 from tfrfast.features import Features
 from tfrfast.reader import Reader
@@ -69,6 +70,7 @@ class TfdsSplit(_Split):
         return TfdsSplit(steps, specs_of_steps(self._described, name, windows), indices)
 
 
+@explains_arguments
 def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> TfdsSplit:
     """Opens a split that TensorFlow Datasets has prepared, without tensorflow_datasets.
 

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 
 import torch.utils.data
 
-from tfrfast.base.arguments import Remainder, epoch_number
+from tfrfast.base.arguments import Remainder, checked_threads, epoch_number
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.loading.records import order_of, with_lengths
 from tfrfast.loading.states import check_state
@@ -63,8 +63,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         threads: int | None = None,
         **reader_options: Any,
     ) -> None:
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads must be at least 1, not {threads}.")
+        threads = checked_threads(threads)
         self._records = Records(source, features, reader_options)
         self._transform = transform
         self._share = Share(rank, world)

@@ -50,6 +50,6 @@ def core_options(
         "level": compression_level(compression, level),
         "index": output.index is not False,
         "index_folder": index_folder_bytes(output.index),
-        "durable": output.sync,
+        "sync": output.sync,
         "overwrite": output.overwrite,
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tfrfast import _native
 from tfrfast.base.arguments import integer
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.warning import core_warnings
 from tfrfast.columns import Bytes
 from tfrfast.columns.arrow_nodes import exports_arrow
@@ -46,10 +47,12 @@ class _ShardWriter:
         """Adds one record: bytes, or a buffer of them."""
         self._write(record)
 
+    @explains_arguments
     def write_example(self, features: Mapping[str, Any]) -> None:
         """Adds one tf.train.Example, encoded as by `tfr.encode_example`."""
         self._write(encode_example(features))
 
+    @explains_arguments
     def write_batch(self, records: _native.RecordBatch | Iterable[Buffer] | ArrowTable) -> None:
         """Adds many records: a RecordBatch, whose padding is left out, or any iterable of bytes.
 
@@ -146,6 +149,7 @@ class Writer(_ShardWriter):
 
     _core: _native.Writer
 
+    @explains_arguments
     def __init__(
         self,
         path: FilePath,
@@ -196,6 +200,7 @@ class ShardedWriter(_ShardWriter):
     index is uploaded last. With `max_bytes`, `close` uploads everything.
     """
 
+    @explains_arguments
     def __init__(
         self,
         prefix: FilePath,

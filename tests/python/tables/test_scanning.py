@@ -228,7 +228,7 @@ def test_arguments_that_make_no_sense_are_refused(shards: list[str]) -> None:
         tfr.scan(shards, features={"w": tfr.VarLen("float32", partitions=partitions)})
     with pytest.raises(TypeError, match="no type for complex64"):
         tfr.scan(shards, features={"raw": tfr.FixedLen((), "complex64", raw=True)})
-    with pytest.raises(ValueError, match="threads must be at least 1"):
+    with pytest.raises(ValueError, match="threads is 0, but must be from 1"):
         tfr.scan(shards, features=FEATURES, threads=0)
     with pytest.raises(TypeError, match="options of a Reader"):
         tfr.scan(tfr.Reader(shards), features=FEATURES, verify="header")

@@ -164,7 +164,7 @@ def test_threads_transform_in_order_in_one_process(shards: list[str]) -> None:
 
     source = dataset(shards, transform=transform, threads=4)
     assert ids(source) == an_epoch(shards, 0)
-    with pytest.raises(ValueError, match="threads must be at least 1"):
+    with pytest.raises(ValueError, match="threads is 0, but must be from 1"):
         dataset(shards, threads=0)
 
 

@@ -540,7 +540,7 @@ def test_reader_options_go_to_the_reader(shards: list[str]) -> None:
     assert loader(shards, verify="header").reader._options["verify"] == "header"
     with pytest.raises(TypeError, match="prefetsh"):
         loader(shards, prefetsh=2)
-    with pytest.raises(ValueError, match="threads must be at least 1"):
+    with pytest.raises(ValueError, match="threads is 0, but must be from 1"):
         loader(shards, threads=0)
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any
 
+from tfrfast.base.arguments import checked_threads
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.jobs.indexing import files, objects
 from tfrfast.jobs.indexing.places import BuiltIndex
-from tfrfast.jobs.running import checked_threads
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage
@@ -17,6 +18,7 @@ from tfrfast.storage.remote.urls import is_object
 from tfrfast.storage.schemes import is_url
 
 
+@explains_arguments
 def build_index(
     paths: Paths,
     *,

@@ -14,9 +14,6 @@ from tfrfast.storage.paths import Paths, expand_paths, refuse_urls, written_file
 def export_text_indexes(paths: Paths, folder: str | os.PathLike[str]) -> list[str]:
     """Writes the index of each shard as text, `<folder>/<shard name>.idx`.
 
-        tfr.build_index("imagenet/train-*")
-        tfr.export_text_indexes("imagenet/train-*", "imagenet-idx")  # for NVIDIA DALI
-
     The text has a line for each record, `<offset of the frame> <length of the frame>`, as NVIDIA
     DALI and the `tfrecord` package read it. A shard without an index is read once. Returns the
     paths of the texts. Raises ValueError for compressed shards and for URLs, and OSError if a file
@@ -37,8 +34,6 @@ def import_text_indexes(
     index_folder: str | os.PathLike[str] | None = None,
 ) -> list[BuiltIndex]:
     """Makes the indexes of `paths` from text indexes, `<folder>/<shard name>.idx`.
-
-        tfr.import_text_indexes("imagenet/train-*", "imagenet-idx")
 
     The indexes are saved where `build_index` saves them, or in `index_folder`. Readers trust an
     imported index, so each shard is read once and must have exactly these records. Raises

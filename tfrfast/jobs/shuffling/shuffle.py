@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, SupportsIndex
 
 from tfrfast.base.arguments import UNLIMITED, integer, seed_number
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.jobs.shuffling.inputs import Inputs
 from tfrfast.jobs.shuffling.job import ShuffleJob
@@ -39,6 +40,7 @@ __all__ = ["Shuffled", "shuffle"]
 _MIN_MEMORY_BYTES = 16 << 20
 
 
+@explains_arguments
 def shuffle(
     paths: Paths,
     out: FilePath,
