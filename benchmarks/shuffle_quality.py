@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import tfrfast as tfr
+from tfrfast.order.permutation import Permutation
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -28,7 +29,7 @@ Shuffle = Callable[[int, int], measure.Order]  # (records, seed)
 
 
 def exact(records: int, seed: int) -> measure.Order:
-    return tfr.Permutation(records, seed)[:]
+    return Permutation(records, seed)[:]
 
 
 def numpy_permutation(records: int, seed: int) -> measure.Order:
@@ -63,7 +64,7 @@ SHUFFLES: dict[str, Shuffle] = {
 
 def first_records(shuffle: Shuffle) -> list[measure.Order]:
     if shuffle is exact:
-        return [np.array([tfr.Permutation(RECORDS, s)[0]]) for s in range(FIRST_SEEDS)]
+        return [np.array([Permutation(RECORDS, s)[0]]) for s in range(FIRST_SEEDS)]
     if shuffle is in_blocks:
         orders = [tfr.BlockShuffle(*BLOCKS, seed=seed) for seed in range(FIRST_SEEDS)]
         return [tfr.Plan(order, 1, num_records=RECORDS).indices(0, 0) for order in orders]
@@ -103,16 +104,16 @@ def key_avalanche(change_epoch: bool) -> float:
     for bit in range(64):
         rows = []
         for seed in seeds:
-            one, other = tfr.Permutation(n, seed, 5), tfr.Permutation(n, seed ^ (1 << bit), 5)
+            one, other = Permutation(n, seed, 5), Permutation(n, seed ^ (1 << bit), 5)
             if change_epoch:
-                other = tfr.Permutation(n, seed, 5 ^ (1 << bit))
+                other = Permutation(n, seed, 5 ^ (1 << bit))
             rows.append(one[positions] ^ other[positions])
         flips[bit] = np.concatenate(rows)
     return measure.avalanche(flips, 32)
 
 
 def position_avalanche() -> float:
-    perm = tfr.Permutation(2**32, 1)
+    perm = Permutation(2**32, 1)
     positions = np.random.default_rng(1).integers(0, 2**32, 4000)
     flips = np.stack([perm[positions] ^ perm[positions ^ (1 << bit)] for bit in range(32)])
     return measure.avalanche(flips.astype(np.uint64), 32)

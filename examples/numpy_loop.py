@@ -44,7 +44,8 @@ def show_records(reader: tfr.Reader, count: int = 3) -> list[str]:
 
 def split_records(reader: tfr.Reader, validation_share: float = 0.2) -> Split:
     """Two disjoint parts that together are everything: an exact shuffle, cut once."""
-    order = tfr.Permutation(len(reader), seed=1)[:]
+    plan = tfr.Plan(tfr.Shuffle(seed=1), 1, num_records=len(reader))
+    order = plan.records_at(0, 0, len(reader))
     held_out = int(len(reader) * validation_share)
     return Split(order[held_out:], order[:held_out])
 

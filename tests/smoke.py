@@ -9,11 +9,14 @@ import tempfile
 from pathlib import Path
 
 import tfrfast as tfr
+from tfrfast import _native
 
 
 def frame(payload: bytes) -> bytes:
     length = struct.pack("<Q", len(payload))
-    return b"".join(part + struct.pack("<I", tfr.masked_crc32c(part)) for part in (length, payload))
+    return b"".join(
+        part + struct.pack("<I", _native.masked_crc32c(part)) for part in (length, payload)
+    )
 
 
 records = [b"", b"one", bytes(100_000)]

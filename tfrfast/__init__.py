@@ -1,7 +1,7 @@
 """TFRecord files as a random-access training format: indexed, verified, globally shuffled, fast.
 
-The public names stand in `__init__.pyi`. A name's module is imported when the name is first used:
-`tfrfast --version` need not wait for NumPy, and only a few names need TensorFlow.
+A name's module is imported when the name is first used: `tfrfast --version` need not wait for
+NumPy, and only a few names need TensorFlow.
 """
 
 import _thread
@@ -11,16 +11,37 @@ import sys
 
 __version__ = "1.0.0rc1"
 
-
-def _read_names() -> dict[str, str]:
-    """Returns each public name's module. The stub's lines are `from MODULE import NAME as NAME`."""
-    path = os.path.join(os.path.dirname(__file__), "__init__.pyi")
-    lines = __loader__.get_data(path).decode().splitlines()  # type: ignore[name-defined]
-    words = [line.split() for line in lines if line.startswith("from ")]
-    return {name: module for _, module, _, name, *_ in words}
-
-
-_MODULES = _read_names()
+# The public names of each module, as in `__init__.pyi`, which is for type checkers.
+_NAMES = {
+    "_native": "RecordBatch",
+    "columns": "Batch Bytes Ragged Sparse",
+    "errors": "CorruptRecordError FeatureError RecordError SlowPathWarning StaleIndexError "
+    "TruncatedRecordError",
+    "example.encoding": "encode_example encode_examples",
+    "example.parsing": "infer_features parse_example parse_sequence_example",
+    "features": "FixedLen FixedLenSequence Image SparseIndexed VarLen",
+    "jobs.building_keys": "build_keys",
+    "jobs.copying": "copy",
+    "jobs.exporting": "export",
+    "jobs.indexing.building": "build_index",
+    "jobs.shuffling.shuffle": "shuffle",
+    "jobs.statistics": "statistics",
+    "jobs.verifying": "verify",
+    "loading.loader": "Loader",
+    "order": "BlockShuffle ByTokens InOrder Mixture Plan Shuffle Weighted",
+    "reader": "Reader",
+    "steps.building": "build_steps",
+    "steps.later": "Later",
+    "steps.steps": "Steps",
+    "steps.window": "Window",
+    "storage.disk_cache": "DiskCache",
+    "tables.scanning": "scan",
+    "tensorflow": "TFRecordDataset accelerate explain",
+    "tfds_folder.tfds": "tfds",
+    "writing.record_writer": "TFRecordWriter",
+    "writing.writer": "ShardedWriter Writer",
+}
+_MODULES = {name: f"tfrfast.{module}" for module, names in _NAMES.items() for name in names.split()}
 # `import *` does not import TensorFlow.
 __all__ = sorted(name for name, module in _MODULES.items() if module != "tfrfast.tensorflow")
 

@@ -1,11 +1,8 @@
 """The public names, each with the module that is imported when it is first used."""
 
 from tfrfast._native import RecordBatch as RecordBatch
-from tfrfast._native import crc32c as crc32c
-from tfrfast._native import masked_crc32c as masked_crc32c
 from tfrfast.columns import Batch as Batch
 from tfrfast.columns import Bytes as Bytes
-from tfrfast.columns import Pictures as Pictures
 from tfrfast.columns import Ragged as Ragged
 from tfrfast.columns import Sparse as Sparse
 from tfrfast.errors import CorruptRecordError as CorruptRecordError
@@ -28,8 +25,6 @@ from tfrfast.jobs.building_keys import build_keys as build_keys
 from tfrfast.jobs.copying import copy as copy
 from tfrfast.jobs.exporting import export as export
 from tfrfast.jobs.indexing.building import build_index as build_index
-from tfrfast.jobs.indexing.text import export_text_indexes as export_text_indexes
-from tfrfast.jobs.indexing.text import import_text_indexes as import_text_indexes
 from tfrfast.jobs.shuffling.shuffle import shuffle as shuffle
 from tfrfast.jobs.statistics import statistics as statistics
 from tfrfast.jobs.verifying import verify as verify
@@ -38,7 +33,6 @@ from tfrfast.order import BlockShuffle as BlockShuffle
 from tfrfast.order import ByTokens as ByTokens
 from tfrfast.order import InOrder as InOrder
 from tfrfast.order import Mixture as Mixture
-from tfrfast.order import Permutation as Permutation
 from tfrfast.order import Plan as Plan
 from tfrfast.order import Shuffle as Shuffle
 from tfrfast.order import Weighted as Weighted
@@ -52,7 +46,6 @@ from tfrfast.tables.scanning import scan as scan
 from tfrfast.tensorflow import TFRecordDataset as TFRecordDataset
 from tfrfast.tensorflow import accelerate as accelerate
 from tfrfast.tensorflow import explain as explain
-from tfrfast.tensorflow import make_batched_features_dataset as make_batched_features_dataset
 from tfrfast.tfds_folder.tfds import tfds as tfds
 from tfrfast.writing.record_writer import TFRecordWriter as TFRecordWriter
 from tfrfast.writing.writer import ShardedWriter as ShardedWriter

@@ -69,8 +69,8 @@ std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t coun
   if (!slice.compute(count, &start, &stop, &step, &length)) {
     const py::error_already_set error;
     if (!error.matches(PyExc_TypeError)) throw error;
-    throw py::type_error("A slice must hold integers, not " +
-                         py::repr(slice).cast<std::string>() + ".");
+    throw py::type_error("A slice must hold integers, not " + py::repr(slice).cast<std::string>() +
+                         ".");
   }
   bytes_for<std::int64_t>(length);
   std::vector<std::int64_t> numbers(length);

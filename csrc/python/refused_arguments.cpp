@@ -25,7 +25,8 @@ py::object raise_refused(PyObject* const* arguments, std::size_t flags, PyObject
       named[name] = py::handle(arguments[next++]);
     }
   }
-  const py::object explain = py::module_::import("tfrfast.base.refused_arguments").attr("explain_native");
+  const py::object explain =
+      py::module_::import("tfrfast.base.refused_arguments").attr("explain_native");
   explain(refused.value(), unnamed, named);
   refused.restore();
   throw py::error_already_set();

@@ -204,6 +204,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     }
 
 
+@pytest.mark.filterwarnings("ignore")  # NumPy's casts
 def test_wrong_arguments_are_refused_in_sentences(
     calls: dict[str, tuple[Callable[..., Any], Any]],
 ) -> None:

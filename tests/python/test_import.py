@@ -1,3 +1,4 @@
+import ast
 import importlib
 import importlib.metadata
 import os
@@ -113,6 +114,14 @@ finally:
     ]
 
 
+def test_the_stub_has_the_names_of_the_module() -> None:
+    stub = ast.parse(Path(tfr.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    named = {alias.asname: node.module for node in imports for alias in node.names}
+    assert named == tfr._MODULES
+    assert len(named) <= 50
+
+
 def test_all_names_are_there() -> None:
     assert set(tfr.__all__) <= set(dir(tfr))
     assert all(getattr(tfr, name) is getattr(tfr, name) for name in tfr.__all__)
@@ -156,7 +165,7 @@ class Slow:
 
 import tfrfast
 sys.meta_path.insert(0, Slow())
-thread = threading.Thread(target=lambda: tfrfast.Permutation)
+thread = threading.Thread(target=lambda: tfrfast.Shuffle)
 thread.start()
 began.wait()
 threading.Timer(0.2, may_end.set).start()
@@ -164,7 +173,7 @@ child = os.fork()
 if child == 0:
     import signal
     signal.alarm(10)
-    tfrfast.Permutation(10, 0)
+    tfrfast.Shuffle(0)
     os._exit(0)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
 """

@@ -10,6 +10,7 @@ import pytest
 import shuffle_measures as measure
 import tfrfast as tfr
 from orders import order_of
+from tfrfast.order.permutation import Permutation
 
 LIMIT = 4.0
 SIZES = [1024, 3008, 65536, 204_800, 262_144 + 32]
@@ -17,15 +18,13 @@ BITS = 32
 
 
 def orders_of(n: int, count: int = 12, epoch: int = 0, first_seed: int = 0) -> list[measure.Order]:
-    return [tfr.Permutation(n, first_seed + seed, epoch)[:] for seed in range(count)]
+    return [Permutation(n, first_seed + seed, epoch)[:] for seed in range(count)]
 
 
 @pytest.mark.parametrize("n", [1024, 65536, 10**9, 2**62])
 @pytest.mark.parametrize("position", [0, 1, 777])
 def test_every_record_stands_at_a_position_equally_often(n: int, position: int) -> None:
-    records = [
-        tfr.Permutation(n, seed, epoch)[position] for seed in range(4096) for epoch in (0, 1)
-    ]
+    records = [Permutation(n, seed, epoch)[position] for seed in range(4096) for epoch in (0, 1)]
     counts = np.bincount([record * 32 // n for record in records], minlength=32)
     assert abs(measure.chi_square_z(counts, len(records) / 32)) < LIMIT
 
@@ -47,7 +46,7 @@ def test_orders_of_different_keys_are_unrelated(n: int) -> None:
         orders_of(n, epoch=1),
         orders_of(n, first_seed=1 << 32),
         orders_of(n, first_seed=1 << 63),
-        [tfr.Permutation(n, 0, 1 + seed)[:] for seed in range(12)],  # seed and epoch change places
+        [Permutation(n, 0, 1 + seed)[:] for seed in range(12)],  # seed and epoch change places
     ]:
         assert abs(measure.agreement(orders, others)) < LIMIT
         assert abs(measure.same_place(orders, others)) < LIMIT
@@ -62,11 +61,11 @@ def test_each_key_bit_changes_each_result_bit_half_the_time() -> None:
         for bit in range(64):
             rows = []
             for seed in seeds:
-                one = tfr.Permutation(n, seed, 5)
+                one = Permutation(n, seed, 5)
                 other = (
-                    tfr.Permutation(n, seed, 5 ^ (1 << bit))
+                    Permutation(n, seed, 5 ^ (1 << bit))
                     if change_epoch
-                    else tfr.Permutation(n, seed ^ (1 << bit), 5)
+                    else Permutation(n, seed ^ (1 << bit), 5)
                 )
                 rows.append(one[positions] ^ other[positions])
             flips[bit] = np.concatenate(rows)
@@ -77,7 +76,7 @@ def test_each_position_bit_changes_each_result_bit_half_the_time() -> None:
     n = 2**BITS
     positions = np.random.default_rng(2).integers(0, n, 2000)
     for seed in range(4):
-        perm = tfr.Permutation(n, seed)
+        perm = Permutation(n, seed)
         flips = np.stack([perm[positions] ^ perm[positions ^ (1 << bit)] for bit in range(BITS)])
         assert abs(measure.avalanche(flips.astype(np.uint64), BITS)) < LIMIT
 
@@ -85,7 +84,7 @@ def test_each_position_bit_changes_each_result_bit_half_the_time() -> None:
 def test_the_inverse_is_as_random() -> None:
     n = 65536
     records = np.arange(n)
-    orders = [tfr.Permutation(n, seed).inverse(records) for seed in range(12)]
+    orders = [Permutation(n, seed).inverse(records) for seed in range(12)]
     assert abs(measure.places(orders)) < LIMIT
     assert abs(measure.neighbours(orders)) < LIMIT
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 import tfrfast as tfr
+from tfrfast.order.permutation import Permutation
 
 
 def reads(folder: str, limit: str, seed: str, *urls: str) -> None:
@@ -24,7 +25,7 @@ def steps(folder: str, limit: str, seed: str, *urls: str) -> None:
     reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, int(limit)))
     print("open", flush=True)
     sys.stdin.readline()
-    order = [int(i) for i in tfr.Permutation(len(reader), int(seed), 0)[:]]
+    order = [int(i) for i in Permutation(len(reader), int(seed), 0)[:]]
     for begin in range(0, len(order), 10):
         assert len(reader.read(order[begin : begin + 10])) == 10
     reader.close()

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import tfrfast as tfr
+from tfrfast import _native
 
 #: Places in a file of one part with one shard, as in docs/index-format.md.
 END, PART, ENTRY = 16, 64, 104
@@ -26,7 +27,7 @@ def seal(index: bytearray) -> None:
     """Computes the checksums of the directory and the headers again."""
 
     def put_crc(at: int, begin: int, end: int) -> None:
-        index[at : at + 4] = tfr.crc32c(bytes(index[begin:end])).to_bytes(4, "little")
+        index[at : at + 4] = _native.crc32c(bytes(index[begin:end])).to_bytes(4, "little")
 
     put_crc(PART + 32, ENTRY, ENTRY + number_at(index, PART + 24))
     put_crc(PART + 36, PART, PART + 36)

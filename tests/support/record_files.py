@@ -6,15 +6,15 @@ import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import tfrfast as tfr
 from tfrecord_model import rested
+from tfrfast import _native
 
 HEADER, FOOTER = 12, 4
 
 
 def frame(payload: bytes) -> bytes:
     length = len(payload).to_bytes(8, "little")
-    crc = tfr.masked_crc32c
+    crc = _native.masked_crc32c
     return length + crc(length).to_bytes(4, "little") + payload + crc(payload).to_bytes(4, "little")
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import assert_type
 
 import tfrfast as tfr
+from tfrfast.columns import Pictures
 
 mask: NDArray[np.bool_] = np.array([True, False])
 batch = tfr.Batch({"x": np.arange(2)}, np.arange(2), mask)
@@ -29,8 +30,8 @@ ragged = tfr.Ragged(np.arange(2), np.arange(3))
 assert_type(ragged[::-1], tfr.Ragged)
 assert_type(ragged[mask], tfr.Ragged)
 assert_type(ragged[[1, 1]], tfr.Ragged)
-pictures = tfr.Pictures(np.arange(12), np.array([0, 12]), np.array([[2, 2, 3]]))
-assert_type(pictures[::-1], tfr.Pictures)
+pictures = Pictures(np.arange(12), np.array([0, 12]), np.array([[2, 2, 3]]))
+assert_type(pictures[::-1], Pictures)
 assert_type(pictures.to_ragged(), tfr.Ragged)
 tfr.Image(crop="random", flip=True)
 assert_type(ragged.to_padded(3, pad=-1), NDArray[Any] | tfr.Bytes)

@@ -8,18 +8,6 @@ from typing_extensions import assert_type
 
 import tfrfast as tfr
 
-perm = tfr.Permutation(1000, seed=1, epoch=np.int64(2))
-assert_type(perm[3], int)
-assert_type(perm[1:9], NDArray[np.int64])
-assert_type(perm[[1, 2]], NDArray[np.int64])
-assert_type(perm[np.arange(4)], NDArray[np.int64])
-assert_type(perm.inverse(3), int)
-assert_type(perm.inverse(np.arange(4)), NDArray[np.int64])
-assert_type(len(perm), int)
-
-perm[1.5]  # type: ignore[call-overload]
-tfr.Permutation(1000)  # type: ignore[call-arg]
-
 plan = tfr.Plan(tfr.BlockShuffle(8, 2, indices=[1, 2]), 32, num_records=1000, remainder="pad")
 assert_type(plan.steps, int)
 assert_type(plan.indices(0, 1), NDArray[np.int64])

@@ -5,7 +5,6 @@ from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.in_order import InOrder
 from tfrfast.order.mixture import Mixture, Weight, Weights
 from tfrfast.order.order import Order
-from tfrfast.order.permutation import Permutation
 from tfrfast.order.plan import Batching, Plan
 from tfrfast.order.shuffle import Shuffle
 from tfrfast.order.weighted import Weighted
@@ -17,7 +16,6 @@ __all__ = [
     "InOrder",
     "Mixture",
     "Order",
-    "Permutation",
     "Plan",
     "Shuffle",
     "Weight",

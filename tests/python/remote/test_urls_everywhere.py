@@ -14,6 +14,7 @@ import tfrfast as tfr
 from cli_files import run, write_examples
 from range_server import RangeServer
 from tfrfast.cli.subcommands import _COMMANDS
+from tfrfast.jobs.indexing.text import export_text_indexes, import_text_indexes
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -133,8 +134,8 @@ def test_functions_read_urls(examples: list[str], name: str) -> None:
 
 
 REFUSING: dict[str, tuple[Callable[[], Any], str]] = {
-    "export_text_indexes": (lambda: tfr.export_text_indexes(DATA, "texts"), "text indexes are of"),
-    "import_text_indexes": (lambda: tfr.import_text_indexes(DATA, "texts"), "text indexes are of"),
+    "export_text_indexes": (lambda: export_text_indexes(DATA, "texts"), "text indexes are of"),
+    "import_text_indexes": (lambda: import_text_indexes(DATA, "texts"), "text indexes are of"),
     "export": (lambda: tfr.export(DATA, f"{SET}/x"), "written to a folder of this machine"),
     "DiskCache": (lambda: tfr.DiskCache(SET, "1G"), "Name a folder on a local disk"),
     "Reader(index=)": (lambda: tfr.Reader(DATA, index=SET), "written to a folder of this machine"),

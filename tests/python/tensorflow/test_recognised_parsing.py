@@ -12,6 +12,7 @@ import pytest
 import tfrfast as tfr
 from example_files import plain, some_example, write_examples
 from record_files import write_shard
+from tfrfast.tensorflow import make_batched_features_dataset
 
 tf = pytest.importorskip("tensorflow")
 
@@ -222,9 +223,9 @@ def test_our_batched_features_dataset_gives_what_tensorflows_gives(
         )
 
     theirs = made(tf.data.experimental.make_batched_features_dataset, shuffle=False)
-    ours = made(tfr.make_batched_features_dataset, shuffle=False)
+    ours = made(make_batched_features_dataset, shuffle=False)
     assert elements(ours) == elements(theirs)
-    shuffled = made(tfr.make_batched_features_dataset, shuffle_seed=3)
+    shuffled = made(make_batched_features_dataset, shuffle_seed=3)
     calls = {step.call.partition("(")[0]: step.fused for step in tfr.explain(shuffled).steps}
     assert [calls[each] for each in ("shuffle", "batch", "parse_example")] == [True] * 3
     if not drop:
@@ -277,16 +278,16 @@ def test_a_batched_features_dataset_takes_any_function_that_opens_files(tmp_path
         return elements(make(path, 8, FEATURES, num_epochs=1, shuffle=False, **options))
 
     theirs = made(tf.data.experimental.make_batched_features_dataset)
-    assert made(tfr.make_batched_features_dataset) == theirs
-    assert made(tfr.make_batched_features_dataset, "GZIP") == theirs
+    assert made(make_batched_features_dataset) == theirs
+    assert made(make_batched_features_dataset, "GZIP") == theirs
     with pytest.raises(tf.errors.DataLossError):
-        made(tfr.make_batched_features_dataset, "")
+        made(make_batched_features_dataset, "")
 
 
 def test_a_batched_features_dataset_says_what_it_cannot_do(files: list[str]) -> None:
     with pytest.raises(ValueError, match="label_key is 'none', but must be a feature: one of 'id'"):
-        tfr.make_batched_features_dataset(files, 8, {"id": FEATURES["id"]}, label_key="none")
+        make_batched_features_dataset(files, 8, {"id": FEATURES["id"]}, label_key="none")
     with pytest.raises(TypeError, match="reads whole TFRecord files"):
-        tfr.make_batched_features_dataset(files, 8, FEATURES, reader=tf.data.TextLineDataset)
+        make_batched_features_dataset(files, 8, FEATURES, reader=tf.data.TextLineDataset)
     with pytest.raises(tf.errors.InvalidArgumentError, match="No files matched"):
-        tfr.make_batched_features_dataset(files[0] + "-none-*", 8, FEATURES)
+        make_batched_features_dataset(files[0] + "-none-*", 8, FEATURES)
