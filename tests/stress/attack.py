@@ -27,7 +27,7 @@ from pathlib import Path
 import failures
 import tfrfast as tfr
 from matrix import KNOWN, cells, is_installed, table
-from rounds import run_round
+from rounds import prepare, run_round
 
 # Names are imported at their first use. Import them now, because an import would fail under a
 # limit.
@@ -55,6 +55,7 @@ def main() -> int:
         if not is_installed(road):
             print(f"left out: {road.name}, which needs {' and '.join(road.needs)}")
     chosen = [cell for cell in chosen if is_installed(cell[1])]
+    prepare(road for _, road in chosen)
     print(f"seed {arguments.seed}, {len(chosen)} cells", flush=True)
     ends = time.monotonic() + arguments.seconds
     held: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)

@@ -29,6 +29,7 @@ def kills(scene: Scene) -> None:
         seed = scene.chosen.random()
         child = started(lambda seed=seed: _run(scene, seed), scene.folder)
         kill(child, scene.folder, scene.chosen.uniform(0, 0.3))
+        scene.check_outputs()
     scene.check_exact()
     if PUBLISHES in scene.road.has:
         places = [scene.folder / "out", scene.folder / "out.tfrfast"]

@@ -114,6 +114,7 @@ def memory(scene: Scene) -> None:
 
 
 def _check(scene: Scene, said: list[Outcome]) -> None:
+    scene.check_outputs()
     for each in said:
         scene.judge(scene.truth(), each)
     scene.check_exact()

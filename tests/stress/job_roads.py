@@ -99,19 +99,23 @@ def write_again(task: Task) -> Done:
 
 def build_keys(task: Task) -> Done:
     reader = tfr.Reader(task.paths, **task.options)
+    if not any(True for _ in reader):
+        return [], bool(reader.skipped)  # the kind of a key is inferred from records
     tfr.build_keys(reader, "id", folder=task.folder, max_memory=1 << 16, progress=False)
     keyed = reader.by("id", folder=task.folder)
     numbers = list(range(len(reader)))
     task.chosen.shuffle(numbers)
-    rows = reader.read(numbers).tolist()
-    ids = [tfr.parse_example([row], FEATURES)["id"][0] for row in rows]
-    return ((None, keyed[int(id)]) for id in ids), bool(reader.skipped)
+    records = reader.read(numbers).tolist()
+    ids = [tfr.parse_example([record], FEATURES)["id"][0] for record in records]
+    rows = [(None, keyed[int(id)]) for id in ids]
+    return rows, bool(reader.skipped)
 
 
 def build_index(task: Task) -> Done:
     tfr.build_index(task.paths, force=True, progress=False)
     reader = tfr.Reader(task.paths, **task.options)
-    return ((None, record) for record in reader), bool(reader.skipped)
+    rows = [(None, record) for record in reader]
+    return rows, bool(reader.skipped)
 
 
 def verify(task: Task) -> Done:

@@ -32,6 +32,7 @@ from road import (
     PICTURES,
     READS,
     SERVED,
+    TENSORFLOW,
     WRITES,
     Road,
 )
@@ -64,7 +65,7 @@ ATTACKS: list[Attack] = [
     Attack("forks", disturbances.forks, spares=_set(FRAMEWORK)),
     Attack("kills", disturbances.kills),
     Attack("signals", disturbances.signals, spares=_set(COMMAND)),
-    Attack("exits", disturbances.exits),
+    Attack("exits", disturbances.exits, spares=_set(TENSORFLOW)),
     Attack("threads", disturbances.threads, spares=_set(COMMAND)),
     Attack("calls", failures.calls),
     Attack("limits", failures.limits),

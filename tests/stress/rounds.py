@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -11,7 +9,7 @@ import random
 import signal
 import sys
 import traceback
-from multiprocessing.context import ForkServerContext
+from collections.abc import Iterable
 from pathlib import Path
 
 from matrix import Attack
@@ -28,7 +26,7 @@ def run_round(attack: Attack, road: Road, seed: str, folder: Path) -> str | None
     sys.stdout.flush()
     if FRAMEWORK in road.has:
         # Frameworks take seconds to import, and are imported once. They are not there otherwise.
-        child = _frameworks().Process(target=_run, args=(attack.name, road.name, seed, folder))
+        child = _frameworks.Process(target=_run, args=(attack.name, road.name, seed, folder))
         child.start()
         child.join()
         status = child.exitcode or 0
@@ -47,13 +45,13 @@ def run_round(attack: Attack, road: Road, seed: str, folder: Path) -> str | None
     return said or f"the process ended with status {status}"
 
 
-@functools.cache
-def _frameworks() -> ForkServerContext:
-    context = multiprocessing.get_context("forkserver")
-    frameworks = ["tensorflow", "torch", "jax", "grain", "pyarrow"]
-    found = [name for name in frameworks if importlib.util.find_spec(name) is not None]
-    context.set_forkserver_preload([*found, "rounds"])
-    return context
+_frameworks = multiprocessing.get_context("forkserver")
+
+
+def prepare(roads: Iterable[Road]) -> None:
+    """Names the frameworks that the rounds need."""
+    needs = {name for road in roads if FRAMEWORK in road.has for name in road.needs}
+    _frameworks.set_forkserver_preload([*sorted(needs), "rounds"])
 
 
 def _run(attack_name: str, road_name: str, seed: str, folder: Path) -> None:

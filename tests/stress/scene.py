@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import gzip
+import os
 import random
 import threading
 import time
@@ -13,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from own_server import start_server
-from road import ORDERED, PICTURES, SERVED, WRITES, Opened, Road, Task
+from road import ORDERED, PICTURES, PUBLISHES, SERVED, WRITES, Opened, Road, Task
+from tfrecord_model import scan
 from truth import Item, State, Total, Truth, is_clear, some_texts, write
 
 
@@ -39,12 +42,16 @@ class Scene:
         if shards is None:
             shards = 66 if self.chosen.random() < 0.1 else self.chosen.randrange(1, 5)
         most = 2 if shards > 9 else most
-        self.compression = "GZIP" if may_pack and self.chosen.random() < 0.2 else None
+        packs = may_pack and self.chosen.random() < 0.2
+        self.compression = self.chosen.choice(["GZIP", "ZLIB"]) if packs else None
         (self.folder / "data").mkdir(exist_ok=True)
         for shard in range(shards):
             self.files.append(self.folder / "data" / f"shard-{shard:03}")
             self.states.append(self.state_of(some_texts(self.chosen, shard, most=most)))
             write(self.files[-1], self.states[-1].records, self.compression)
+        if self.chosen.random() < 0.1:
+            for file in self.files:
+                make_cold(file)
         if SERVED in self.road.has:  # before the limits of the attack
             self._url = start_server(self.folder / "data", **self.link)
 
@@ -78,11 +85,27 @@ class Scene:
             truth = Truth([[joined([states[0] for states in truth.shards])]])
         truth.judge(said.items, said.error, in_order=in_order)
 
+    def check_outputs(self) -> None:
+        """What the road has published so far is whole."""
+        if PUBLISHES in self.road.has:
+            for path in (self.folder / "out").glob("[!.]*"):
+                if path.is_file() and path.suffix != ".parquet":
+                    data = path.read_bytes()
+                    frames, damage = scan(gzip.decompress(data) if path.suffix == ".gz" else data)
+                    assert damage == [each for each in frames if not each.payload_is_good] == []
+
     def check_exact(self) -> None:
         """A new run of the road returns all records, without an error."""
         said = outcome(self.open())
         assert said.error is None, f"a new run fails: {said.error!r}"
         self.judge(self.truth(), said)
+
+
+def make_cold(path: Path) -> None:
+    """Drops the file from the page cache, because cold files are read by other calls."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def joined(states: Sequence[State]) -> State:

@@ -180,8 +180,9 @@ class Truth:
 
     def _totals(self) -> list[int]:
         counts = [{len(each.texts) for each in states} for states in self.shards]
-        if self._in_place:
-            counts = [set(range(max(each) + 2)) for each in counts]
+        for shard, states in enumerate(self.shards):
+            if shard in self._in_place or any(each.is_partial for each in states):
+                counts[shard] = set(range(max(counts[shard]) + 2))
         totals = {0}
         for each in counts:
             totals = {before + more for before in totals for more in each}
