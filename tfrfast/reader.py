@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, SupportsIndex, overload
@@ -17,7 +16,7 @@ from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import html_table
-from tfrfast.base.warning import core_warnings, show_core_warnings
+from tfrfast.base.warning import core_warnings, show_core_warnings, warn
 from tfrfast.keys.key_file import key_path, open_key_file
 from tfrfast.keys.keyed import Keyed
 from tfrfast.storage.disk_cache import DiskCache
@@ -64,14 +63,13 @@ def all_damage(*found: Iterable[Skipped]) -> list[Skipped]:
 
 
 def warn_of_damage(damage: Sequence[Skipped]) -> None:
-    """Warns the caller's caller of skipped damage that the caller's result does not list."""
+    """Warns of skipped damage that the result of a job does not list."""
     if damage:
         first = damage[0]
-        warnings.warn(
+        warn(
             f"Damage was left out: {counted(len(damage), 'places')}, the first at bytes "
             f"{first.begin} to {first.end} of {first.path!r}. tfr.verify lists all.",
             RuntimeWarning,
-            stacklevel=3,
         )
 
 

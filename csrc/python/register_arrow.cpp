@@ -223,15 +223,13 @@ std::vector<ScanColumn> scan_columns(const std::vector<Content>& contents) {
 class PythonScan {
  public:
   PythonScan(const PythonReader& reader, const Plan& plan, std::shared_ptr<FeatureSchema> features,
-             const std::vector<Content>& columns, unsigned threads, unsigned prefetch,
-             std::string advice) {
+             const std::vector<Content>& columns, unsigned threads, unsigned prefetch) {
     scan_.source = reader.get();
     scan_.plan = plan.options();
     scan_.features = std::move(features);
     scan_.columns = scan_columns(columns);
     scan_.loader = {threads, prefetch, true, true};
     scan_.check = [main_thread = MainThread()] { main_thread.check_signals(); };
-    scan_.advice = std::move(advice);
   }
 
   const ArrowScan& core() const { return scan_; }
@@ -299,9 +297,9 @@ void register_arrow(py::module_& module) {
 
   py::class_<PythonScan>(module, "Scan")
       .def(constructor<PythonScan, const PythonReader&, const Plan&, std::shared_ptr<FeatureSchema>,
-                       const std::vector<Content>&, unsigned, unsigned, std::string>(),
+                       const std::vector<Content>&, unsigned, unsigned>(),
            py::arg("reader"), py::arg("plan"), py::arg("features"), py::arg("columns"),
-           py::arg("threads"), py::arg("prefetch"), py::arg("advice") = "")
+           py::arg("threads"), py::arg("prefetch"))
       .def("stream", &PythonScan::stream)
       .def("__iter__", [](const PythonScan& self) { return std::make_unique<ScanBatches>(self); });
   py::class_<ScanBatches>(module, "ScanBatches")

@@ -11,11 +11,13 @@
 
 #include "core/base/error.h"
 #include "core/example/decode.h"
+#include "core/example/record_kind.h"
 #include "core/example/sequence.h"
 #include "core/example/survey.h"
 #include "core/image/image_codec.h"
 #include "python/classes.h"
 #include "python/columns.h"
+#include "python/python_reader.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -28,7 +30,8 @@ FeatureSpec make_spec(const std::string& name, const std::string& part, const st
                       const std::string& type, const std::vector<std::int64_t>& shape,
                       const std::optional<py::bytes>& default_numbers,
                       const std::optional<std::vector<py::bytes>>& default_strings,
-                      std::size_t raw_bytes, bool required, const std::optional<ImageSpec>& image) {
+                      std::size_t raw_bytes, bool required, bool inferred,
+                      const std::optional<ImageSpec>& image) {
   FeatureSpec spec;
   spec.name = name;
   spec.part = record_part_named(part);
@@ -37,6 +40,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& part, const st
   spec.shape = shape;
   spec.raw_bytes = raw_bytes;
   spec.required = required;
+  spec.inferred = inferred;
   spec.image = image;
   if (default_numbers || default_strings) spec.default_value.emplace();
   if (default_numbers) {
@@ -97,6 +101,10 @@ std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) 
                          static_cast<std::size_t>(PyBytes_GET_SIZE(item.ptr())));
   }
   return records;
+}
+
+[[noreturn]] void throw_one_number_each() {
+  throw Error(ErrorKind::invalid, "There must be one record number for each record.");
 }
 
 using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
@@ -162,9 +170,7 @@ class Parser {
   static std::span<const std::int64_t> numbers_of(const Int64s& record_numbers,
                                                   std::size_t records) {
     const auto count = static_cast<std::size_t>(record_numbers.size());
-    if (count != records) {
-      throw Error(ErrorKind::invalid, "There must be one record number for each record.");
-    }
+    if (count != records) throw_one_number_each();
     return {record_numbers.data(), count};
   }
 
@@ -241,21 +247,51 @@ class SequenceParser : public Parser<SequenceParser, SequenceDecoder> {
   std::shared_ptr<const FeatureSchema> sequences_;
 };
 
-py::list survey_examples(const py::iterable& serialized) {
-  py::object keeper;
-  const std::vector<WireBytes> records = records_of(serialized, keeper);
-  Survey survey;
-  {
+class PythonSurvey {
+ public:
+  PythonSurvey(const PythonReader* reader, bool examples_alone)
+      : source_(reader == nullptr ? nullptr : reader->get()),
+        survey_(examples_alone, source_ == nullptr ? FindOrigin() : origins_in(source_)) {}
+
+  void add(const py::iterable& serialized, const std::vector<std::int64_t>& numbers) {
+    py::object keeper;
+    const std::vector<WireBytes> records = records_of(serialized, keeper);
+    if (numbers.size() != records.size()) throw_one_number_each();
     const WithoutGil without_gil;
-    for (const WireBytes& record : records) survey.add(record);
+    for (std::size_t i = 0; i < records.size(); ++i) survey_.add(records[i], numbers[i]);
   }
-  py::list features;
-  for (const auto& [name, seen] : survey.features()) {
-    features.append(py::make_tuple(py::bytes(name), name_of(seen.kind), seen.records,
-                                   seen.min_values, seen.max_values));
+
+  // Adds the reader's records from `begin` to `end`.
+  void read(std::uint64_t begin, std::uint64_t end) {
+    constexpr std::uint64_t kBytesAtOnce = std::uint64_t{4} << 20;
+    const WithoutGil without_gil;
+    while (begin < end) {
+      const std::uint64_t stop = source_->range_end(begin, kBytesAtOnce, end - begin);
+      const RecordSource::Range range = source_->read_range(begin, stop);
+      for (std::size_t row = 0; row < range.batch->size(); ++row) {
+        survey_.add((*range.batch)[row], range.batch->indices()[row]);
+      }
+      if (range.error) throw *range.error;
+      begin = range.next;
+    }
   }
-  return features;
-}
+
+  void add_later(const PythonSurvey& later) { survey_.add(later.survey_); }
+  std::size_t num_records() const { return survey_.records(); }
+
+  py::list features() const {
+    py::list features;
+    for (const auto& [name, seen] : survey_.features()) {
+      features.append(py::make_tuple(py::bytes(name), name_of(seen.kind), seen.records,
+                                     seen.min_values, seen.max_values));
+    }
+    return features;
+  }
+
+ private:
+  std::shared_ptr<const RecordSource> source_;
+  Survey survey_;
+};
 
 template <class Class>
 void add_parse(py::class_<Class>& parser) {
@@ -275,7 +311,8 @@ void register_example(py::module_& module) {
   py::class_<FeatureSpec>(module, "FeatureSpec")
       .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("part"),
            py::arg("layout"), py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
-           py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"), py::arg("image"));
+           py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"),
+           py::arg("inferred"), py::arg("image"));
   module.attr("DECODES_IMAGES") = has_image_codecs();
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 
@@ -302,9 +339,24 @@ void register_example(py::module_& module) {
       py::arg("context"), py::arg("sequences"));
   add_parse(sequences);
 
-  module.def("survey_examples", &survey_examples, py::arg("records"),
-             "What each feature of these Examples holds: (name, list kind, records that have it, "
-             "smallest and largest number of values).");
+  module.def(
+      "record_kind",
+      [](const py::bytes& record) {
+        const auto bytes = static_cast<std::string_view>(record);
+        return name_of(
+            kind_of({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}));
+      },
+      py::arg("record"), "What a record holds, as in \"a tf.train.Example\".");
+  py::class_<PythonSurvey>(module, "Survey", "What the features of Examples hold.")
+      .def(constructor<PythonSurvey, const PythonReader*, bool>(), py::arg("reader") = nullptr,
+           py::kw_only(), py::arg("examples_alone") = true)
+      .def("add", &PythonSurvey::add, py::arg("records"), py::arg("numbers"))
+      .def("read", &PythonSurvey::read, py::arg("begin"), py::arg("end"))
+      .def("add_later", &PythonSurvey::add_later, py::arg("later"))
+      .def_property_readonly("num_records", &PythonSurvey::num_records)
+      .def("features", &PythonSurvey::features,
+           "For each feature: (name, list kind, records that have it, smallest and largest number "
+           "of values).");
 }
 
 }  // namespace tfrfast::python

@@ -35,12 +35,13 @@ std::vector<FeatureSpec> some_of_everything() {
   specs[2].default_value = {{}, {"", std::string("a\0b", 3)}};
   specs[3].raw_bytes = 20;
   specs[5].required = true;
+  specs[6].inferred = true;
   return specs;
 }
 
 // A feature schema of one feature, as another version of tfrfast might write it.
 std::string encoded(const char* layout, const char* type, std::int64_t size, bool trailing) {
-  Encoder encoder({"feature schema", "tfFQ"});
+  Encoder encoder(FeatureSchema::kEncoding);
   encoder.number(1);
   encoder.string("a");
   encoder.string("example");
@@ -48,6 +49,7 @@ std::string encoded(const char* layout, const char* type, std::int64_t size, boo
   encoder.string(type);
   encoder.integers(std::vector<std::int64_t>{size});
   encoder.number(0);
+  encoder.flag(false);
   encoder.flag(false);
   encoder.flag(false);
   if (trailing) encoder.number(0);
@@ -93,6 +95,7 @@ TEST_CASE("a feature schema comes back from its encoding as it was") {
     CHECK(back.shape == specs[slot].shape);
     CHECK(back.raw_bytes == specs[slot].raw_bytes);
     CHECK(back.required == specs[slot].required);
+    CHECK(back.inferred == specs[slot].inferred);
     REQUIRE(back.default_value.has_value() == specs[slot].default_value.has_value());
     if (!back.default_value) continue;
     CHECK(back.default_value->numbers == specs[slot].default_value->numbers);

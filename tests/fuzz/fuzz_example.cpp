@@ -1,6 +1,7 @@
 // Decodes any bytes as a batch of records, with a schema of every kind of feature. No byte outside
 // the records is read, and the fast path gives the same values as the exact path. Also decodes the
 // bytes as SequenceExamples.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/example/decode.h"
+#include "core/example/record_kind.h"
 #include "core/example/sequence.h"
 #include "core/example/survey.h"
 
@@ -28,7 +30,8 @@ FeatureSpec spec(const char* name, const Layout* layout, ValueType type,
   return made;
 }
 
-std::shared_ptr<const FeatureSchema> make_schema(const Layout* without = nullptr) {
+std::shared_ptr<const FeatureSchema> make_schema(const Layout* without = nullptr,
+                                                 bool inferred = false) {
   std::vector<FeatureSpec> specs = {
       spec("i", &kFixedLayout, ValueType::int64),
       spec("i2", &kFixedLayout, ValueType::int64, {2}),
@@ -60,6 +63,7 @@ std::shared_ptr<const FeatureSchema> make_schema(const Layout* without = nullptr
       made.default_value->numbers.assign(values * item, 7);
     }
   }
+  for (FeatureSpec& made : specs) made.inferred = inferred;
   return std::make_shared<const FeatureSchema>(std::move(specs));
 }
 
@@ -112,8 +116,8 @@ void decode_sequences(SequenceDecoder& decoder, const std::vector<WireBytes>& re
 
 void survey(const std::vector<WireBytes>& records) {
   try {
-    Survey all;
-    for (const WireBytes& record : records) all.add(record);
+    Survey all(false);
+    for (const WireBytes& record : records) all.add(record, 0);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::feature) std::abort();
   }
@@ -163,6 +167,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string exact = outcome_of(experienced, unusual);
   const bool refused = expected.rfind("refused: ", 0) == 0;
   if (refused ? exact.rfind("refused: ", 0) != 0 : exact != expected) std::abort();
+
+  // A description that was inferred refuses records of other kinds, and changes nothing else.
+  static BatchDecoder strict(make_schema(nullptr, true));
+  const std::string outcome = outcome_of(strict, records);
+  const bool examples_alone = std::all_of(records.begin(), records.end(), [](WireBytes record) {
+    return kind_of(record) == RecordKind::example;
+  });
+  const bool is_refused = outcome.rfind("refused: ", 0) == 0;
+  if (refused || !examples_alone ? !is_refused : outcome != expected) std::abort();
 
   decode_sequences(sequences, records);
   survey(records);

@@ -68,7 +68,8 @@ def description_seeds() -> dict[str, bytes]:
 
     def feature(layout: bytes, kind: bytes, shape: tuple[int, ...], default: bytes) -> bytes:
         sizes = number(len(shape)) + b"".join(map(number, shape))
-        return string(b"name") + string(layout) + string(kind) + sizes + number(0) * 2 + default
+        words = b"".join(map(string, (b"name", b"example", layout, kind)))
+        return words + sizes + number(0) * 3 + default
 
     def sequence(order: bytes, *calls: int) -> bytes:
         every_second = b"".join(map(number, (1, 2, 9)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -225,6 +226,18 @@ def test_options_that_mean_nothing_are_named_as_flags(
         (b"PAR1" + bytes(range(256)) * 8 + b"PAR1", " (it looks like Parquet)"),
         (b"PK\x03\x04" + bytes(range(256)), " (it looks like ZIP)"),
         (bytes(range(128, 256)) * 20_000, ""),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+            " (it looks like a Git LFS pointer: `git lfs pull` fetches the file)",
+        ),
+        (bytes.fromhex("83af70d10d884a3f") + bytes(64), " (it looks like ArrayRecord)"),
+        (
+            b"\x00\x00\x02\x08\x01" + bytes(range(80)) + bytes.fromhex("57fb808b247547db"),
+            " (it looks like the index of a TensorFlow checkpoint)",
+        ),
+        (gzip.compress(b'{"a": 1}\n' * 100), " (inflated, it looks like JSON)"),
+        (gzip.compress(b"a,b\n1,2\n3,4\n"), " (inflated, it looks like CSV)"),
+        (gzip.compress(b"a,b\n1,2"), " (inflated, it looks like CSV)"),
     ],
 )
 def test_a_file_that_is_no_tfrecord_file_is_called_that(

@@ -281,8 +281,23 @@ def test_what_is_no_example_is_said_where_it_is_read(tmp_path: Path) -> None:
     loader = tfr.Loader(tmp_path / "data", 2, features=SPECS, shuffle=False)
     with pytest.raises(tfr.FeatureError, match="Could not parse the record.* Record 0"):
         next(iter(loader))
-    with pytest.raises(tfr.FeatureError, match="Could not parse the record"):
+    with pytest.raises(tfr.FeatureError, match="Record 0 of .* holds bytes of another format"):
         tfr.Loader(tmp_path / "data", 2, features="infer")
+
+
+def test_what_a_sample_cannot_know_is_an_error_that_names_the_way_out(tmp_path: Path) -> None:
+    examples = [{"a": 1} | ({} if number == 2500 else {"b": 2}) for number in range(5000)]
+    path = shard(tmp_path / "data", examples)
+    loader = tfr.Loader(path, 100, features="infer", shuffle=False)
+    with pytest.raises(
+        tfr.FeatureError, match=r"Record 2500 .*infer_features\(\.\.\., sample=None"
+    ):
+        list(loader)
+    for source in (path, tfr.Reader(path), list(tfr.Reader(path))):
+        features = tfr.infer_features(source, sample=None)
+        assert features["b"] == tfr.FixedLen((), "int64", default=0)
+    batches = tfr.Loader(path, 100, features=features)
+    assert sum(len(batch["b"]) for batch in batches) == 5000
 
 
 def test_an_error_while_inferring_names_the_record(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import tfrfast as tfr
 from other_users import STRANGER, as_user, needs_root, open_folder
+from wire_examples import byte_strings, entry, field, floats, ints
 
 FEATURES = {
     "steps/action": tfr.FixedLen((7,), "float32"),
@@ -373,3 +374,22 @@ def test_features_get_other_names_and_values_where_they_are_absent(tmp_path: Pat
     ):
         with pytest.raises(ValueError, match=says):
             tfr.Steps(path, along="steps/", rename=rename)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [[[5, 2], [2]], [[2], [5, 2]], [[2], [5]], [[2, 2], [5]], [[0], [2]], [[2], [0, 0], [1]]],
+    ids=str,
+)
+@pytest.mark.parametrize("of", [ints, floats, byte_strings])
+def test_lists_of_features_of_any_length(tmp_path: Path, lengths: list[list[int]], of: Any) -> None:
+    make: Any = (lambda n: b"%d" % n) if of is byte_strings else float if of is floats else int
+    values = [[[make(n) for n in range(length)] for length in episode] for episode in lengths]
+    with tfr.Writer(tmp_path / "x") as writer:
+        for episode in values:
+            steps = b"".join(field(1, of(*step)) for step in episode)
+            writer.write(field(2, entry(b"a", steps)))
+    steps = tfr.Steps(tmp_path / "x", along=["a"])
+    kind = {ints: "int64", floats: "float32", byte_strings: "bytes"}[of]
+    found = tfr.parse_example(steps[:], {"a": tfr.VarLen(kind)})["a"].tolist()
+    assert found == [step for episode in values for step in episode]

@@ -62,6 +62,8 @@ def expected_row(number: int) -> dict[str, Any]:
 
 
 def _survey(record: bytes) -> list[tuple[bytes, str, int, int, int]]:
-    from tfrfast._native import survey_examples
+    from tfrfast._native import Survey
 
-    return [each for each in survey_examples([record]) if each[2]]
+    survey = Survey()
+    survey.add([record], [0])
+    return [each for each in survey.features() if each[2]]

@@ -8,22 +8,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrfast._native import RecordBatch, printable
+from tfrfast._native import RecordBatch, printable, record_kind
 from tfrfast.columns import Bytes, Ragged
 from tfrfast.errors import FeatureError
 from tfrfast.example.parsing import infer_features, parse_example
 from tfrfast.features import VarLen
 
+_EXAMPLE = record_kind(b"")
+
 
 class Piece(NamedTuple):
     """Some records and their features. A record has a feature if it has values for the feature.
 
-    `found` names all features of the records, and `columns` holds the shown features.
+    `found` names all features of the records, and `columns` holds the shown features. `kind` says
+    what a single record holds that is no Example.
     """
 
     batch: RecordBatch
     found: set[str]
     columns: dict[str, Ragged]
+    kind: str | None = None
 
     def numbers(self) -> list[int]:
         numbers: list[int] = np.asarray(self.batch.indices).tolist()
@@ -47,7 +51,8 @@ def pieces_of(batches: Iterable[RecordBatch], fields: Sequence[str] | None) -> I
             try:
                 yield _piece(alone, fields)
             except (FeatureError, UnicodeDecodeError):
-                yield Piece(alone, set(), {})
+                kind = record_kind(alone[0])
+                yield Piece(alone, set(), {}, None if kind == _EXAMPLE else kind)
 
 
 def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> Piece:
@@ -82,6 +87,8 @@ def text_of(piece: Piece, max_values: int, max_bytes: int) -> Iterator[str]:
     for row, number in enumerate(piece.numbers()):
         record = piece.batch[row]
         head = f"record {number}: {len(record):,} bytes"
+        if piece.kind is not None and piece.kind.startswith("a "):
+            head += f", {piece.kind}"
         features = [
             f"  {printable(name)}: {_shorten(values[row], max_values, max_bytes)}"
             for name, values in zip(piece.columns, rows, strict=True)

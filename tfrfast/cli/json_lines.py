@@ -25,7 +25,7 @@ class JsonLines:
 
     A number that is not finite is null. The first records settle the form of a feature's byte
     strings: strings if all are UTF-8, otherwise `{"hex": "ff00"}`. A later byte that is not UTF-8
-    is written `\\xff`. A record that is not an Example has "hex", not "features".
+    is written `\\xff`. A record that is not an Example has "kind" and "hex", not "features".
 
     At most `limit` values of a feature and bytes of a string are shown. "truncated" then names the
     features that were cut.
@@ -60,12 +60,13 @@ class JsonLines:
         some = ", ".join(
             f"{json.dumps(name)}: [{rows[row]}]" for name, rows in cells.items() if rows[row]
         )
-        if some or self._features_only:
+        if some or (self._features_only and piece.kind is None):
             return f'"features": {{{some}}}'
         record = piece.batch[row]
         if self._limit is not None and len(record) > self._limit:
             self._truncated[row].append("hex")
-        return f'"hex": "{record[: self._limit].hex()}"'
+        kind = "" if piece.kind is None else f'"kind": "{piece.kind.removeprefix("a ")}", '
+        return f'{kind}"hex": "{record[: self._limit].hex()}"'
 
     def _cells(self, name: str, column: Ragged) -> list[str]:
         """Returns the text between the brackets, row by row. Empty for a row without values."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tfrfast._native import RecordBatch
+from tfrfast._native import RecordBatch, Survey
 from tfrfast.cli.damage import left_out
 from tfrfast.errors import CorruptRecordError, RecordError, TruncatedRecordError
 from tfrfast.reader import Reader
@@ -82,6 +82,13 @@ class Records:
             piece = self._piece(numbers[at : at + _PIECE_RECORDS])
             yield from self._read(piece)
             at += len(piece)
+
+    def survey(self, numbers: Sequence[int]) -> Survey:
+        """Returns the features of these records. Raises FeatureError if one is no Example."""
+        survey = Survey(self._reader._core)
+        for batch in self.batches(numbers):
+            survey.add(batch, batch.indices.tolist())
+        return survey
 
     def _read(self, piece: Sequence[int]) -> Iterator[RecordBatch]:
         """Yields one batch. If a record is damaged, yields several batches, and then raises its

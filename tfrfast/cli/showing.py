@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from tfrfast._native import RecordBatch
+from tfrfast._native import RecordBatch, Survey
 from tfrfast.cli.common import Subparsers, add_command, add_steps
 from tfrfast.cli.examples import Piece, pieces_of, text_of
 from tfrfast.cli.json_lines import JsonLines
@@ -92,6 +92,8 @@ def _show(batches: Iterator[RecordBatch], options: argparse.Namespace) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in lines(piece)))
     missing = [name for name in options.columns or () if name not in known]
     if missing and shown:
+        if piece.kind is not None:
+            Survey().add(piece.batch, piece.numbers())  # raises an error that says what it holds
         raise FeatureError(not_found(missing, known, options.columns, shown))
 
 

@@ -13,8 +13,15 @@ import numpy.typing as npt
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns import Batch
 from tfrfast.errors import FeatureError
-from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
-from tfrfast.features.inference import describe, settle
+from tfrfast.features import AnyFeatures, Features
+from tfrfast.features.inference import (
+    RECORDS_TO_INFER,
+    Described,
+    settle,
+    specs_of,
+    survey_all,
+    survey_sample,
+)
 from tfrfast.features.names import check_names, explained
 from tfrfast.features.remembered import compile_once
 from tfrfast.features.samples import Sample
@@ -106,23 +113,29 @@ def parse_sequence_example(
 
 @explains_arguments
 def infer_features(
-    source: Iterable[bytes] | Paths, sample: int = 1000
-) -> dict[str, FixedLen | VarLen]:
+    source: Iterable[bytes] | Paths, sample: int | None = RECORDS_TO_INFER
+) -> Described:
     """Describes the features of the first `sample` records of `source`, as a dict to start from.
 
-        features = tfr.infer_features("data/train-*")
+        features = tfr.infer_features("data/train-*", sample=None)
         loader = tfr.Loader("data/train-*", 256, features=features)
 
-    `source` is a Reader, a list of records, or a path, glob or list of shards.
+    `source` is a Reader, a list of records, or a path, glob or list of shards. With `sample=None`
+    the description fits all records, which are read once.
 
     A feature that every record has, with the same number of values, is FixedLen. A feature of a
     single value that some records lack is FixedLen with zero or b"" as its default. Any other
     feature is VarLen. Features without values in any record are left out. Raises FeatureError if a
-    feature has different types in different records.
+    record is not an Example, or if a feature has different types in different records.
     """
     one = isinstance(source, (str, os.PathLike))
     if one or (isinstance(source, list) and source and isinstance(source[0], (str, os.PathLike))):
         with Reader(source) as reader:
             return infer_features(reader, sample)
+    if isinstance(source, Reader):
+        if sample is None:
+            return specs_of(survey_all(source._core))
+        batch = source.read(range(min(sample, len(source))))
+        return specs_of(survey_sample(Sample(batch.tolist(), batch.indices.tolist(), source._core)))
     records = list(itertools.islice(cast("Iterable[bytes]", source), sample))
-    return describe(Sample(records, range(len(records))))
+    return specs_of(survey_sample(Sample(records, range(len(records)))))

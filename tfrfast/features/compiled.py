@@ -44,6 +44,8 @@ class Slot(NamedTuple):
     default_strings: tuple[bytes, ...] | None = None
     raw_bytes: int = 0
     required: bool = False
+    #: True if other records than those that were looked at may not fit.
+    inferred: bool = False
     #: The arguments of a native ImageSpec.
     image: dict[str, Any] | None = None
     #: The feature's place: "example", or "context" or "feature list" of a SequenceExample.

@@ -68,7 +68,8 @@ def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> Non
         return
     kind = type_name_of(name, spec.dtype)
     numbers, strings = _default_of(name, kind, shape, spec.default)
-    compiled.want(name, Slot("fixed", kind, shape, numbers, strings))
+    slot = Slot("fixed", kind, shape, numbers, strings, inferred=spec.inferred)
+    compiled.want(name, slot)
     compiled.builders[name] = lambda parsed: parsed[name]
 
 
@@ -129,7 +130,7 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
         compiled.want(key, Slot("sparse", kind))
         compiled.builders[name] = lambda parsed: composed.as_sparse(parsed[key])
         return
-    compiled.want(key, Slot("ragged", kind))
+    compiled.want(key, Slot("ragged", kind, inferred=spec.inferred))
     for partition_key in partition_keys(name, spec):
         compiled.want(partition_key, Slot("ragged", "int64"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tfrfast.base.refused_arguments import refuse_wrong_fields
@@ -46,6 +46,8 @@ class FixedLen:
     dtype: Any
     default: Any = None
     raw: bool = False
+    #: True if some records show that records are so: another kind of record is then an error.
+    inferred: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class VarLen(_Checked):
     key: str | None = None
     partitions: Sequence[Partition] = ()
     splits_dtype: Literal["int32", "int64"] = "int64"
+    #: As for FixedLen.
+    inferred: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)

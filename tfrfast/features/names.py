@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from tfrfast._native import survey_examples
+from tfrfast._native import Survey
 from tfrfast.base.warning import warn
 from tfrfast.errors import FeatureError
 from tfrfast.features.compiled import CompiledFeatures
@@ -60,7 +60,9 @@ def _names_in(records: Iterable[bytes]) -> set[str]:
     names: set[str] = set()
     for record in records:
         with contextlib.suppress(FeatureError):
-            names.update(name.decode(errors="replace") for name, *_ in survey_examples([record]))
+            survey = Survey(examples_alone=False)
+            survey.add([record], [0])
+            names.update(name.decode(errors="replace") for name, *_ in survey.features())
     return names
 
 

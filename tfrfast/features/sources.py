@@ -84,7 +84,7 @@ class _Separate(NamedTuple):
         return parser.parse(self.records)
 
     def first(self, count: int) -> Sample:
-        return Sample(self.records[:count], range(count))
+        return Sample(self.records[:count], range(min(count, len(self.records))))
 
     def record(self, number: int) -> bytes:
         return self.records[number]

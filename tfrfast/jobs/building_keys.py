@@ -18,12 +18,13 @@ from tfrfast.base.sizes import parse_bytes
 from tfrfast.columns.arrow_nodes import ArrowNode
 from tfrfast.columns.strings import Bytes
 from tfrfast.features import FixedLen
+from tfrfast.features.inference import RECORDS_TO_INFER, settle, survey_sample
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.keys.entries import Entries, entries_of, sorted_entries
 from tfrfast.keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, write_keys
-from tfrfast.loading.planned_features import planned_features
+from tfrfast.loading.planned_features import planned_sample
 from tfrfast.loading.records import open_reader
 from tfrfast.order import InOrder
 from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
@@ -157,9 +158,10 @@ class _SortKeys:
 def _kind_of(reader: Reader, feature: str) -> str:
     if len(reader) == 0:
         return "bytes"
-    found = planned_features([feature], reader, InOrder())
-    assert found is not None
-    kind = found.specs[feature].dtype
+    sample = planned_sample(reader, InOrder(), RECORDS_TO_INFER)
+    survey = survey_sample(sample, examples_alone=False)  # keys may lie in the context
+    found = settle([feature], lambda _: sample, lambda: survey)
+    kind = found[feature].dtype
     if kind not in ("bytes", "int64"):
         raise ValueError(f"Feature {feature!r} holds {kind}. Keys are byte strings or int64.")
     return str(kind)

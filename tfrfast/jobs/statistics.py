@@ -110,7 +110,7 @@ def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
     assert compiled is not None
     specs = {
         # With a FixedLen, a record that lacks the feature would count as zero.
-        name: VarLen(spec.dtype) if getattr(spec, "default", None) is not None else spec
+        name: spec if getattr(spec, "default", None) is None else VarLen(spec.dtype, inferred=True)
         for name, spec in compiled.specs.items()
     }
     return {**specs, **{name: known[name] for name in known if features is None or name in specs}}

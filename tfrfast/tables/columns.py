@@ -107,7 +107,7 @@ def scan_columns(
             columns.add(
                 name,
                 key,
-                Slot("ragged", kind),
+                Slot("ragged", kind, inferred=spec.inferred),
                 _list_field(name, _leaf("item", kind, name in text)),
             )
         else:

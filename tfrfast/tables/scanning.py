@@ -15,18 +15,17 @@ from tfrfast.base.tables import html_table
 from tfrfast.columns.rows import row_numbers
 from tfrfast.errors import StaleIndexError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
-from tfrfast.loading.planned_features import planned_features
+from tfrfast.features.inference import NO_VALUES
+from tfrfast.loading.planned_features import is_all, planned_features
 from tfrfast.loading.records import chosen_order, open_reader
 from tfrfast.order import ByTokens, InOrder, Mixture, Order, Plan
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.columns import ScanColumns, scan_columns
-from tfrfast.tables.lengths import NO_VALUES, settled_by_all
 
 __all__ = ["Scan", "scan"]
 
 _BATCH_BYTES = 8 << 20
-_SAMPLE = 1000
 
 
 @explains_arguments
@@ -90,7 +89,7 @@ def scan(
         for what, given in (("record", record), ("shard", shard))
         if given
     }
-    specs, advice = _settled(reader, features, columns, extras, sample)
+    specs = _settled(reader, features, columns, extras, sample, threads)
     if taken := [name for name in extras if name in specs]:
         name, what = taken[0], extras[taken[0]]
         raise ValueError(
@@ -99,7 +98,7 @@ def scan(
         )
     names = [*specs, *extras] if columns is None else list(columns)
     settled = scan_columns(specs, names, extras, tensors=tensors, text=text)
-    return Scan(reader, numbers, size, specs, settled, threads, advice)
+    return Scan(reader, numbers, size, specs, settled, threads)
 
 
 class Scan:
@@ -122,7 +121,6 @@ class Scan:
         features: Features,
         columns: ScanColumns,
         threads: int | None,
-        advice: str = "",
     ) -> None:
         self.reader = reader
         #: The specs of the decoded features.
@@ -132,7 +130,6 @@ class Scan:
         self._plan = Plan(InOrder(indices=numbers), batch_size, num_records=len(reader))
         self._columns = columns
         self._threads = threads
-        self._advice = advice  # advice after the error of a record that does not fit
 
     @property
     def columns(self) -> list[str]:
@@ -169,7 +166,6 @@ class Scan:
             self.features,
             self._columns if columns is None else self._columns.only(columns),
             threads or self._threads,
-            self._advice,
         )
 
     def __len__(self) -> int:
@@ -205,12 +201,11 @@ class Scan:
             contents,
             threads,
             threads + 2,
-            self._advice,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         settled = self._numbers, self.batch_size, self.features, self._columns, self._threads
-        return _of_same_data, (self.reader, self.reader.fingerprint, *settled, self._advice)
+        return _of_same_data, (self.reader, self.reader.fingerprint, *settled)
 
     def __repr__(self) -> str:
         return f"Scan({self.reader!r}, {len(self)} rows, columns={self.columns})"
@@ -246,48 +241,36 @@ def _settled(
     columns: Sequence[str] | None,
     extras: Mapping[str, str],
     sample: int | None,
-) -> tuple[Features, str]:
-    """Returns a spec for each feature among the columns, and advice about unfit records."""
+    threads: int | None,
+) -> Features:
+    """Returns a spec for each feature among the columns."""
     wanted = None if columns is None else [name for name in columns if name not in extras]
-    advice = ""
     if isinstance(features, Mapping):
         known: Features = features
     elif wanted == [] or (len(reader) == 0 and features is None):
         known = {}
     else:
-        known = _inferred(reader, features or wanted or "infer", sample)
-        if sample is not None and len(reader) > sample:
-            advice = (
-                f" The features were inferred from a sample of {sample} records. Give "
-                "features={...}, with tfr.VarLen for this one, or sample=None, which looks at "
-                "all records."
-            )
+        known = _inferred(reader, features or wanted or "infer", sample, threads)
     if wanted is None:
-        return known, advice
+        return known
     if missing := [name for name in wanted if name not in known]:
         raise ValueError(
             f"There is no column {missing[0]!r}. There are {', '.join(map(repr, known))}; "
             "record=True and shard=True add two more."
         )
-    return {name: known[name] for name in wanted}, advice
+    return {name: known[name] for name in wanted}
 
 
-def _inferred(reader: Reader, features: Any, sample: int | None) -> Features:
+def _inferred(reader: Reader, features: Any, sample: int | None, threads: int | None) -> Features:
     if sample is not None and sample < 1:
         raise ValueError(f"sample must be at least 1, or None, not {sample}.")
-    compiled = planned_features(features, reader, InOrder(), sample or _SAMPLE)
+    compiled = planned_features(features, reader, InOrder(), sample, threads)
     assert compiled is not None
-    lists = {name: VarLen(spec.dtype) for name, spec in compiled.specs.items()}
-    if sample is not None and len(reader) > sample:
-        return {
-            name: FixedLen((), spec.dtype, NO_VALUES[spec.dtype])
-            if isinstance(spec, FixedLen) and spec.shape == ()
-            else lists[name]
-            for name, spec in compiled.specs.items()
-        }
-    if len(reader) <= (sample or _SAMPLE):
+    if is_all(reader, sample):
         return compiled.specs
-    size = reader._records_within(_BATCH_BYTES)
-    return settled_by_all(
-        Scan(reader, None, size, lists, scan_columns(lists, list(lists), {}), None)
-    )
+    return {
+        name: FixedLen((), spec.dtype, NO_VALUES[spec.dtype], inferred=True)
+        if isinstance(spec, FixedLen) and spec.shape == ()
+        else VarLen(spec.dtype, inferred=True)
+        for name, spec in compiled.specs.items()
+    }

@@ -80,7 +80,7 @@ def statistics(
 ) -> Statistics:
     """Returns the statistics of each feature of a sample of the records."""
     rows = scan(reader, threads=threads)
-    lists = {name: VarLen(spec.dtype) for name, spec in rows.features.items()}
+    lists = {name: VarLen(spec.dtype, inferred=True) for name, spec in rows.features.items()}
     rows = scan(reader, features=lists, threads=threads)
     collectors = [_Collector(name, spec.dtype, len(rows)) for name, spec in lists.items()]
     seen = 0

@@ -143,7 +143,6 @@ ArrowScanStream::ArrowScanStream(const ArrowScan& scan)
     : source_(scan.source),
       columns_(scan.columns),
       field_(scan_field(columns_)),
-      advice_(scan.advice),
       loader_(source_, scan.plan, scan.loader, scan.features) {
   for (const ScanColumn& column : columns_) {
     if (column.content == ScanColumn::kShard && shard_names_ == nullptr) {
@@ -156,16 +155,10 @@ bool ArrowScanStream::next(ArrowData* out) {
   if (ended_) return false;
   if (pass_ == nullptr) pass_ = loader_.begin();
   LoadedBatch batch;
-  Loader::Wait wait;
-  try {
+  Loader::Wait wait = loader_.wait_next(*pass_, kSecondsBetweenChecks, &batch);
+  while (wait == Loader::Wait::timed_out) {
+    if (WaitCheck* const check = wait_check()) check->check();
     wait = loader_.wait_next(*pass_, kSecondsBetweenChecks, &batch);
-    while (wait == Loader::Wait::timed_out) {
-      if (WaitCheck* const check = wait_check()) check->check();
-      wait = loader_.wait_next(*pass_, kSecondsBetweenChecks, &batch);
-    }
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::feature || advice_.empty()) throw;
-    throw Error(ErrorKind::feature, error.message() + advice_, error.place());
   }
   if (wait != Loader::Wait::ready) {
     ended_ = true;

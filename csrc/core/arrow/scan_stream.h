@@ -33,8 +33,6 @@ struct ArrowScan {
   // Called about ten times a second on the thread that reads an exported stream. An exception
   // becomes the stream's error.
   std::function<void()> check = [] {};
-  // Appended to the error of a record that does not fit the features.
-  std::string advice = {};
 };
 
 // The first call of next() starts the threads and the reading. A stream owns everything that it
@@ -57,7 +55,6 @@ class ArrowScanStream {
   const std::vector<ScanColumn> columns_;
   const ArrowField field_;
   std::shared_ptr<const ArrowData> shard_names_;  // null if no column holds shards
-  const std::string advice_;
   Loader loader_;
   std::shared_ptr<LoaderPass> pass_;
   bool ended_ = false;

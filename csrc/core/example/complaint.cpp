@@ -5,12 +5,17 @@
 namespace tfrfast {
 namespace {
 
-[[noreturn]] void complain(const RecordPlace& place, const std::string& what,
-                           const std::string& advice) {
+RecordOrigin origin_of(const RecordPlace& place) {
   const std::string number = std::to_string(place.record);
   RecordOrigin origin{"Record " + number, {}, place.record};
   if (*place.find_origin) origin = (*place.find_origin)(place.record);
   if (origin.record != place.record) origin.text += " (number " + number + " of all)";
+  return origin;
+}
+
+[[noreturn]] void complain(const RecordPlace& place, const std::string& what,
+                           const std::string& advice) {
+  RecordOrigin origin = origin_of(place);
   throw Error(ErrorKind::feature, what + " " + origin.text + ". " + advice,
               {std::move(origin.path), origin.record, {}});
 }
@@ -28,7 +33,34 @@ std::string quoted(const FeatureSpec& spec) {
   return "Feature '" + spec.name + "'";
 }
 
+// Advice for a feature that was inferred from other records, or else `advice`.
+const char* advice_for(const FeatureSpec& spec, const char* advice) {
+  if (!spec.inferred) return advice;
+  return "The features were inferred from a sample of the records. Give a dict of specs, or let "
+         "sample=None look at all records: features=tfr.infer_features(..., sample=None).";
+}
+
+const char* advice_for(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::sequence_example:
+      return "tfr.parse_sequence_example parses it, and tfr.Steps reads its steps; with a dict of "
+             "specs, its context alone is parsed.";
+    case RecordKind::event:
+      return "TensorBoard reads it. Give the shards that hold Examples, without this one.";
+    default:
+      return "Give the shards that hold Examples. A Reader gives the bytes of any record.";
+  }
+}
+
 }  // namespace
+
+void complain_no_example(const RecordPlace& place, RecordKind found) {
+  RecordOrigin origin = origin_of(place);
+  throw Error(
+      ErrorKind::feature,
+      origin.text + " holds " + name_of(found) + ", not a tf.train.Example. " + advice_for(found),
+      {std::move(origin.path), origin.record, {}});
+}
 
 void complain_malformed(const RecordPlace& place, std::size_t record_offset) {
   complain(place,
@@ -49,7 +81,9 @@ void complain_missing(const RecordPlace& place, const FeatureSpec& spec) {
   complain(place,
            "Feature: " + spec.name + " (data type: " + name_of(list_kind_of(spec.type)) +
                ") is required but could not be found.",
-           "Give the feature a default, or ask for it as VarLen if it may be missing.");
+           advice_for(spec,
+                      "Give the feature a default, or ask for it as VarLen if it may be "
+                      "missing."));
 }
 
 void complain_no_list(const RecordPlace& place, const FeatureSpec& spec) {
@@ -64,7 +98,7 @@ void complain_kind(const RecordPlace& place, const FeatureSpec& spec, ListKind f
   complain(place,
            quoted(spec) + ": Data types don't match. Data type: " + name_of(found) +
                " but expected type: " + name_of(list_kind_of(spec.type)) + ".",
-           "Ask for the type that the records hold; infer_features() shows it.");
+           advice_for(spec, "Ask for the type that the records hold; infer_features() shows it."));
 }
 
 void complain_mixed(const RecordPlace& place, const FeatureSpec& spec, ListKind before,
@@ -93,7 +127,7 @@ void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, F
                                                   : " values != expected ") +
                    std::to_string(feature.row_values) + ". Values size: " + value +
                    " but output shape: " + shape_of(spec) + ".",
-               "Ask for the shape that the records have, or for VarLen.");
+               advice_for(spec, "Ask for the shape that the records have, or for VarLen."));
     case Fit::out_of_range:
       complain(
           place,

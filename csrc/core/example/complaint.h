@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/example/columns.h"
+#include "core/example/record_kind.h"
 #include "core/example/schema.h"
 #include "core/read/record_origin.h"
 
@@ -15,6 +16,7 @@ struct RecordPlace {
   const FindOrigin* find_origin;  // empty if the records come from no source
 };
 
+[[noreturn]] void complain_no_example(const RecordPlace& place, RecordKind found);
 [[noreturn]] void complain_malformed(const RecordPlace& place, std::size_t record_offset);
 [[noreturn]] void complain_too_long(const RecordPlace& place, std::size_t record_bytes);
 [[noreturn]] void complain_missing(const RecordPlace& place, const FeatureSpec& spec);

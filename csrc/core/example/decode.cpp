@@ -374,6 +374,10 @@ void BatchDecoder::decode_exactly(WireBytes record, std::int64_t record_number) 
 void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number) {
   const RecordPlace place{record_number, &find_origin_};
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
+  if (schema_->is_of_examples_alone()) {
+    const RecordKind kind = kind_of(record);
+    if (kind != RecordKind::example) complain_no_example(place, kind);
+  }
   std::fill(entries_.begin(), entries_.end(), Entry{});
   const std::uint8_t* const stopped = for_each_entry(record, [&](WireBytes key, WireBytes feature) {
     const std::uint32_t slot = schema_->find(key);

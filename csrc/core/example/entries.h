@@ -45,9 +45,10 @@ const std::uint8_t* for_each_whole_entry(WireBytes record, OnEntry&& on_entry,
 
 // Like for_each_whole_entry(), with `on_entry(key, feature)`.
 template <class OnEntry>
-const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry) {
+const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry, unsigned map_field = 1) {
   return for_each_whole_entry(
-      record, [&](WireBytes, WireBytes key, WireBytes feature) { on_entry(key, feature); });
+      record, [&](WireBytes, WireBytes key, WireBytes feature) { on_entry(key, feature); },
+      map_field);
 }
 
 }  // namespace tfrfast

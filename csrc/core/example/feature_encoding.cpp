@@ -12,6 +12,7 @@ void encode_spec(Encoder& encoder, const FeatureSpec& spec) {
   encoder.integers(spec.shape);
   encoder.number(spec.raw_bytes);
   encoder.flag(spec.required);
+  encoder.flag(spec.inferred);
   if (spec.type == ValueType::image) encode_image(encoder, *spec.image);
   encoder.flag(spec.default_value.has_value());
   if (!spec.default_value) return;
@@ -30,6 +31,7 @@ FeatureSpec decode_spec(Decoder& decoder) {
   spec.shape = decoder.integers();
   spec.raw_bytes = static_cast<std::size_t>(decoder.number());
   spec.required = decoder.flag();
+  spec.inferred = decoder.flag();
   if (spec.type == ValueType::image) spec.image = decode_image(decoder);
   if (!decoder.flag()) return spec;
   DefaultValue& value = spec.default_value.emplace();

@@ -144,6 +144,7 @@ FeatureSchema::FeatureSchema(std::vector<FeatureSpec> specs) {
       refuse(spec, "a record is an Example or a SequenceExample.");
     }
     is_of_sequences_ = is_of_sequence;
+    is_of_examples_alone_ = is_of_examples_alone_ || spec.inferred;
     std::size_t place = hash_of(bytes_of(spec.name)) & (table_.size() - 1);
     while (table_[place] != kUnknown) place = (place + 1) & (table_.size() - 1);
     table_[place] = static_cast<std::uint32_t>(features_.size());

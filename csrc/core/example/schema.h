@@ -38,6 +38,7 @@ struct FeatureSpec {
   std::vector<std::int64_t> shape;  // fixed: of a row; padded: of one step; otherwise empty
   std::optional<DefaultValue> default_value;  // fixed: a whole row; padded: one value
   bool required = false;           // every record of a feature list must have the feature
+  bool inferred = false;           // found in some records: others may not fit
   std::size_t raw_bytes = 0;       // raw: bytes of a row
   std::optional<ImageSpec> image;  // set for images alone
 };
@@ -60,7 +61,7 @@ struct CompiledFeature {
 class FeatureSchema {
  public:
   static constexpr std::uint32_t kUnknown = 0xffffffff;
-  static constexpr EncodedKind kEncoding{"feature schema", "tfFQ"};
+  static constexpr EncodedKind kEncoding{"feature schema", "tfFQ", 2};
 
   // Throws `invalid` for a contradictory description: a repeated name, a negative dimension, a
   // default whose size differs from the shape's, features of Examples and of SequenceExamples.
@@ -72,6 +73,8 @@ class FeatureSchema {
   std::size_t size() const noexcept { return features_.size(); }
   // Whether records are SequenceExamples.
   bool is_of_sequences() const noexcept { return is_of_sequences_; }
+  // Whether features were inferred from records that were Examples, so that all records must be.
+  bool is_of_examples_alone() const noexcept { return is_of_examples_alone_; }
   // Whether an image is cropped or mirrored at random.
   bool needs_draws() const noexcept { return needs_draws_; }
   const CompiledFeature& operator[](std::size_t slot) const noexcept { return features_[slot]; }
@@ -82,6 +85,7 @@ class FeatureSchema {
  private:
   std::vector<CompiledFeature> features_;
   bool is_of_sequences_ = false;
+  bool is_of_examples_alone_ = false;
   bool needs_draws_ = false;
   std::vector<std::uint32_t> table_;  // open addressing, at most half full
 };

@@ -11,23 +11,26 @@ namespace tfrfast {
 namespace {
 
 std::string kind_of(const StoredFile& file) {
-  std::uint8_t head[kLookAlikeBytes];
+  std::uint8_t head[kLookAlikeBytes], tail[kLookAlikeBytes];
   const auto count =
       static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes(), kLookAlikeBytes));
   file.read(0, head, count);
-  return look_alike({head, count});
+  if (file.is_inflated()) return look_alike({head, count}, {});  // the end may be far
+  file.read(file.bytes() - count, tail, count);
+  return look_alike({head, count}, {tail, count});
 }
 
 // Throws for a file that does not begin with a header and has no records.
 [[noreturn]] void throw_no_tfrecord(const StoredFile& file, const Damage& damage,
                                     const ErrorPlace& place) {
   const std::string kind = kind_of(file);
+  const char* const looks = file.is_inflated() ? " (inflated, it looks like " : " (it looks like ";
   const std::string seen = damage.kind == DamageKind::unexplored
                                ? "its first " + std::to_string(damage.end) + " bytes"
                                : "its " + std::to_string(file.bytes()) + " bytes";
   throw Error(ErrorKind::corrupt,
               "'" + file.path() + "' is not a TFRecord file" +
-                  (kind.empty() ? "" : " (it looks like " + kind + ")") + ": " + seen +
+                  (kind.empty() ? "" : looks + kind + ")") + ": " + seen +
                   " hold no record. Give only TFRecord files.",
               place);
 }
@@ -66,9 +69,10 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
       const Compression compression =
           may_be_compressed ? detect_compression(*shard.file) : Compression::none;
       std::string what_to_do = advice;
-      const bool is_all =
-          damage.end >= shard.file->bytes() || damage.kind == DamageKind::unexplored;
-      if (may_be_compressed && compression == Compression::none && is_all) {
+      const bool is_all = damage.begin == 0 && (damage.end >= shard.file->bytes() ||
+                                                damage.kind == DamageKind::unexplored);
+      const bool was_recognised = shard.file->is_inflated() && !kind_of(*shard.file).empty();
+      if (is_all && (was_recognised || (may_be_compressed && compression == Compression::none))) {
         throw_no_tfrecord(*shard.file, damage, place);
       }
       if (compression != Compression::none) {
@@ -84,7 +88,7 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
                   place);
     }
     case DamageKind::torn_header:
-      if (damage.begin == 0 && !shard.file->is_inflated() && !kind_of(*shard.file).empty()) {
+      if (damage.begin == 0 && !kind_of(*shard.file).empty()) {
         throw_no_tfrecord(*shard.file, damage, place);
       }
       throw Error(ErrorKind::truncated,

@@ -14,11 +14,6 @@ constexpr std::uint64_t kPieceBytes = 128 << 10;
 // From this mean size on, records are tried one by one; see BatchDecoder::place().
 constexpr std::uint64_t kMinMeanInPlace = 16 << 10;
 
-FindOrigin origins_in(const std::shared_ptr<const RecordSource>& source) {
-  return
-      [source](std::int64_t record) { return source->origin(static_cast<std::uint64_t>(record)); };
-}
-
 }  // namespace
 
 BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,

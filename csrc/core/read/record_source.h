@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -119,5 +120,12 @@ class RecordSource {
   // The structural damage listed in the indexes, and the damaged records read so far.
   virtual std::vector<SkippedBytes> skipped() const = 0;
 };
+
+// The origins of a source's records, for errors.
+inline FindOrigin origins_in(std::shared_ptr<const RecordSource> source) {
+  return [source = std::move(source)](std::int64_t record) {
+    return source->origin(static_cast<std::uint64_t>(record));
+  };
+}
 
 }  // namespace tfrfast

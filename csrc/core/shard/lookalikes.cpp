@@ -17,6 +17,8 @@ struct Mark {
 };
 
 constexpr Mark kMarks[] = {
+    {"version https://git-lfs.github.com/"sv, "a Git LFS pointer: `git lfs pull` fetches the file"},
+    {"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"sv, "ArrayRecord"},
     {"PAR1"sv, "Parquet"},
     {"ARROW1"sv, "Arrow"},
     {"FEA1"sv, "Feather"},
@@ -43,6 +45,13 @@ constexpr Mark kMarks[] = {
     {"<html"sv, "HTML"},
 };
 
+// The last bytes of LevelDB's tables.
+constexpr std::string_view kTableEnd = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"sv;
+
+std::string_view text_of(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 bool is_text(std::span<const std::uint8_t> head) {
   // Fewer bytes may be the length of a record, cut short. Longer lengths have zeros.
   if (head.size() <= sizeof(std::uint32_t)) return false;
@@ -58,11 +67,12 @@ bool is_text(std::span<const std::uint8_t> head) {
 
 }  // namespace
 
-std::string look_alike(std::span<const std::uint8_t> head) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+std::string look_alike(std::span<const std::uint8_t> head, std::span<const std::uint8_t> tail) {
+  const std::string_view text = text_of(head);
   for (const Mark& mark : kMarks) {
     if (text.size() > mark.at && text.substr(mark.at).starts_with(mark.bytes)) return mark.name;
   }
+  if (text_of(tail).ends_with(kTableEnd)) return "the index of a TensorFlow checkpoint";
   if (!is_text(head)) return "";
   const std::string_view line = text.substr(0, text.find('\n'));
   if (line.starts_with('{') || line.starts_with('[')) return "JSON";

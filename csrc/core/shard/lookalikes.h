@@ -1,4 +1,4 @@
-// Recognises other kinds of files by their first bytes.
+// Recognises other kinds of files by their first and their last bytes.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace tfrfast {
 
-// The number of bytes that look_alike() can use.
+// The number of bytes at either end that look_alike() can use.
 inline constexpr std::size_t kLookAlikeBytes = 512;
 
 // Returns "Parquet", "CSV", "text" and so on, or an empty string for an unknown kind.
-std::string look_alike(std::span<const std::uint8_t> head);
+std::string look_alike(std::span<const std::uint8_t> head, std::span<const std::uint8_t> tail);
 
 }  // namespace tfrfast

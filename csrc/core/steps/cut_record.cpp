@@ -183,6 +183,8 @@ class Cutting {
         }
         has_form = true;
         cut.form = listed(found.form);
+      } else if (kind != ListKind::none && !has_form) {
+        cut.form = listed(found.form);  // an empty list has a kind, too
       }
       if (value_bytes_of(has_form ? cut.form : listed(found.form), bytes) != found.list.size() ||
           (!found.list.empty() && found.list.data() + found.list.size() != reader.position())) {

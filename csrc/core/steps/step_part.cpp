@@ -60,7 +60,7 @@ StepLayout StepLayout::of(const StepAxis& axis, WireBytes sample) {
   StepLayout layout{axis, {}};
   const CutRecord cut = cut_record(sample, axis);
   for (const CutFeature& feature : cut.features) {
-    if (list_kind_of(feature.form) != ListKind::bytes) continue;
+    if (list_kind_of(feature.form) != ListKind::bytes && !is_listed(feature.form)) continue;
     const std::uint32_t run = run_steps_for(feature.pieces.size() / cut.steps);
     if (run > 1) layout.runs[std::string(feature.name)] = run;
   }
@@ -189,18 +189,13 @@ FeaturePart& StepPartMaker::part_of(const CutFeature& cut) {
   made.name = cut.name;
   made.form = cut.form;
   made.values = cut.values;
-  switch (values_form(cut.form)) {
-    case StepForm::bytes:
-      if (const auto run = layout_.runs.find(cut.name); run != layout_.runs.end()) {
-        made.run_steps = run->second;
-      }
-      break;
-    case StepForm::packed_floats:
-    case StepForm::floats:
-      made.run_steps = run_steps_for(std::uint64_t{4} * std::max(cut.values, 1U));
-      break;
-    default:
-      made.run_steps = run_steps_for(std::uint64_t{2} * std::max(cut.values, 1U));
+  const ListKind kind = list_kind_of(cut.form);
+  if (kind == ListKind::bytes || is_listed(cut.form)) {
+    const auto run = layout_.runs.find(cut.name);
+    if (run != layout_.runs.end()) made.run_steps = run->second;
+  } else {
+    const std::uint64_t value_bytes = kind == ListKind::floats ? 4 : 2;
+    made.run_steps = run_steps_for(value_bytes * std::max(cut.values, 1U));
   }
   return part_.features.emplace_back(std::move(made));
 }
@@ -208,7 +203,10 @@ FeaturePart& StepPartMaker::part_of(const CutFeature& cut) {
 void StepPartMaker::add_feature(WireBytes record, const CutFeature& cut, std::uint32_t steps,
                                 const std::function<std::string()>& where) {
   FeaturePart& part = part_of(cut);
-  if (part.values != cut.values) refuse_values(where(), cut.name, cut.values, part.values);
+  if (part.values != cut.values) {
+    if (!is_listed(cut.form)) refuse_values(where(), cut.name, cut.values, part.values);
+    part.values = 0;  // each step of a list has a Feature of its own, of any length
+  }
   part.bases.resize(part_.steps.size(), kNoPieces);
   part.bases.push_back(static_cast<std::uint32_t>(cut.pieces.data() - record.data()));
   // While all widths are equal, one width stands for the sizes of all pieces.

@@ -18,7 +18,7 @@ namespace tfrfast {
 // The decisions made before the first part.
 struct StepLayout {
   StepAxis axis;
-  // For features of short byte strings: the number of pieces that share a checksum.
+  // For features of short byte strings, and for lists: the number of pieces that share a checksum.
   std::map<std::string, std::uint32_t, std::less<>> runs;
 
   // Chooses the runs for records like this sample. Throws like cut_record().

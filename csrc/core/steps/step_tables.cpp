@@ -63,8 +63,9 @@ void StepTables::append(const StepPart& part) {
   const std::size_t records = rest_counts_.size();
   for (const FeaturePart& each : part.features) {
     Feature& feature = feature_of(each);
-    const FeaturePart& made = feature.made;
-    if (made.values != each.values || made.run_steps != each.run_steps) {
+    FeaturePart& made = feature.made;
+    if (is_listed(made.form) && made.values != each.values) made.values = 0;
+    if ((!is_listed(made.form) && made.values != each.values) || made.run_steps != each.run_steps) {
       refuse_values("A record among " + std::to_string(records) + " to " +
                         std::to_string(records + part.steps.size()),
                     each.name, each.values, made.values);

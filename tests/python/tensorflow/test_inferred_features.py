@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from record_kinds import event
 
 tf = pytest.importorskip("tensorflow")
 
@@ -43,12 +44,17 @@ def test_features_are_inferred_wherever_the_dataset_stands(path: str, features: 
         ]
 
 
-def test_features_that_cannot_be_inferred(path: str) -> None:
+def test_features_that_cannot_be_inferred(path: str, tmp_path: Path) -> None:
     dataset = tfr.TFRecordDataset([path]).batch(4)
     with pytest.raises(tfr.FeatureError, match="'lable' is required.*Did you mean 'label'"):
         dataset.parse_example(["lable"])
     with pytest.raises(TypeError, match="A single name goes into a list"):
         dataset.parse_example("label")
+
+    with tfr.Writer(tmp_path / "events") as writer:
+        writer.write_batch([event(number) for number in range(9)])
+    with pytest.raises(tfr.FeatureError, match="Record 0 holds a tensorflow.Event"):
+        tfr.TFRecordDataset([str(tmp_path / "events")]).batch(4).parse_example("infer")
 
     @tf.function
     def in_a_graph() -> Any:

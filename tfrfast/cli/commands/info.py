@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tfrfast._native import record_kind
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import (
     Subparsers,
@@ -25,6 +26,7 @@ from tfrfast.steps.steps import Steps
 _BAR_CELLS = 40
 _MAX_SHARDS_SHOWN = 10
 _TRIED_RECORDS = 16
+_TRIED_SHARDS = 64
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -44,10 +46,11 @@ def run(options: argparse.Namespace) -> int:
         if not len(reader) and reader.skipped:
             # Raises an error if the file is not a shard.
             Reader(options.paths, index="memory").close()
+        damage = reader.skipped  # of frames: the records that are read below are not verified
         lengths = [shard.lengths for shard in reader.shards]
         all_lengths = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
         histogram = size_histogram(all_lengths)
-        facts = _facts(reader, all_lengths)
+        facts = {**_facts(reader, all_lengths), "damage": [each._asdict() for each in damage]}
         steps = Steps(reader, along=options.steps) if options.steps else None
         if steps is not None:
             facts["steps"] = len(steps)
@@ -67,9 +70,13 @@ def run(options: argparse.Namespace) -> int:
             print_json({**facts, "histogram": buckets, "shards": shards})
         else:
             _print(reader, facts, histogram, options.shards)
+            if damage:
+                print("\nDamaged (not counted above):")
+                print("\n".join(damage_table(damage)))
+            print("\nNo record was verified. `tfrfast verify` does that.")
             if steps is not None:
                 say(f"\n{steps.describe()}")
-        return 1 if reader.skipped else 0
+        return 1 if damage else 0
 
 
 def size_histogram(lengths: NDArray[np.int64]) -> list[tuple[int, int, int]]:
@@ -105,9 +112,19 @@ def _facts(reader: Reader, lengths: NDArray[np.int64]) -> dict[str, Any]:
             "mean": float(lengths.mean()) if size else None,
             "largest": int(lengths.max()) if size else None,
         },
+        "kinds": _kinds(reader),
         "inflating": _inflating(reader),
-        "damage": [each._asdict() for each in reader.skipped],
     }
+
+
+def _kinds(reader: Reader) -> list[str]:
+    """Returns what some records hold: the first of shards, and others that are far apart."""
+    count = len(reader)
+    begins = np.cumsum([0, *(shard.num_records for shard in reader.shards[:-1])])
+    spread = np.linspace(0, count - 1, _TRIED_RECORDS).astype(np.int64)
+    tried = np.unique([*begins[:: -(-len(begins) // _TRIED_SHARDS)], *spread])
+    records = reader.read(tried[(tried >= 0) & (tried < count)])
+    return sorted({record_kind(each).removeprefix("a ") for each in records})
 
 
 def _inflating(reader: Reader) -> dict[str, Any] | None:
@@ -137,6 +154,7 @@ def _print(
 ) -> None:
     sizes = facts["record_bytes"]
     print(f"records      {facts['records']:,}")
+    print(f"kind         {', '.join(facts['kinds']) or 'unknown'} (a sample)")
     print(f"shards       {facts['shards']:,}")
     print(f"bytes        {facts['file_bytes']:,} ({format_bytes(facts['file_bytes'])})")
     print(f"compression  {', '.join(facts['compression'])}")
@@ -167,7 +185,3 @@ def _print(
     )
     if len(shown) < len(reader.shards):
         print(f"... and {len(reader.shards) - len(shown):,} more (--shards lists them)")
-    if facts["damage"]:
-        print("\nDamaged (not counted above):")
-        print("\n".join(damage_table(reader.skipped)))
-    print("\nNo record was verified. `tfrfast verify` does that.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 
 import numpy as np
 
+from tfrfast.base.sizes import counted
 from tfrfast.cli.common import (
     Subparsers,
     add_command,
@@ -15,8 +15,8 @@ from tfrfast.cli.common import (
     print_table,
 )
 from tfrfast.cli.records import Records
-from tfrfast.example.parsing import infer_features
 from tfrfast.features import FixedLen, VarLen
+from tfrfast.features.inference import specs_of
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -38,10 +38,9 @@ def run(options: argparse.Namespace) -> int:
     if options.sample < 1:
         raise ValueError(f"--sample must be at least 1, not {options.sample}.")
     with Records(options) as records:
-        batches = records.batches(records.between(0, options.sample))
-        looked_at = list(itertools.chain.from_iterable(batches))
-        features = infer_features(looked_at, options.sample)
+        survey = records.survey(records.between(0, options.sample))
         status = records.status()
+    features, looked_at = specs_of(survey), survey.num_records
     rows = [(name, *_describe(spec)) for name, spec in sorted(features.items())]
     if options.json:
         facts: dict[str, dict[str, object]] = {
@@ -49,10 +48,10 @@ def run(options: argparse.Namespace) -> int:
             | ({} if default is None else {"default": default})
             for name, kind, dtype, shape, default in rows
         }
-        print_json({"records_looked_at": len(looked_at), "features": facts})
+        print_json({"records_looked_at": looked_at, "features": facts})
         return status
     if not features:
-        print(f"No features in the first {len(looked_at)} records: are they tf.train.Examples?")
+        print(f"No features in the first {counted(looked_at, 'records')}.")
         return status
     print_table(
         ["feature", "kind", "dtype", "shape", "default"],

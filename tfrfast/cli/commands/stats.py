@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
             }
         )
     elif not found.features:
-        print(f"{counted(records, 'records')} without features: are they tf.train.Examples?")
+        print(f"{counted(records, 'records')} without features")
     else:
         print(f"{counted(records, 'records')}, {counted(shards, 'shards')}")
         print_table(
