@@ -142,24 +142,9 @@ void mix_grey(const std::int16_t* row, const ResizeAxis& axis, std::int32_t* out
 }  // namespace
 
 Turn turn_of(int exif_orientation) noexcept {
-  switch (exif_orientation) {
-    case 2:
-      return {false, false, true};
-    case 3:
-      return {false, true, true};
-    case 4:
-      return {false, true, false};
-    case 5:
-      return {true, false, false};
-    case 6:
-      return {true, false, true};
-    case 7:
-      return {true, true, true};
-    case 8:
-      return {true, true, false};
-    default:
-      return {};
-  }
+  const bool swaps_axes = exif_orientation > 4;
+  // The last row comes first in 3, 4, 7 and 8, the last column in 2, 3, 6 and 7.
+  return {swaps_axes, (exif_orientation - 1) % 4 >= 2, exif_orientation % 4 >= 2};
 }
 
 void Resizer::blend_row(const Pixels& pixels, std::size_t row) {
