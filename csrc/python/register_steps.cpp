@@ -51,11 +51,15 @@ WireBytes wire(std::string_view bytes) {
 // Returns the layout for records like this sample, or None if the sample has no steps. Without a
 // sample, returns a layout for any record.
 std::optional<py::bytes> layout_for(std::string_view encoded_axis,
-                                    const std::optional<std::string_view>& sample) {
-  const StepAxis axis = StepAxis::decode(encoded_axis);
-  if (!sample) return py::bytes(StepLayout{axis, {}}.encode());
-  if (cut_record(wire(*sample), axis).steps == 0) return {};
-  return py::bytes(StepLayout::of(axis, wire(*sample)).encode());
+                                    const std::optional<std::string_view>& sample,
+                                    const std::vector<std::string>& renamed) {
+  StepLayout layout{StepAxis::decode(encoded_axis), {}};
+  if (sample) {
+    if (cut_record(wire(*sample), layout.axis).steps == 0) return {};
+    layout = StepLayout::of(layout.axis, wire(*sample));
+  }
+  layout.renamed.insert(renamed.begin(), renamed.end());
+  return py::bytes(layout.encode());
 }
 
 class PythonStepPartMaker {
@@ -217,7 +221,7 @@ py::dict step_facts(const PythonReader& open) {
 
 void register_steps(py::module_& module) {
   module.def("step_axis", &encode_axis, py::arg("prefixes"), py::arg("features"));
-  module.def("step_layout", &layout_for, py::arg("axis"), py::arg("sample"));
+  module.def("step_layout", &layout_for, py::arg("axis"), py::arg("sample"), py::arg("renamed"));
   py::class_<PythonStepPartMaker>(module, "StepPartMaker")
       .def(constructor<PythonStepPartMaker, std::string_view>(), py::arg("layout"))
       .def("add", &PythonStepPartMaker::add, py::arg("reader"), py::arg("begin"), py::arg("end"),

@@ -12,7 +12,7 @@ import pytest
 
 import tfrfast as tfr
 from other_users import STRANGER, as_user, needs_root, open_folder
-from wire_examples import byte_strings, entry, field, floats, ints
+from wire_examples import byte_strings, entry, example, field, floats, ints
 
 FEATURES = {
     "steps/action": tfr.FixedLen((7,), "float32"),
@@ -393,3 +393,18 @@ def test_lists_of_features_of_any_length(tmp_path: Path, lengths: list[list[int]
     kind = {ints: "int64", floats: "float32", byte_strings: "bytes"}[of]
     found = tfr.parse_example(steps[:], {"a": tfr.VarLen(kind)})["a"].tolist()
     assert found == [step for episode in values for step in episode]
+
+
+def test_a_list_with_the_name_of_a_feature_of_the_context_is_renamed(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "x") as writer:
+        for number in range(3):
+            lists = entry(b"a", b"".join(field(1, ints(number, step)) for step in range(2)))
+            writer.write(example(entry(b"a", ints(100 + number))) + field(2, lists))
+    with pytest.raises(tfr.FeatureError, match="both called 'a'.*rename="):
+        tfr.Steps(tmp_path / "x", along=["a"])
+    steps = tfr.Steps(tmp_path / "x", along=["a"], rename={"a": "b"})
+    found = tfr.parse_example(steps[:], "infer")
+    assert found["a"].tolist() == [100, 100, 101, 101, 102, 102]
+    assert found["b"].tolist() == [[number, step] for number in range(3) for step in range(2)]
+    with pytest.raises(ValueError, match="feature 'a' of its own.* another name with rename="):
+        tfr.Steps(tmp_path / "x", along=["a"])[:]  # opens the file that is there

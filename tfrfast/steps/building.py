@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -103,8 +103,11 @@ def build_step_file(
     threads: int | None,
     progress: bool | None,
     executor: Executor | None = None,
+    renamed: Sequence[str] = (),
 ) -> list[Skipped]:
-    """Returns the skipped damage."""
+    """Returns the skipped damage. The context may have features with the names of the lists in
+    `renamed`.
+    """
     with contextlib.ExitStack() as stack:
         stack.enter_context(no_empty_folders(os.path.dirname(path)))
         _native.check_own_name(os.fsencode(path))
@@ -120,7 +123,7 @@ def build_step_file(
                 'another folder, Steps(index=FOLDER), or keep no file, Steps(index="memory")',
                 os.path.dirname(path),
             ) from None
-        made, damage = _made(reader, axis, threads, progress, executor)
+        made, damage = _made(reader, axis, threads, progress, executor, renamed)
         try:
             _write(made, file)
             publish_own(file, path)
@@ -129,11 +132,11 @@ def build_step_file(
     return damage
 
 
-def in_memory(reader: Reader, axis: bytes) -> Iterator[str]:
+def in_memory(reader: Reader, axis: bytes, renamed: Sequence[str]) -> Iterator[str]:
     """Yields the path of a temporary step file, which is removed with the iterator."""
     with tempfile.NamedTemporaryFile(suffix=".steps", buffering=0) as file:
         threads, progress = reader._options["threads"], reader._options["progress"]
-        _write(_made(reader, axis, threads, progress, None)[0], file)
+        _write(_made(reader, axis, threads, progress, None, renamed)[0], file)
         yield file.name
 
 
@@ -150,10 +153,12 @@ def _made(
     threads: int | None,
     progress: bool | None,
     executor: Executor | None,
+    renamed: Sequence[str],
 ) -> tuple[_native.StepFileBytes, list[Skipped]]:
     threads = checked_threads(threads)
     stamp = stamp_of(reader)
-    tasks = _planned(ShardSizes(reader), _layout(reader, axis), num_workers(executor, threads))
+    layout = _layout(reader, axis, renamed)
+    tasks = _planned(ShardSizes(reader), layout, num_workers(executor, threads))
     tables = _native.StepTables(axis)
     damage: list[Skipped] = []
     with ProgressBar("Finding steps", progress, "records") as bar:
@@ -163,16 +168,16 @@ def _made(
     return tables.finish(reader.fingerprint, stamp), all_damage(damage, reader.skipped)
 
 
-def _layout(reader: Reader, axis: bytes) -> bytes:
+def _layout(reader: Reader, axis: bytes, renamed: Sequence[str]) -> bytes:
     """Returns the layout of the first record that has steps."""
     for record in range(min(len(reader), _SAMPLES)):
         try:
-            layout = _native.step_layout(axis, reader[record])
+            layout = _native.step_layout(axis, reader[record], renamed)
         except (FeatureError, ValueError):  # the pass raises the error with its place
             break
         if layout is not None:
             return layout
-    return _native.step_layout(axis, None)
+    return _native.step_layout(axis, None, renamed)
 
 
 def _planned(shards: ShardSizes, layout: bytes, workers: int) -> list[_CutRecords]:

@@ -118,7 +118,7 @@ class Steps(Reader):
     def _open(self) -> _native.Reader:
         reader, use = self.records, self._options["index"]
         if use == "memory":
-            for path in in_memory(reader, self._axis):
+            for path in in_memory(reader, self._axis, list(self._rename)):
                 return self._open_file(path)
         path = step_path(reader, self._axis)
         try:
@@ -127,7 +127,8 @@ class Steps(Reader):
             if use == "require":
                 raise
         threads, progress = self._options["threads"], self._options["progress"]
-        build_step_file(reader, self._axis, path, threads, progress)
+        renamed = list(self._rename)
+        build_step_file(reader, self._axis, path, threads, progress, renamed=renamed)
         return self._open_file(path)
 
     def _open_file(self, path: str) -> _native.Reader:

@@ -130,10 +130,7 @@ class Cutting {
     refuse_rest(
         for_each_whole_entry(record_, [](WireBytes, WireBytes, WireBytes) {}, kFeatureLists));
     refuse_rest(for_each_whole_entry(record_, [&](WireBytes entry, WireBytes key, WireBytes) {
-      if (lists_.contains(text_of(key))) {
-        refuse("has a list of Features and, in its context, a feature that are both called '" +
-               std::string(text_of(key)) + "'");
-      }
+      if (lists_.contains(text_of(key))) cut.named_twice.push_back(text_of(key));
       cut.rest.push_back(entry);
     }));
     std::string_view decides;

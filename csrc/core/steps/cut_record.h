@@ -42,6 +42,8 @@ struct CutRecord {
   std::uint32_t steps = 0;
   std::vector<CutFeature> features;  // features with values, in the order of their names
   std::vector<WireBytes> rest;       // contents of the other map entries, in order
+  // Lists along the axis with the name of a feature of the context.
+  std::vector<std::string_view> named_twice;
 };
 
 // Returns views into the record. Reads names, lists and repeated keys like TensorFlow's fast

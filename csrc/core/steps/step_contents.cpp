@@ -55,7 +55,8 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
     const auto renamed = options.names.find(each.name);
     const std::string& name = renamed == options.names.end() ? each.name : renamed->second;
     take_name(name, "'" + each.name + "'");
-    if (name != each.name) added_names.insert(name);
+    // A list may have the name of a feature of the context.
+    if (name != each.name || is_listed(each.form)) added_names.insert(name);
     by_name[name].push_back(number);
   }
   const auto add_feature = [&](const std::string& name, std::size_t number) -> Feature& {

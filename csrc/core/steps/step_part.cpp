@@ -75,6 +75,8 @@ std::string StepLayout::encode() const {
     encoder.string(name);
     encoder.number(run);
   }
+  encoder.number(renamed.size());
+  for (const std::string& name : renamed) encoder.string(name);
   return encoder.finish();
 }
 
@@ -86,6 +88,9 @@ StepLayout StepLayout::decode(std::string_view encoded) {
     const std::uint64_t run = decoder.number();
     if (!std::has_single_bit(run) || run > kMaxRunSteps) decoder.refuse("a run has no such length");
     layout.runs[std::move(name)] = static_cast<std::uint32_t>(run);
+  }
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    layout.renamed.emplace(decoder.string());
   }
   decoder.finish();
   return layout;
@@ -160,6 +165,15 @@ void StepPartMaker::add(WireBytes record, const std::function<std::string()>& wh
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::feature) throw;
     throw Error(ErrorKind::feature, where() + " " + error.message() + ".", error.place());
+  }
+  for (const std::string_view name : cut.named_twice) {
+    if (layout_.renamed.contains(name)) continue;
+    throw Error(ErrorKind::feature,
+                where() +
+                    " has a list of Features and, in its context, a feature that are both "
+                    "called '" +
+                    std::string(name) + "'. Give the list another name: tfr.Steps(..., rename={\"" +
+                    std::string(name) + "\": ...}).");
   }
   for (const CutFeature& feature : cut.features) add_feature(record, feature, cut.steps, where);
   part_.steps.push_back(cut.steps);

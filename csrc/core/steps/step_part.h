@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ struct StepLayout {
   StepAxis axis;
   // For features of short byte strings, and for lists: the number of pieces that share a checksum.
   std::map<std::string, std::uint32_t, std::less<>> runs;
+  // Lists that get another name, so that the context may have a feature of their name.
+  std::set<std::string, std::less<>> renamed = {};
 
   // Chooses the runs for records like this sample. Throws like cut_record().
   static StepLayout of(const StepAxis& axis, WireBytes sample);
