@@ -31,31 +31,6 @@ StorageOptions make_options(const std::string& access, const std::string& cache_
   return {access, cache_folder, cache_limit_bytes, place, inflated_folder, inflated_limit_bytes};
 }
 
-// Lists the contents of a cache of objects, without changes.
-py::dict describe_disk_cache(const std::string& folder) {
-  std::shared_ptr<CacheFolder> cache;
-  std::vector<CacheEntry> entries;
-  {
-    const WithoutGil without_gil;
-    cache = CacheFolder::open(folder, 0);
-    entries = cache->entries();
-  }
-  py::list objects;
-  for (const CacheEntry& each : entries) {
-    objects.append(py::make_tuple(to_text(each.url), each.object_bytes, each.kept_bytes,
-                                  each.last_used_s, each.is_in_use, each.served_bytes,
-                                  each.fetched_bytes));
-  }
-  py::dict all;
-  const CacheTotals totals = cache->totals();
-  all["used_bytes"] = totals.used_bytes;
-  all["limit_bytes"] = totals.limit_bytes;
-  all["past_served_bytes"] = totals.served_bytes;
-  all["past_fetched_bytes"] = totals.fetched_bytes;
-  all["objects"] = std::move(objects);
-  return all;
-}
-
 py::bytes read_beginning(const std::string& path, const StorageOptions& storage,
                          std::uint64_t max_bytes) {
   std::string bytes;
@@ -104,7 +79,6 @@ void register_storage(py::module_& module) {
              [] { return reinterpret_cast<std::uintptr_t>(&client_table()); });
   module.def("listed_version", &version_of_listed_object, py::arg("url"), py::arg("access"),
              "What the last listing has said about an object, as the client has described it.");
-  module.def("describe_disk_cache", &describe_disk_cache, py::arg("folder"));
   module.def("cache_bytes_read", &cache_bytes_read);
   module.def("finish_cache_writes", [] {
     const WithoutGil without_gil;

@@ -438,31 +438,3 @@ TEST_CASE_FIXTURE(Fixture, "remote file: many threads read and announce at once"
   for (std::thread& each : threads) each.join();
   CHECK(wrong == 0);
 }
-
-TEST_CASE_FIXTURE(Fixture, "remote file: what a stopped process has claimed is fetched after all" *
-                               doctest::skip(!kAllocatorSurvivesFork)) {
-  const TemporaryFolder at;
-  const std::string folder = at / "cache";
-  file = open_remote_file(kUrl, IoMode::automatic, options_with(folder));
-  CHECK(read(0, 100) == expected(0, 100));
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    // The child waits for an answer that does not come.
-    Network own(bytes);
-    own.answers = Network::Answers::none;
-    const FileRange wanted{5 << 20, 100};
-    const auto held = file->announce({&wanted, 1});
-    ::raise(SIGSTOP);
-    ::_exit(1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, WUNTRACED) == child);
-  REQUIRE(WIFSTOPPED(status));
-  network.forget();
-  CHECK(read(5 << 20, 100) == expected(5 << 20, 100));
-  CHECK(network.ranges().size() == 1);
-  ::kill(child, SIGKILL);
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  file = nullptr;
-}

@@ -18,6 +18,7 @@ from compressed_files import deflated
 from tfrecord_model import shard_of
 from tfrfast import _native
 from tfrfast.loading import inflating
+from tfrfast.storage.disk_cache import kept_objects
 
 RNG = random.Random(3)
 RECORDS = [RNG.randbytes(1500) + b"ab" * RNG.randrange(900) for _ in range(2500)]
@@ -81,7 +82,7 @@ def test_another_process_reads_it_too(shard: Path, cache: tfr.DiskCache) -> None
         "reader = tfr.Reader(sys.argv[1], inflated=cache)\n"
         "print(sum(len(reader[i]) for i in range(len(reader))))"
     )
-    *_, served, inflated = _native.describe_disk_cache(cache.folder)["objects"][0]
+    (before,) = kept_objects(cache.folder)
     run = subprocess.run(
         [sys.executable, "-c", code, str(shard), cache.folder],
         capture_output=True,
@@ -89,9 +90,9 @@ def test_another_process_reads_it_too(shard: Path, cache: tfr.DiskCache) -> None
         check=True,
     )
     assert int(run.stdout) == sum(map(len, RECORDS))
-    *_, served_by_now, inflated_by_now = _native.describe_disk_cache(cache.folder)["objects"][0]
-    assert inflated_by_now == inflated
-    assert served_by_now > served
+    (now,) = kept_objects(cache.folder)
+    assert now.fetched_bytes == before.fetched_bytes
+    assert now.served_bytes > before.served_bytes
 
 
 @pytest.mark.parametrize("when", ["before", "mapped"])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
-from typing import SupportsIndex
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple, SupportsIndex
 
 from tfrfast.base.arguments import UNLIMITED, integer
 from tfrfast.base.refused_arguments import explains_arguments
@@ -23,9 +27,9 @@ class DiskCache:
     Given as `inflated=cache`, it keeps the inflated bytes of compressed shards, which are files
     here or objects in a bucket.
 
-    Bytes that fit into the folder are fetched once, for all later epochs, runs and processes. Other
-    bytes are read from the network, as without a cache. Any number of processes and data sets may
-    share a folder. An open object stays; other objects give way, the least recently used first.
+    Bytes that fit into the folder are kept for all later epochs, runs and processes. Other bytes
+    are read from the network, as without a cache. Any number of processes and data sets may share a
+    folder. Data sets in use stay; others give way, the least recently opened first.
 
     Args:
       folder: the folder, on a disk of this machine. A missing folder is made.
@@ -68,3 +72,56 @@ class DiskCache:
 
     def __reduce__(self) -> tuple[object, ...]:
         return DiskCache, (self.folder, self.limit)
+
+
+class KeptObject(NamedTuple):
+    """An object with bytes in a DiskCache."""
+
+    url: str
+    object_bytes: int
+    kept_bytes: int
+    last_opened: float
+    """The last opening of the object's data set."""
+    in_use: bool
+    served_bytes: int
+    """Bytes that were read from the cache, as far as processes have reported them."""
+    fetched_bytes: int
+    """Bytes that were fetched from the network, or inflated."""
+
+
+def kept_objects(folder: str) -> Iterator[KeptObject]:
+    """Yields the objects in a cache, least recently opened first (`cache/cached_object.cpp`)."""
+    with os.scandir(os.path.join(folder, "v2")) as entries:
+        sets = [(entry.stat().st_mtime, entry.path) for entry in entries if entry.is_dir()]
+    for opened, path in sorted(sets):
+        in_use = _is_in_use(path)
+        for name in os.listdir(path):
+            with (
+                contextlib.suppress(FileNotFoundError),
+                open(os.path.join(path, name), "rb") as file,
+            ):
+                page = file.read(4096)
+                kept_bytes = os.fstat(file.fileno()).st_blocks * 512
+            if not page.startswith(b"tfrfast cache 3\0") or len(page) < 4096:
+                continue
+            _, url, _, size, *_ = page.split(b"\0")
+            yield KeptObject(
+                os.fsdecode(url),
+                int(size),
+                kept_bytes,
+                opened,
+                in_use,
+                *struct.unpack("=QQ", page[-16:]),
+            )
+
+
+def _is_in_use(data_set: str) -> bool:
+    """Processes that use a data set lock its folder together."""
+    descriptor = os.open(data_set, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -119,7 +119,6 @@ SharedSpan InflatedFile::make(std::size_t number) const {
   if (object == nullptr) return inflate(number);
   const Span span = (*points_)[number];
   const FileRange range{span.begin, span.end - span.begin};
-  object->claim({&range, 1}, 0);
   if (object->has(range.offset, range.bytes)) {
     auto found = std::make_shared<InflatedSpan>();
     found->begin = range.offset;
@@ -131,12 +130,7 @@ SharedSpan InflatedFile::make(std::size_t number) const {
       return found;
     }
   }
-  try {
-    return inflate(number);
-  } catch (...) {
-    object->release(range.offset, range.bytes);
-    throw;
-  }
+  return inflate(number);
 }
 
 SharedSpan InflatedFile::inflate(std::size_t number) const {
@@ -256,14 +250,10 @@ bool InflatedFile::mend(const FileRange& range) const noexcept {
   if (object == nullptr || range.offset >= bytes()) return false;
   try {
     const std::uint64_t end = range.offset + std::min(range.bytes, bytes() - range.offset);
-    std::vector<std::uint8_t> block(kCacheBlockBytes);
-    for (std::uint64_t at = range.offset / kCacheBlockBytes * kCacheBlockBytes; at < end;
-         at += kCacheBlockBytes) {
-      const auto count =
-          static_cast<std::size_t>(std::min<std::uint64_t>(kCacheBlockBytes, bytes() - at));
-      const ReadRange inflated{at, block.data(), count};
-      read({&inflated, 1}, nullptr);
-      object->replace(at, block.data(), count);
+    for (std::size_t number = points_->find(range.offset);
+         number < points_->size() && (*points_)[number].begin < end; ++number) {
+      const SharedSpan span = inflate(number);
+      object->replace(span->begin, span->data(), span->bytes);
     }
     return true;
   } catch (const std::exception&) {

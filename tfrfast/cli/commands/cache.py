@@ -11,11 +11,11 @@ import os
 import re
 import time
 from collections import defaultdict
-from typing import NamedTuple
 
 from tfrfast import _native
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, print_table
+from tfrfast.storage.disk_cache import KeptObject, kept_objects
 from tfrfast.storage.remote.amazon import abort_uploads, unfinished_uploads
 from tfrfast.storage.schemes import is_url
 
@@ -67,21 +67,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 Cached = tuple[str, int, int]  # path, bytes, time of the last use in ns
-
-
-class Kept(NamedTuple):
-    """An object with bytes in a DiskCache."""
-
-    url: str
-    object_bytes: int
-    kept_bytes: int
-    """Kept bytes, and their bookkeeping."""
-    last_used: int
-    in_use: bool
-    served_bytes: int
-    """Bytes that were read from the cache, as far as processes have reported them."""
-    fetched_bytes: int
-    """Bytes that were fetched from the network, or inflated."""
 
 
 def count(files: int) -> str:
@@ -209,19 +194,18 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
         raise FileNotFoundError(2, f"There is no cache in {options.disk!r}", options.disk)
     folder = os.path.abspath(options.disk)
     removed = _native.clear_disk_cache(os.fsencode(folder)) if options.clear else None
-    cache = _native.describe_disk_cache(os.fsencode(folder))
-    sets: dict[str, list[Kept]] = defaultdict(list)
-    for each in map(Kept._make, cache["objects"]):
+    kept = list(kept_objects(folder))
+    sets: dict[str, list[KeptObject]] = defaultdict(list)
+    for each in kept:
         sets[each.url.rpartition("/")[0] + "/"].append(each)
-    objects_read = [each for objects in sets.values() for each in objects]
-    served = cache["past_served_bytes"] + sum(each.served_bytes for each in objects_read)
-    fetched = cache["past_fetched_bytes"] + sum(each.fetched_bytes for each in objects_read)
+    used = sum(each.kept_bytes for each in kept)
+    served = sum(each.served_bytes for each in kept)
+    fetched = sum(each.fetched_bytes for each in kept)
     if options.json:
         print_json(
             {
                 "folder": folder,
-                "limit_bytes": cache["limit_bytes"],
-                "bytes": cache["used_bytes"],
+                "bytes": used,
                 "removed_bytes": removed,
                 "served_bytes": served,
                 "fetched_bytes": fetched,
@@ -231,7 +215,7 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
                         "objects": len(objects),
                         "object_bytes": sum(each.object_bytes for each in objects),
                         "bytes": sum(each.kept_bytes for each in objects),
-                        "last_used": max(each.last_used for each in objects),
+                        "last_used": max(each.last_opened for each in objects),
                         "in_use": any(each.in_use for each in objects),
                         "served_bytes": sum(each.served_bytes for each in objects),
                         "fetched_bytes": sum(each.fetched_bytes for each in objects),
@@ -243,8 +227,7 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
         return 0
     if removed is not None:
         print(f"{format_bytes(removed)} removed" + (", the rest is in use" if sets else ""))
-    used, limit = format_bytes(cache["used_bytes"]), format_bytes(cache["limit_bytes"])
-    print(f"{folder}: {used} of at most {limit}")
+    print(f"{folder}: {format_bytes(used)}")
     if served + fetched > 0:
         print(f"{format_bytes(served)} read from it, {format_bytes(fetched)} fetched or inflated")
     if sets:
@@ -252,7 +235,7 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
             ["last used", "objects", "bytes", "kept", "read from it", "", "set"],
             [
                 (
-                    _date(max(each.last_used for each in objects) * 1_000_000_000),
+                    _date(int(max(each.last_opened for each in objects) * 1e9)),
                     len(objects),
                     sum(each.object_bytes for each in objects),
                     sum(each.kept_bytes for each in objects),
@@ -266,7 +249,7 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
     return 0
 
 
-def _hits(objects: list[Kept]) -> str:
+def _hits(objects: list[KeptObject]) -> str:
     """Returns the part of reads that the cache has served, as a bar and a number."""
     width = 10
     served = sum(each.served_bytes for each in objects)

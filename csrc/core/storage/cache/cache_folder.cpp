@@ -20,8 +20,7 @@
 #include "core/base/fork.h"
 #include "core/base/hashing.h"
 #include "core/base/warnings.h"
-#include "core/crc32c/crc32c.h"
-#include "core/storage/cache/cache_file.h"
+#include "core/storage/cache/cached_object.h"
 #include "core/storage/local/beyond_posix.h"
 #include "core/storage/local/folders.h"
 #include "core/storage/local/users.h"
@@ -29,20 +28,21 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3244'4553'5543'5254;  // "TRCUSED2"
-// The folder, its parent, and `used`.
-constexpr std::uint64_t kEmptyBytes = 16 << 10;
-// Space left free for costs that are known only afterwards, such as the filesystem's own notes of
-// where the pieces of a file are.
-constexpr std::uint64_t kMaxSpareBytes = 64 << 20;
-constexpr std::uint64_t kSpareParts = 256;
+// A process counts the files again after writing this part of the limit.
+constexpr std::uint64_t kUncountedParts = 256;
+// The part of the limit, and the most bytes, that are made free at a time.
+constexpr std::uint64_t kFreedParts = 64;
 constexpr std::uint64_t kMaxFreedBytes = std::uint64_t{1} << 30;
+
+// The folder and its parent.
+constexpr std::uint64_t kEmptyBytes = 8 << 10;
 
 constexpr std::int64_t kBetweenSearchesMs = 5'000;
 constexpr std::int64_t kBrokenMs = 60'000;
 // Locks are held briefly. Do not wait longer for a process that was stopped while it held a lock.
 constexpr std::int64_t kMaxWaitMs = 500;
 
+std::atomic<std::size_t> sets_held{0};
 constinit std::mutex the_mutex;
 [[maybe_unused]] const int kCachesAreGuarded = make_fork_wait_for<cache_mutex>();
 
@@ -87,20 +87,44 @@ bool lock_within(int descriptor, OpenLock how, std::int64_t max_wait_ms) noexcep
   return true;
 }
 
-std::uint64_t check_of(const CacheTotals& totals) noexcept {
-  return crc32c(reinterpret_cast<const std::uint8_t*>(&totals), offsetof(CacheTotals, check));
-}
-
 // POSIX does not fix the unit of st_blocks. All systems use 512 bytes.
 std::uint64_t disk_bytes_of(const struct stat& status) noexcept {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
 
-bool read_totals(int descriptor, CacheTotals& totals) noexcept {
-  char bytes[sizeof totals];
-  if (descriptor < 0 || ::pread(descriptor, bytes, sizeof bytes, 0) != sizeof bytes) return false;
-  std::memcpy(&totals, bytes, sizeof bytes);
-  return totals.magic == kMagic && totals.check == check_of(totals);
+int open_set(int root, const std::string& name) noexcept {
+  return open_below(root, name, O_RDONLY | O_DIRECTORY);
+}
+
+// Calls action(name, status) for the sets of a cache, or the files of a set.
+template <class Action>
+void for_entries(int root, const std::string& folder, const Action& action) {
+  const int opened = open_set(root, folder);
+  const auto listing = std::unique_ptr<DIR, int (*)(DIR*)>(::fdopendir(opened), ::closedir);
+  if (listing == nullptr) {
+    if (opened >= 0) ::close(opened);
+    return;
+  }
+  while (const dirent* const entry = ::readdir(listing.get())) {
+    struct stat status;
+    if (is_ours(entry->d_name) &&
+        ::fstatat(opened, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      action(entry->d_name, status);
+    }
+  }
+}
+
+// Removes a set that no process uses. Returns the number of freed bytes.
+std::uint64_t remove_set(int root, const std::string& name) {
+  const FileDescriptor folder(open_set(root, name));
+  if (folder.get() < 0 || try_lock_opened(folder.get(), OpenLock::alone) != 0) return 0;
+  std::uint64_t freed = 0;
+  for_entries(root, name, [&](const char* file, const struct stat& status) {
+    if (::unlinkat(folder.get(), file, 0) == 0) freed += disk_bytes_of(status);
+  });
+  ::unlinkat(root, name.c_str(), AT_REMOVEDIR);
+  unlock_opened(folder.get());  // a child forked meanwhile has the folder open, too
+  return freed;
 }
 
 // Whether a cache may work in the folder at another time.
@@ -170,20 +194,8 @@ void CacheFolder::begin() {
   if (root < 0) throw_system_error(errno, "Opening the cache", path_);
   root_ = std::make_unique<const FileDescriptor>(root);
   refuse_unless_private();
-  const int used = open_below(root, "used", O_RDWR | O_CREAT, 0600);
-  if (used < 0) {
-    const int failed = errno;
-    if (failed != EROFS && failed != EACCES && failed != EPERM) {
-      throw_system_error(failed, "Opening the cache's file", path_ + "/used");
-    }
-    why_read_only_ = failed;
-    return;
-  }
-  ::close(used);
-  if (limit_bytes_ == 0 || totals().limit_bytes == limit_bytes_) return;
-  Account account(*this);
-  account.totals_.limit_bytes = limit_bytes_;
-  if (account.is_open()) account.store();
+  if (::faccessat(root, ".", W_OK, AT_EACCESS) != 0) why_read_only_ = errno;
+  if (limit_bytes_ > 0 && may_write()) count_and_remove(0, 0);
 }
 
 // A user who can write to the folder decides what is read. Checksums do not protect against that.
@@ -218,18 +230,8 @@ void CacheFolder::refuse_unless_private() const {
   }
 }
 
-CacheTotals CacheFolder::totals() const noexcept {
-  CacheTotals found;
-  const int used = open_below(root_->get(), "used", O_RDONLY);
-  bool is_right = false;
-  // Another process may be writing the file.
-  for (int i = 0; i < 3 && !is_right; ++i) is_right = read_totals(used, found);
-  if (used >= 0) ::close(used);
-  return is_right ? found : CacheTotals{};
-}
-
-std::uint64_t CacheFolder::usable_bytes() const noexcept {
-  return limit_bytes_ - std::min(limit_bytes_ / kSpareParts, kMaxSpareBytes);
+std::uint64_t CacheFolder::free_bytes() const noexcept {
+  return limit_bytes_ - std::min(limit_bytes_, used_bytes_.load());
 }
 
 std::uint64_t CacheFolder::space_for(std::uint64_t bytes) noexcept {
@@ -238,66 +240,19 @@ std::uint64_t CacheFolder::space_for(std::uint64_t bytes) noexcept {
     tell_of_failure(why_read_only_);
     return 0;
   }
-  const auto left = [this] {
-    const std::uint64_t used = totals().used_bytes;
-    return usable_bytes() - std::min(usable_bytes(), used);
-  };
-  std::uint64_t space = left();
-  if (space >= bytes) return bytes;
-  // One thread searches for more space. No other thread waits for the search.
   const std::int64_t now_ms = steady_ms();
-  std::int64_t next_ms = next_search_ms_;
-  if (now_ms >= next_ms && next_search_ms_.compare_exchange_strong(next_ms, now_ms + kBrokenMs)) {
-    bool has_found = false;
-    if (Account account(*this); account.is_open()) {
-      const std::uint64_t somewhat_more = std::min(limit_bytes_ / 64, kMaxFreedBytes);
-      remove_unused(account, std::max(bytes, somewhat_more));
-      has_found = usable_bytes() - std::min(usable_bytes(), account.totals_.used_bytes) >= bytes;
-    }
+  const bool is_short = free_bytes() < bytes && now_ms >= next_search_ms_;
+  const bool is_due =
+      used_bytes_ - counted_bytes_ > limit_bytes_ / kUncountedParts && now_ms >= next_count_ms_;
+  if (is_short || is_due) {
+    next_search_ms_ = next_count_ms_ = now_ms + kBrokenMs;  // no other thread waits for this one
+    count_and_remove(bytes, std::max(bytes, std::min(limit_bytes_ / kFreedParts, kMaxFreedBytes)));
     // A search through many files is not repeated soon.
-    const std::int64_t pause_ms = kBetweenSearchesMs + 50 * (steady_ms() - now_ms);
-    next_search_ms_ = has_found ? 0 : steady_ms() + pause_ms;
-    space = left();
+    const std::int64_t ended_ms = steady_ms(), took_ms = ended_ms - now_ms;
+    next_search_ms_ = free_bytes() < bytes ? ended_ms + kBetweenSearchesMs + 50 * took_ms : 0;
+    next_count_ms_ = ended_ms + 20 * took_ms;
   }
-  return std::min(space, bytes);
-}
-
-CacheFolder::Alone::Alone(int opened, std::int64_t max_wait_ms) noexcept
-    : file_(opened), is_held_(opened >= 0 && lock_within(opened, OpenLock::alone, max_wait_ms)) {}
-
-CacheFolder::Alone::~Alone() {
-  // A child forked meanwhile has the file open, too.
-  if (is_held_) unlock_opened(file_.get());
-}
-
-CacheFolder::Account::Account(CacheFolder& folder) noexcept
-    : folder_(folder),
-      used_(
-          folder.may_write() ? open_below(folder.descriptor(), "used", O_RDWR | O_CREAT, 0600) : -1,
-          kMaxWaitMs) {
-  if (!is_open() || read_totals(used_.descriptor(), totals_)) return;
-  // The file is new or damaged. No process writes meanwhile, so all files can be counted.
-  totals_ = {kMagic, kEmptyBytes, folder.limit_bytes_, 0, 0, 0};
-  folder.remove_unused(*this, 0);
-}
-
-bool CacheFolder::Account::store() noexcept {
-  totals_.check = check_of(totals_);
-  if (::pwrite(used_.descriptor(), &totals_, sizeof totals_, 0) == sizeof totals_) return true;
-  folder_.tell_of_failure(errno);
-  return false;
-}
-
-std::uint64_t CacheFolder::Account::take(std::uint64_t bytes) noexcept {
-  const std::uint64_t usable = folder_.usable_bytes();
-  const std::uint64_t taken = std::min(bytes, usable - std::min(usable, totals_.used_bytes));
-  totals_.used_bytes += taken;
-  return store() ? taken : 0;
-}
-
-void CacheFolder::Account::settle(std::uint64_t taken, std::uint64_t used) noexcept {
-  totals_.used_bytes += used - taken;
-  store();
+  return std::min(free_bytes(), bytes);
 }
 
 void CacheFolder::tell_of_failure(int system_error) noexcept {
@@ -324,115 +279,39 @@ bool CacheFolder::is_broken() const noexcept {
   return steady_ms() < broken_until_ms_.load(std::memory_order_relaxed);
 }
 
-int CacheFolder::open_set(const std::string& name) const noexcept {
-  return open_below(root_->get(), name, O_RDONLY | O_DIRECTORY);
-}
-
-std::vector<CacheFolder::Found> CacheFolder::find_in(const std::string& folder) const {
-  std::vector<Found> found;
-  const int opened = open_set(folder);
-  DIR* const listing = opened < 0 ? nullptr : ::fdopendir(opened);
-  if (listing == nullptr) {
-    if (opened >= 0) ::close(opened);
-    return found;
-  }
-  const auto closed = std::unique_ptr<DIR, int (*)(DIR*)>(listing, ::closedir);
-  while (const dirent* const entry = ::readdir(listing)) {
-    struct stat status;
-    if (!is_ours(entry->d_name) ||
-        ::fstatat(opened, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      continue;
-    }
-    // The first page of a file's log may be written at any time.
-    const std::uint64_t least = S_ISREG(status.st_mode) ? 2 * kCachePageBytes : 0;
-    found.push_back(
-        {entry->d_name, written_ns(status), std::max(disk_bytes_of(status), least), {}});
-  }
-  std::sort(found.begin(), found.end(),
-            [](const Found& a, const Found& b) { return a.written_ns < b.written_ns; });
-  return found;
-}
-
-std::vector<CacheFolder::Found> CacheFolder::find_sets() const {
-  std::vector<Found> sets = find_in(".");
-  for (Found& each : sets) each.files = find_in(each.name);
-  return sets;
-}
-
-std::uint64_t CacheFolder::remove_unused(Account& account, std::uint64_t wanted) noexcept {
-  std::uint64_t freed = 0;
+std::uint64_t CacheFolder::count_and_remove(std::uint64_t needed, std::uint64_t wanted) noexcept {
+  struct Set {
+    std::string name;
+    std::int64_t opened_ns = 0;
+  };
+  std::uint64_t used = kEmptyBytes, freed = 0;
+  const auto count = [&used](const char*, const struct stat& status) {
+    used += disk_bytes_of(status);
+  };
   try {
-    const std::vector<Found> sets = find_sets();
-    account.totals_.used_bytes = kEmptyBytes;
-    for (const Found& set : sets) {
-      account.totals_.used_bytes += set.disk_bytes;
-      for (const Found& each : set.files) account.totals_.used_bytes += each.disk_bytes;
+    std::vector<Set> sets;
+    for_entries(root_->get(), ".", [&](const char* name, const struct stat& status) {
+      used += disk_bytes_of(status);
+      sets.push_back({name, written_ns(status)});
+    });
+    for (const Set& each : sets) for_entries(root_->get(), each.name, count);
+    used_bytes_ = counted_bytes_ = used;
+    if (free_bytes() >= needed) return 0;
+    std::sort(sets.begin(), sets.end(),
+              [](const Set& a, const Set& b) { return a.opened_ns < b.opened_ns; });
+    for (const Set& each : sets) {
+      if (free_bytes() >= wanted) break;
+      freed += remove_set(root_->get(), each.name);
+      used_bytes_ = counted_bytes_ = used - std::min(used, freed);
     }
-    // Processes with very many sets hold this lock.
-    const Alone all(open_set("."), 0);
-    for (const Found& each : sets) {
-      if (!all.is_held() || freed >= wanted) break;
-      freed += remove_from(each, wanted - freed, account.totals_);
-    }
-    account.totals_.used_bytes -= freed;
   } catch (const std::exception&) {
     // Memory is short: the rest stays.
   }
-  account.store();
-  return freed;
-}
-
-std::uint64_t CacheFolder::remove_from(const Found& set, std::uint64_t wanted,
-                                       CacheTotals& totals) const {
-  const Alone folder(open_set(set.name), 0);
-  if (!folder.is_held()) return 0;
-  std::uint64_t freed = 0;
-  for (const Found& each : set.files) {
-    if (freed >= wanted) break;
-    CacheEntry entry;
-    describe_cached(folder.descriptor(), each.name, entry);
-    if (::unlinkat(folder.descriptor(), each.name.c_str(), 0) != 0) continue;
-    freed += each.disk_bytes;
-    totals.served_bytes += entry.served_bytes;
-    totals.fetched_bytes += entry.fetched_bytes;
-  }
-  if (::unlinkat(root_->get(), set.name.c_str(), AT_REMOVEDIR) == 0) freed += set.disk_bytes;
   return freed;
 }
 
 std::uint64_t CacheFolder::clear() noexcept {
-  Account account(*this);
-  return account.is_open() ? remove_unused(account, UINT64_MAX) : 0;
-}
-
-std::vector<CacheEntry> CacheFolder::entries() const {
-  std::vector<CacheEntry> found;
-  const bool all_are_used = !Alone(open_set("."), 0).is_held();
-  for (const Found& set : find_sets()) {
-    const Alone folder(open_set(set.name), 0);
-    for (const Found& each : set.files) {
-      CacheEntry entry;
-      if (!describe_cached(folder.descriptor(), each.name, entry)) continue;
-      entry.kept_bytes = each.disk_bytes;
-      entry.last_used_s = std::max(set.written_ns, each.written_ns) / 1'000'000'000;
-      entry.is_in_use = all_are_used || !folder.is_held();
-      found.push_back(std::move(entry));
-    }
-  }
-  return found;
-}
-
-// One lock for all sets, shared by all sets of this process without a lock of their own.
-std::shared_ptr<const FileDescriptor> CacheFolder::hold_everything() {
-  {
-    const std::lock_guard lock(cache_mutex());
-    if (auto held = everything_.lock()) return held;
-  }
-  auto made = std::make_shared<const FileDescriptor>(open_set("."));
-  if (!lock_within(made->get(), OpenLock::with_others, kMaxWaitMs)) return nullptr;
-  const std::lock_guard lock(cache_mutex());
-  everything_ = made;
-  return made;
+  return may_write() ? count_and_remove(UINT64_MAX, UINT64_MAX) : 0;
 }
 
 std::shared_ptr<const CacheSet> CacheSet::hold(std::shared_ptr<CacheFolder> folder,
@@ -440,7 +319,6 @@ std::shared_ptr<const CacheSet> CacheSet::hold(std::shared_ptr<CacheFolder> fold
                                                const std::string& place) noexcept {
   try {
     CacheFolder& of = *folder;
-    if (steady_ms() < of.locks_fail_until_ms_) return nullptr;
     const std::string_view in_folder = std::string_view(url).substr(0, url.rfind('/') + 1);
     std::string name = hex(fnv1a(place + "\n" + std::string(in_folder)));
     {
@@ -459,38 +337,39 @@ std::shared_ptr<const CacheSet> CacheSet::hold(std::shared_ptr<CacheFolder> fold
 
 CacheSet::CacheSet(std::shared_ptr<CacheFolder> folder, std::string name) noexcept
     : folder_(std::move(folder)), name_(std::move(name)) {
-  ++folder_->sets_held_;
+  ++sets_held;
 }
 
 CacheSet::~CacheSet() {
-  --folder_->sets_held_;
+  --sets_held;
 }
 
 bool CacheSet::lock() {
   const int root = folder_->descriptor();
-  const bool has_own = folder_->sets_held_ <= kMaxLocks;
-  if (!has_own && (lock_ = folder_->hold_everything()) == nullptr) return false;
   const std::int64_t until_ms = steady_ms() + kMaxWaitMs;
   while (steady_ms() <= until_ms) {
     if (folder_->may_write() && ::mkdirat(root, name_.c_str(), 0700) != 0 && errno != EEXIST) {
       folder_->tell_of_failure(errno);
     }
-    const auto opened = std::make_shared<const FileDescriptor>(folder_->open_set(name_));
+    auto opened = std::make_unique<const FileDescriptor>(open_set(root, name_));
+    if (sets_held > max_descriptors() / 4) {
+      warn_once("sets of caches",
+                "More data sets of caches are in use than a quarter of the files that this process "
+                "may open. Further data sets come from the network each time. Raise the limit of "
+                "open files (`ulimit -n`).");
+      return false;
+    }
     if (opened->get() < 0) return false;
-    if (folder_->may_write()) ::futimens(opened->get(), nullptr);  // the time of the last use
-    if (!has_own) return true;
-    if (!lock_within(opened->get(), OpenLock::with_others, kMaxWaitMs)) break;
+    if (folder_->may_write()) ::futimens(opened->get(), nullptr);  // the time of the last opening
+    if (!lock_within(opened->get(), OpenLock::with_others, kMaxWaitMs)) return false;
     // Another process may have removed the set before the lock was taken.
     struct stat locked, named;
     if (::fstat(opened->get(), &locked) == 0 && ::fstatat(root, name_.c_str(), &named, 0) == 0 &&
         locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
-      lock_ = opened;
+      lock_ = std::move(opened);
       return true;
     }
   }
-  // Another process has been removing files of the set for a second. Perhaps the process was
-  // stopped.
-  folder_->locks_fail_until_ms_ = steady_ms() + kBrokenMs;
   return false;
 }
 

@@ -46,10 +46,6 @@ Error not_served(const RemoteRequest& request, const std::string& why) {
 
 }  // namespace
 
-RemoteRequest::~RemoteRequest() {
-  if (cache != nullptr) cache->release(offset, bytes);
-}
-
 std::mutex& RemoteExchange::mutex() noexcept {
   return exchange_mutex;
 }

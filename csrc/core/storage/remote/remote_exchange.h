@@ -70,7 +70,6 @@ struct RemoteRequest {
   std::shared_ptr<CachedObject> cache;
 
   RemoteRequest() = default;
-  ~RemoteRequest();  // lets other processes fetch bytes that were not kept
   RemoteRequest(const RemoteRequest&) = delete;
   RemoteRequest& operator=(const RemoteRequest&) = delete;
 

@@ -6,11 +6,9 @@
 #include <exception>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/waiting.h"
 #include "core/storage/local/local_file.h"
 #include "core/storage/remote/listed_objects.h"
 
@@ -23,10 +21,7 @@ using State = RemoteRequest::State;
 // which may differ from our clock.
 constexpr std::int64_t kRestNs = std::int64_t{60} * 1'000'000'000;
 
-// Another process may claim pages long before it requests them. Fetching twice is better than
-// waiting longer than this.
-constexpr std::chrono::seconds kPatience{3};
-constexpr int kMaxCacheRounds = 8;
+constexpr int kMaxCacheRounds = 3;
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -176,20 +171,12 @@ RemoteFile::Fetched RemoteFile::fetch(std::span<const FileRange> wanted,
   }
   lock.unlock();
   // Without the lock, because the cache may search for space.
-  MissingPages missing = cache->claim(unasked, kRemoteTraits.gap_bytes);
+  std::vector<FileRange> missing = cache->missing(unasked, kRemoteTraits.gap_bytes);
   lock = std::unique_lock(RemoteExchange::mutex());
-  try {
-    // Request ranges of claimed pages as they are. Request all other bytes as without a cache.
-    for (const FileRange& each : pieces_.not_asked_for(missing.claimed)) {
-      pieces_.ask_for(each, is_urgent, cache);
-    }
-    pieces_.ask_for_all(pieces_.not_asked_for(missing.passing), is_urgent, cache);
-  } catch (...) {
-    lock.unlock();
-    for (const FileRange& each : missing.claimed) cache->release(each.offset, each.bytes);
-    throw;
+  for (const FileRange& each : pieces_.not_asked_for(missing)) {
+    pieces_.ask_for(each, is_urgent, cache);
   }
-  return {std::move(unasked), std::move(missing.claimed)};
+  return {std::move(unasked), std::move(missing)};
 }
 
 std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges,
@@ -210,8 +197,8 @@ std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges
       done += found;
       if (done == each.bytes) break;
       const std::uint64_t missing = each.offset + done;
-      const auto count = static_cast<std::size_t>(
-          std::min<std::uint64_t>(each.bytes - done, kCachePageBytes - missing % kCachePageBytes));
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(
+          each.bytes - done, kCacheBlockBytes - missing % kCacheBlockBytes));
       if (!rest.empty() && rest.back().offset + rest.back().bytes == missing &&
           rest.back().out + rest.back().bytes == each.out + done) {
         rest.back().bytes += count;
@@ -227,9 +214,6 @@ std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges
 void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
                                  const std::shared_ptr<CachedObject>& cache) const {
   std::vector<ReadRange> rest = read_cached(ranges, *cache);
-  // After some rounds, request past the cache, so that the loop ends whatever the cache's files
-  // hold.
-  bool is_patient = true;
   for (int round = 1; !rest.empty(); ++round) {
     std::vector<FileRange> wanted;
     wanted.reserve(rest.size());
@@ -239,35 +223,23 @@ void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
     RemotePieces::Requests dropped;  // destroyed without the lock
     std::unique_lock<std::mutex> lock;
     wanted = merged(std::move(wanted), 0);
-    // A claim has whole pages, so a piece of a claim may hold nothing that is read here.
-    const RemotePieces::Hold claimed = pieces_.hold(fetch(wanted, cache, true, lock).claimed);
-    if (!is_patient) pieces_.ask_for_all(pieces_.not_asked_for(wanted), true, cache);
+    // Whole blocks were requested, so a piece may hold nothing that is read here.
+    const RemotePieces::Hold fetched = pieces_.hold(fetch(wanted, cache, true, lock).missing);
+    // After some rounds, request past the cache, so that the loop ends whatever the cache's files
+    // hold.
+    if (round > kMaxCacheRounds) {
+      pieces_.ask_for_all(pieces_.not_asked_for(wanted), true, cache);
+    }
     for (const ReadRange& each : rest) pieces_.take(each, copies, &elsewhere);
     pieces_.drop_read(copies);
-    pieces_.let_go(claimed);
+    pieces_.let_go(fetched);
     dropped = pieces_.take_dropped();
     lock.unlock();
     dropped.clear();
     copy_all(copies);
-    // Other processes fetch these bytes, or have done so meanwhile.
-    is_patient = await_others(elsewhere, *cache) && is_patient && round < kMaxCacheRounds;
     rest = read_cached(elsewhere, *cache);
   }
   map_if_whole(*cache);
-}
-
-bool RemoteFile::await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const {
-  WaitCheck* const check = wait_check();
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  for (const ReadRange& each : ranges) {
-    for (std::chrono::microseconds pause{200}; cache.is_awaited(each.offset, each.bytes);) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      if (check != nullptr) check->check();
-      pause = std::min(pause * 2, std::chrono::microseconds(5000));
-      std::this_thread::sleep_for(pause);
-    }
-  }
-  return true;
 }
 
 void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {
@@ -413,8 +385,8 @@ std::unique_ptr<Announcement> RemoteFile::announce(std::span<const FileRange> ra
       });
     }
     pieces_.expect(expected);
-    fetched.claimed.insert(fetched.claimed.end(), wanted.begin(), wanted.end());
-    RemotePieces::Hold hold = pieces_.hold(merged(std::move(fetched.claimed), 0));
+    fetched.missing.insert(fetched.missing.end(), wanted.begin(), wanted.end());
+    RemotePieces::Hold hold = pieces_.hold(merged(std::move(fetched.missing), 0));
     lock.unlock();
     return hold.empty() ? nullptr : std::make_unique<Announced>(pieces_, std::move(hold));
   } catch (const std::exception&) {

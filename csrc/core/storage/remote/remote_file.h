@@ -56,7 +56,7 @@ class RemoteFile final : public StoredFile {
   class Announced;
   struct Fetched {
     std::vector<FileRange> unasked;  // ranges not requested before
-    std::vector<FileRange> claimed;  // pages claimed in the cache
+    std::vector<FileRange> missing;  // ranges that the cache lacks
   };
 
   // The object in the cache. Null without a cache.
@@ -68,8 +68,6 @@ class RemoteFile final : public StoredFile {
   std::vector<ReadRange> read_cached(std::span<const ReadRange> ranges, CachedObject& cache) const;
   void read_with_cache(std::span<const ReadRange> ranges,
                        const std::shared_ptr<CachedObject>& cache) const;
-  // Waits while other processes fetch any of the ranges. False if the wait took too long.
-  bool await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
   void map_if_whole(const CachedObject& cache) const noexcept;
   // Requests the range from the network, even if its bytes are present.
   std::shared_ptr<RemoteRequest> fetch_anew(const FileRange& range) const;

@@ -83,9 +83,8 @@ void RemotePieces::ask_for(const FileRange& range, bool is_urgent,
     request->bytes = std::min<std::uint64_t>(kRemoteTraits.request_bytes, end - begin);
     request->is_urgent = is_urgent;
     request->users = 1;
-    RemoteExchange::instance().add(request);
-    // Only now: a request that was not made must claim nothing.
     request->cache = kept;
+    RemoteExchange::instance().add(request);
     begin += request->bytes;
     const std::uint64_t offset = request->offset;
     pieces_.emplace(offset, Piece{std::move(request), ++last_number_});
