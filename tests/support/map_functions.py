@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import collections
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import tensorflow as tf
 
@@ -293,6 +295,13 @@ NOT_LIFTED: dict[str, tuple[Function, str]] = {
     "unused": (unused, "does not parse"),
     "keys": (of_keys_made_in_the_graph, "not constants"),
 }
+
+
+def with_lifting(dataset: Any, lifts: bool) -> Any:
+    """The dataset, planned with the process's switch of lifting on or off."""
+    with mock.patch.dict(os.environ, TFRFAST_LIFT_PARSING=str(int(lifts))):
+        tfr.explain(dataset)
+    return dataset
 
 
 def is_lifted(dataset: Any) -> bool:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.batches import Batches
-from tfrfast.tensorflow.functions import parallel_map
 from tfrfast.tensorflow.lifting.batches import lifted_batches
 from tfrfast.tensorflow.lifting.elements import elements_of
 from tfrfast.tensorflow.pipeline import Pipeline
@@ -30,32 +28,6 @@ def build(pipeline: Pipeline) -> Any:
         assert source.plan is not None
         records = graphs.planned_records(source.plan, sequence, pipeline.saves_positions)
     return _followed(pipeline, _each_made(pipeline, records))
-
-
-def build_on_theirs(pipeline: Pipeline) -> Any | None:
-    """Returns the same elements from TensorFlow's own reader; None if that reader cannot read the
-    source.
-
-    TensorFlow's fingerprints of a graph with functions that return datasets, as in tfrfast's
-    graphs, differ each time. The fingerprints of its own reader do not.
-    """
-    shuffle = pipeline.shuffle
-    theirs = pipeline.source.stream_of_theirs()
-    if theirs is None or (shuffle is not None and not shuffle.is_file_order):
-        return None
-    sequence, batch = pipeline.sequence, pipeline.selected or pipeline.batch
-    if sequence is not None:
-        theirs = _asked_of(theirs, replace(sequence, repeated=False))
-    theirs = _each_made(pipeline, theirs)
-    if sequence is not None and sequence.repeated and not (batch and batch.ends_with_epoch):
-        theirs = theirs.repeat(sequence.epochs)
-    if sequence is not None and batch is not None:
-        theirs = _batched(pipeline, theirs, batch)
-        if pipeline.features is not None:
-            theirs = parallel_map(theirs, pipeline.features.parse)
-        if batch.ends_with_epoch:
-            theirs = theirs.repeat(sequence.epochs)
-    return _followed(pipeline, theirs)
 
 
 def _each_made(pipeline: Pipeline, records: Any) -> Any:
@@ -81,30 +53,6 @@ def _asked_of(records: Any, sequence: Sequence) -> Any:
     if not wanted.is_open:
         records = records.take(wanted.count)
     return records.repeat(sequence.epochs) if sequence.repeated else records
-
-
-def build_one_by_one(pipeline: Pipeline) -> Any:
-    """Returns the batches of a pipeline with lifted maps, made by the original maps of records."""
-    sequence, batch = pipeline.sequence, pipeline.selected or pipeline.batch
-    assert sequence is not None
-    assert batch is not None
-    records = replace(sequence, batch=None)
-    if batch.ends_with_epoch:
-        records = replace(records, epochs=1, repeated=False)
-    single = replace(pipeline, sequence=records, lifted=None, prefetched=None, options=None)
-    batches = _batched(pipeline, build(single), batch)
-    if batch.ends_with_epoch:
-        batches = batches.repeat(sequence.epochs)
-    return _followed(pipeline, batches)
-
-
-def _batched(pipeline: Pipeline, elements: Any, batch: Batched) -> Any:
-    """Returns tf.data's batches of single elements."""
-    if pipeline.lifted is not None:
-        # After an error, only a batch() in parallel keeps the good records of the bad one's batch.
-        calls = 1 if pipeline.parallel_batch else None
-        return pipeline.lifted.batches(elements, batch.rows, batch.drop_remainder, calls)
-    return elements.batch(batch.rows, batch.drop_remainder)
 
 
 def _batches(pipeline: Pipeline, batch: Batched) -> Any:

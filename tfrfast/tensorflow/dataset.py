@@ -11,14 +11,12 @@ from tfrfast.base.codecs import CODECS
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow import internals, processors
-from tfrfast.tensorflow.history import History, Refusal, Step
+from tfrfast.tensorflow.asked import AskedRecords, told_as
+from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
-from tfrfast.tensorflow.lifting.switch import lifts_parsing
-from tfrfast.tensorflow.names import file_names
-from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.names import FileNames, file_names
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.reading.opening import Opening, note_opening
-from tfrfast.tensorflow.sequence import EVERYTHING
 from tfrfast.tensorflow.slow_paths import warn_once
 from tfrfast.tensorflow.source import Source
 
@@ -45,12 +43,6 @@ class TFRecordDataset(PlannedDataset):
         process chooses the runtime's number. batch() builds missing indexes.
       name: for the dataset's operation.
       on_corruption: "raise", or "skip" to leave damaged records out.
-      zero_copy: strings may point into the mapped files. Use it only for files that do not change
-        during the life of the strings: bytes may change after verification, and reading a cut-off
-        part ends the process. Needs TensorFlow 2.21, and has no effect if files are not mapped.
-      lift_parsing: True lets map(f) before batch() run on whole batches of columns if f parses
-        single records. None takes the environment variable TFRFAST_LIFT_PARSING ("0" or "1"), by
-        default True.
       storage: options of s3://, gs://, az://, hf:// and https:// URLs, as for Reader. Graphs hold
         the options without secrets: in another process, the environment supplies the secrets.
       cache: a `tfrfast.DiskCache` that keeps bytes from URLs on this machine. Graphs hold its
@@ -68,50 +60,52 @@ class TFRecordDataset(PlannedDataset):
         name: str | None = None,
         *,
         on_corruption: OnCorruption = "raise",
-        zero_copy: bool = False,
-        lift_parsing: bool | None = None,
         storage: Mapping[str, Any] | None = None,
         cache: DiskCache | None = None,
         inflated: DiskCache | None = None,
     ) -> None:
         if on_corruption not in ("raise", "skip"):
             raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
-        lifts = lifts_parsing(lift_parsing)
+        skips = on_corruption == "skip"
         reached = Storage(storage, cache, inflated)
         names = file_names(filenames, name, reached)
+        given = names.dataset, compression_type, buffer_size, num_parallel_reads, name
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
+            if skips and names.has_scheme:
+                raise ValueError(
+                    'on_corruption="skip" needs files that tfrfast reads, but only TensorFlow can '
+                    "read names with such a scheme."
+                )
             # TensorFlow's class, even if tf.data.TFRecordDataset was replaced.
-            theirs = internals.TheirTFRecordDataset(
-                names.dataset, compression_type, buffer_size, num_parallel_reads, name
-            )
-            why, instead = "TensorFlow's own reader reads the files", ""
-            if names.has_scheme:
-                instead = "names of files on a disk, or on storage that is mounted as a folder"
-            step = Step("TFRecordDataset(...)", False, why, instead, ends_plan=True)
-            self._set_up(None, History("tf.data.TFRecordDataset", False, (step,)), built=theirs)
+            instead = "names of files on a disk, or on storage that is mounted as a folder"
+            why = Refusal("TensorFlow's own reader reads the files", instead * names.has_scheme)
+            theirs = internals.TheirTFRecordDataset(*given)
+            super().__init__(AskedRecords(internals.variant_of(theirs), None, why))
             return
         compression = compression_type or ""
-        source = Source(
-            names,
-            on_corruption == "skip",
-            zero_copy,
-            compression,
-            reached,
-            num_parallel_reads,
-            _turns(num_parallel_reads, names.known),
-        )
-        if source.has_known_order:
-            source = source.planned(build_indexes=False) or source
-        sequence = EVERYTHING if source.has_known_order else None
-        pipeline = Pipeline(source, sequence, lifts=lifts)
-        history = History(source.description, source.has_known_order)
-        self._set_up(pipeline, history, element_spec=tf.TensorSpec([], tf.string))
+        turns = _turns(num_parallel_reads, names.known)
+        source = Source(names, skips, False, compression, reached, num_parallel_reads, turns)
+        if not tf.executing_eagerly() and names.known is None:
+            super().__init__(told_as(source.stream(), f"{source.description}: streaming"))
+        else:
+            super().__init__(AskedRecords(_theirs(given, names, compression), source))
         if not tf.executing_eagerly() and names.tensor is not None:
-            opening = Opening(compression, source.skip_damage, zero_copy)
-            note_opening(self, names.tensor, opening)
+            note_opening(self, names.tensor, Opening(compression, skips))
             if names.known is None:
                 reason = Refusal(names.why_unknown, _OUTSIDE)
                 warn_once("function", _IN_A_FUNCTION, reason)
+
+
+def _theirs(given: tuple[Any, ...], names: FileNames, compression: str) -> Any:
+    """Returns the variant of the same records, read by TensorFlow."""
+    if names.tensor is None or given[3] is not None:
+        return internals.variant_of(internals.TheirTFRecordDataset(*given))
+    # TensorFlow cannot write its TFRecordDatasetV2 into a graph.
+    return tf.raw_ops.TFRecordDataset(
+        filenames=names.tensor,
+        compression_type=compression,
+        buffer_size=tf.constant(internals.default_buffer_bytes, tf.int64),
+    )
 
 
 def _is_ours(compression_type: Any, buffer_size: Any) -> bool:

@@ -11,12 +11,22 @@ import tensorflow as tf
 
 from tfrfast.base.tables import html_table
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.accelerating import acceleration_of
-from tfrfast.tensorflow.history import History, Step
+from tfrfast.tensorflow.asked import AskedRecords, description_of
+from tfrfast.tensorflow.compiling import Compiled, compiled, gainful
+from tfrfast.tensorflow.history import Refusal, Step
+from tfrfast.tensorflow.planner import ChainPlan
 from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.chain import Unread
 from tfrfast.tensorflow.saving import holds_positions, what_prevents
 
 _WIDTH = 30
+_READ_BY_THEIRS = Refusal(
+    "TensorFlow's own reader reads for it, so that it finds in each run what it has written"
+)
+_WRITTEN_AGAIN = Refusal(
+    "it writes its files again in each run",
+    "snapshot() of files on a disk, before shuffle(), and tf.data's other methods after it",
+)
 _AND = "and"
 
 
@@ -64,11 +74,11 @@ def explain(dataset: Any) -> Explanation:
     headings = [part for part in parts if isinstance(part, str) and part != _AND]
     if not headings and not any(map(_reads_singly, steps)):
         lines = ["No tfr.TFRecordDataset is in it, so that all of it is tf.data."]
-        faster, why_not = acceleration_of(dataset)
-        if faster is None:
-            lines.append(f"tfr.accelerate(dataset) gains nothing: {why_not.why}.")
+        tree = gainful(dataset)
+        if isinstance(tree, Unread):
+            lines.append(f"tfr.accelerate(dataset) gains nothing: {tree.why.why}.")
         else:
-            parts = list(_walk(faster))
+            parts = list(_parts_of(compiled(tree)))
             lines.append("tfr.accelerate(dataset) would be:")
             lines += [line for part in parts for line in _lines(part)]
             steps = tuple(part for part in parts if isinstance(part, Step))
@@ -83,19 +93,16 @@ def text_of(dataset: Any) -> str:
 
 def _walk(dataset: Any) -> Iterator[Step | str]:
     """Yields headings, and the steps under each, from the source on."""
-    built = getattr(dataset, "_built", None)  # the build decides which maps could not be lifted
-    history = getattr(dataset, "_history", None)
-    if built is not None and history is None:
-        yield from _walk(built)
-    elif isinstance(history, History):
-        for other in _other_inputs(dataset, history):
-            yield from _walk(other)
-            yield _AND
-        yield f"{history.source}: {history.state}"
-        yield from history.steps
+    if hasattr(type(dataset), "_work"):
+        yield from _parts_of(dataset._work)
+    elif isinstance(dataset, AskedRecords):
+        yield "tf.data.TFRecordDataset: streaming"
+        if dataset.why.why:
+            yield Step("TFRecordDataset(...)", False, *dataset.why, ends_plan=True)
+    elif description := description_of(dataset):
+        yield description
     else:
-        inputs = internals.inputs_of(dataset)
-        for number, each in enumerate(inputs):
+        for number, each in enumerate(internals.inputs_of(dataset)):
             if number:
                 yield _AND
             yield from _walk(each)
@@ -103,13 +110,30 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
             yield _step_of(dataset)
 
 
-def _other_inputs(dataset: Any, history: History) -> Iterator[Any]:
-    """Yields datasets that are combined with the calls of `history`, as by concatenate()."""
-    for built in internals.inputs_of(dataset):
-        for each in internals.inputs_of(built):
-            own = getattr(each, "_history", None)
-            if own is not None and own.steps != history.steps[:-1]:
-                yield each
+def _parts_of(made: Compiled) -> Iterator[Step | str]:
+    if made.plan is not None:
+        yield f"{made.plan.counted.source.description}: {_state_of(made.plan)}"
+        yield from made.plan.steps
+    elif made.why_not is not None:
+        yield "tf.data: TensorFlow does all the work"
+        why, instead = made.why_not
+        yield Step("accelerate()", False, why, instead, ends_plan=True)
+    elif made.inputs:
+        for number, each in enumerate(made.inputs):
+            if number:
+                yield _AND
+            yield from _parts_of(each)
+        if not nodes.is_helper(made.dataset):
+            yield _step_of(made.dataset)
+    else:
+        yield from _walk(made.dataset)
+
+
+def _state_of(plan: ChainPlan) -> str:
+    """Returns the state of a plan, for a heading. The calls' lines give the reasons."""
+    state = "planned" if plan.pipeline.sequence is not None else "streaming"
+    end = next((step for step in plan.steps if step.ends_plan), None)
+    return state if end is None else f"{state}, TensorFlow does the work from {end.call} on"
 
 
 def _step_of(dataset: Any) -> Step:
@@ -125,6 +149,9 @@ def _step_of(dataset: Any) -> Step:
                 instead="tfr.TFRecordDataset(files), with num_parallel_reads to mix files",
                 ends_plan=True,
             )
+    if call == "snapshot":
+        is_planned = any(hasattr(type(each), "_work") for each in internals.inputs_of(dataset))
+        return Step(call, False, *(_WRITTEN_AGAIN if is_planned else _READ_BY_THEIRS))
     return Step(call, fused=False)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,8 +29,6 @@ class Step:
     ends_plan: bool = False
 
 
-#: The source of a dataset that accelerate() took and could not plan.
-TENSORFLOWS = "tf.data"
 #: The treatment of map() and filter() of single records.
 OF_EACH = "for each record, after what is planned"
 _OF_BATCHES = "records are decoded where they are read, and the rest runs "
@@ -60,63 +57,6 @@ def lifted_step(
 def _some(kinds: Sequence[str]) -> str:
     more = len(kinds) - _SHOWN
     return ", ".join(kinds[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def unlifted_step(step: Step) -> Step:
-    """Returns the same step after lifting was undone."""
-    is_lifted = step.why.startswith((_OF_BATCHES, _SELECTS))
-    return Step(step.call, fused=False, why=OF_EACH) if is_lifted else step
-
-
-@dataclass(frozen=True)
-class History:
-    """A source, and the calls on it."""
-
-    source: str
-    is_planned: bool
-    steps: tuple[Step, ...] = ()
-    #: True if the user has requested the records' order, so that no exact shuffle is missing.
-    is_ordered: bool = False
-
-    def then(self, step: Step) -> History:
-        return dataclasses.replace(self, steps=(*self.steps, step))
-
-    def one_by_one(self, because: str) -> History:
-        """Returns the history without lifted calls, if single elements are batched after all."""
-        steps = list(map(unlifted_step, self.steps))
-        for place, step in enumerate(steps):
-            if step.fused and "batch(" in step.call:
-                steps[place] = Step(step.call, fused=False, why=because, ends_plan=True)
-        return dataclasses.replace(self, steps=tuple(steps))
-
-    @property
-    def ended_by(self) -> Step | None:
-        """The call that ends the plan."""
-        return next((step for step in self.steps if step.ends_plan), None)
-
-    @property
-    def why_ended(self) -> Refusal | None:
-        """The reason why no later call can be planned."""
-        end = self.ended_by
-        if end is None:
-            return None
-        method = end.call.partition("(")[0]
-        if method == "TFRecordDataset":
-            return Refusal(end.why, end.instead)
-        return Refusal(
-            f"it follows {end.call}, which is not in the plan", f"shuffle before {method}"
-        )
-
-    @property
-    def state(self) -> str:
-        """Returns the state of the plan, for a heading and a repr. The calls' lines give the
-        reasons.
-        """
-        if self.source == TENSORFLOWS:
-            return "TensorFlow does all the work"
-        state = "planned" if self.is_planned else "streaming"
-        end = self.ended_by
-        return state if end is None else f"{state}, TensorFlow does the work from {end.call} on"
 
 
 def call_text(method: str, *arguments: Any, **options: Any) -> str:

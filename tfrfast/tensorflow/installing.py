@@ -18,8 +18,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals, telling
-from tfrfast.tensorflow.accelerating import SWITCH, acceleration_of
-from tfrfast.tensorflow.lazy_dataset import LazyDataset
+from tfrfast.tensorflow.accelerating import acceleration_of
+from tfrfast.tensorflow.planned_dataset import SWITCH, PlannedDataset
 from tfrfast.tensorflow.reading import nodes
 
 _plain: Any = internals.Dataset._apply_debug_options
@@ -53,7 +53,7 @@ def _accelerated(dataset: Any) -> Any:
     """Replaces `_apply_debug_options`."""
     caller = sys._getframe(1).f_globals.get("__name__", "")
     if (
-        isinstance(dataset, LazyDataset)
+        isinstance(dataset, PlannedDataset)
         or caller in internals.SERIALISING
         or getattr(_planning, "now", False)
     ):

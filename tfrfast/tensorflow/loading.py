@@ -11,12 +11,12 @@ from tfrfast.errors import StaleIndexError
 from tfrfast.loading.description import LoaderDescription
 from tfrfast.order import InOrder, Plan
 from tfrfast.tensorflow import iteration_keys
+from tfrfast.tensorflow.asked import told_as
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while
-from tfrfast.tensorflow.history import History
 from tfrfast.tensorflow.library import ops
-from tfrfast.tensorflow.planned_dataset import made_already
+from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.planning import open_described
 from tfrfast.tensorflow.saving import with_positions
 
@@ -86,7 +86,7 @@ def dataset_of(
     dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
     built = with_positions(_sharded_at_most_once(dataset.prefetch(_READ_AHEAD), plan))
     built._tfrfast_plan = opened  # keeps the shards open in this process as long as `built` lives
-    return made_already(built, History("Loader.to_tf_dataset()", True, is_ordered=True))
+    return PlannedDataset(told_as(built, "Loader.to_tf_dataset(): planned"))
 
 
 def _with_shapes(tensors: Sequence[Any], shapes: Sequence[list[int | None]]) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.lifting.elements import with_ragged
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.lifting.padding import Padding
+from tfrfast.tensorflow.purity import impurity
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, SeededOrder, Sequence
 from tfrfast.tensorflow.source import Source
@@ -44,7 +45,7 @@ class Pipeline:
     source: Source
     sequence: Sequence | None = None  # None: the order of the files is unknown here
     features: TensorFeatures | None = None  # the decoded features of batches
-    lifts: bool = True  # True if the parse may be lifted out of maps before batch()
+    unlifted: str = ""  # why no parse may be lifted out of maps; "" if it may
     lifted: Lifted | None = None  # the maps whose batches are decoded
     selected: Batched | None = None  # the batches of rows that pass the filters
     parallel_batch: bool = False  # True for batch(num_parallel_calls=...)
@@ -93,6 +94,8 @@ class Pipeline:
             return Refusal("it counts what filter() lets through")
         if self.sequence is None:
             return _streams(self.source)
+        if method != "take" and (impure := next(filter(None, map(impurity, self.elementwise)), "")):
+            return Refusal(f"a map() before it {impure}", f"{method}() before map()")
         sequence = getattr(self.sequence, method)(*numbers)
         if sequence is not None:
             return replace(self, sequence=sequence)
@@ -233,7 +236,7 @@ class Pipeline:
                 "filter() before it makes single elements",
                 "batch() first, and then map() on batches",
             )
-        lifted = lift(self.elementwise, self.lifts, padding)
+        lifted = lift(self.elementwise, self.unlifted, padding)
         if isinstance(lifted, Lifted):
             return lifted
         instead = lifted.instead or "batch() first, and then map() on batches"
@@ -318,6 +321,12 @@ class Pipeline:
 
     def with_options(self, options: Any) -> Pipeline:
         return replace(self, options=_merged(self.options, options))
+
+    def saved_whole(self) -> Pipeline:
+        """Returns the pipeline with checkpoints that hold all elements that are read ahead."""
+        options = tf.data.Options()
+        options.experimental_symbolic_checkpoint = False
+        return self.with_options(options)
 
 
 def _has_one_shape(spec: Any) -> bool:

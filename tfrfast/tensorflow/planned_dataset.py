@@ -1,9 +1,15 @@
-"""The methods of tf.data on planned datasets, and the methods that only tfrfast has."""
+"""A dataset of TensorFlow's that is planned when it is first used.
+
+TensorFlow makes each call on the plain dataset, which holds the user's functions as traced. What
+runs is compiled from the last one.
+"""
 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -13,66 +19,157 @@ from tfrfast.features.compiling import compile_features
 from tfrfast.features.inference import settle
 from tfrfast.features.samples import Sample
 from tfrfast.order import BlockShuffle
-from tfrfast.tensorflow.building import build_on_theirs, build_one_by_one
+from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.asked import AskedRecords
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.functions import parallel_map
-from tfrfast.tensorflow.history import History, Refusal, Step, call_text
+from tfrfast.tensorflow.compiling import Compiled, built, compiled, gainful
+from tfrfast.tensorflow.explaining import Explanation, explain
 from tfrfast.tensorflow.integers import static_integer
-from tfrfast.tensorflow.planned import ENDED, Planned, ending, stand_in
+from tfrfast.tensorflow.interruption import InterruptibleIterator, interruptible_or
+from tfrfast.tensorflow.parsed import ParsedDataset
+from tfrfast.tensorflow.planner import check_buffers
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.grammar import LEAVES_OUT, Taken, history_of
+from tfrfast.tensorflow.reading.chain import Chain, Tree, Unread, read
 from tfrfast.tensorflow.reading.shuffles import note_order, order_of
-from tfrfast.tensorflow.recognition import features_of_transformation
+from tfrfast.tensorflow.saving import gains_by_rewriting, saves_positions_unasked
 from tfrfast.tensorflow.seeds import draw_seed
 from tfrfast.tensorflow.sequence import SeededOrder
 
-_ONE_BY_ONE = Refusal("it handles elements one by one", "batch() first, if batches will do")
-_READ_BY_THEIRS = Refusal(
-    "TensorFlow's own reader reads for it, so that it finds in each run what it has written"
+SWITCH = "TFRFAST_ACCELERATE"
+#: Methods that TensorFlow makes on the plain dataset.
+_LATER = (
+    *("batch", "cache", "concatenate", "enumerate", "filter", "flat_map", "group_by_window"),
+    *("ignore_errors", "interleave", "map", "padded_batch", "prefetch", "ragged_batch", "rebatch"),
+    *("repeat", "shard", "shuffle", "skip", "take", "take_while", "unbatch", "unique", "window"),
+    *("bucket_by_sequence_length", "with_options"),
 )
-_WRITTEN_AGAIN = Refusal(
-    "it writes its files again in each run",
-    "snapshot() of files on a disk, before shuffle(), and tf.data's other methods after it",
-)
-# Methods with a rule in the grammar. Each rule allows certain arguments.
-_PLANNED = (
-    "batch",
-    "cache",
-    "filter",
-    "map",
-    "padded_batch",
-    "prefetch",
-    "ragged_batch",
-    "rebatch",
-    "repeat",
-    "shard",
-    "skip",
-    "take",
-    "with_options",
-)
-_OTHERS = {
-    "bucket_by_sequence_length": _ONE_BY_ONE,
-    "concatenate": Refusal("it joins two datasets", "one TFRecordDataset of all files"),
-    "enumerate": _ONE_BY_ONE,
-    "flat_map": _ONE_BY_ONE,
-    "group_by_window": _ONE_BY_ONE,
-    "ignore_errors": Refusal("it leaves out what fails", 'on_corruption="skip"'),
-    "interleave": _ONE_BY_ONE,
-    "rejection_resample": _ONE_BY_ONE,
-    "scan": _ONE_BY_ONE,
-    "sparse_batch": Refusal("it makes sparse batches", "batch() and parse_example()"),
-    "take_while": _ONE_BY_ONE,
-    "unbatch": Refusal("it makes single elements"),
-    "unique": _ONE_BY_ONE,
-    "window": _ONE_BY_ONE,
-}
+#: Methods that TensorFlow makes of the planned dataset, because their calls cannot be moved.
+_AT_ONCE = ("rejection_resample", "scan", "sparse_batch")
 
 
-class PlannedDataset(Planned):
-    """A planned dataset with all methods of `tf.data.Dataset`."""
+class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
+    """Stands for `_plain`, a dataset of TensorFlow's, and runs what it is compiled to."""
 
-    def _blank(self) -> PlannedDataset:
-        return PlannedDataset.__new__(PlannedDataset)
+    #: True if records that nobody asked for by name are planned, too.
+    _unasked = False
+
+    def __init__(self, plain: Any, tree: Tree | None = None) -> None:
+        self._plain, self._tree = plain, tree
+        self._lock = threading.RLock()
+        self._compiled: Compiled | None = None
+        self._iterated: Any = None
+        if tf.is_symbolic_tensor(internals.variant_of(plain)):
+            self._compiled = self._compile()  # now, because a graph's tensors belong to the graph
+        super().__init__(None)
+
+    def _compile(self) -> Compiled:
+        tree = self._tree or read(self._plain, unasked=False)
+        if isinstance(tree, Unread) and tree.calls:
+            check_buffers(tree.calls, tree.why)
+        return compiled(tree)
+
+    @property
+    def _work(self) -> Compiled:
+        with self._lock:
+            if self._compiled is None:
+                with tf.init_scope():
+                    self._compiled = self._compile()
+            return self._compiled
+
+    @property
+    def _built(self) -> Any:
+        return self._work.dataset
+
+    # DatasetV2 keeps its variant tensor here.
+    @property
+    def _variant_tensor_attr(self) -> Any:
+        return internals.variant_of(self._built)
+
+    @_variant_tensor_attr.setter
+    def _variant_tensor_attr(self, _: None) -> None:
+        pass
+
+    def _inputs(self) -> list[Any]:
+        return [self._plain]
+
+    @property
+    def element_spec(self) -> Any:
+        return self._plain.element_spec
+
+    def options(self) -> Any:
+        return self._plain.options()
+
+    def cardinality(self) -> Any:
+        """Returns the number of elements, even if only the indexes know it."""
+        # The number is not in the graph, which is the same with indexes and without.
+        plan = self._work.plan if not self._unasked and tf.executing_eagerly() else None
+        known = None if plan is None else plan.length
+        return self._plain.cardinality() if known is None else tf.constant(known, tf.int64)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, element_spec={self.element_spec}>"
+
+    def explain(self) -> Explanation:
+        """Explains the treatment of each call; see `tfr.explain`."""
+        return explain(self)
+
+    def __iter__(self) -> Any:
+        if self._unasked and tf.executing_eagerly():
+            return _Iterator(self)
+        return interruptible_or(self, super().__iter__)
+
+    def _apply_debug_options(self) -> Any:
+        """Returns the dataset of which TensorFlow makes iterators.
+
+        TensorFlow optimises a dataset once, so all iterators are of the same dataset, while its
+        files are the same. A graph's tensors belong to the graph.
+        """
+        dataset = super()._apply_debug_options()
+        if dataset is not self or not tf.executing_eagerly():
+            return _to_iterate(dataset)
+        with self._lock:
+            if not self._work.is_current:
+                self._compiled = self._iterated = None
+            if self._iterated is None:
+                self._iterated = _to_iterate(self)
+            return self._iterated
+
+    def _trace_variant_creation(self) -> Any:
+        """Returns the content of a SavedModel: TensorFlow's own dataset, which every process can
+        read, unless the user asked for tfrfast by name.
+        """
+        if self._unasked:
+            return self._plain._trace_variant_creation()
+        plan = self._work.plan
+        if plan is None or plan.pipeline.lifted is None or not plan.pipeline.lifted.raises:
+            return super()._trace_variant_creation()
+        whole = replace(plan, pipeline=plan.pipeline.saved_whole())
+        with internals.eager_mode():  # a SavedModel's graph is being made
+            return built(whole).dataset._trace_variant_creation()
+
+    def _called(self, theirs: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Returns the dataset after a call of TensorFlow's."""
+        plain = self._to_call_on
+        made = theirs(plain, *map(_plain_of, arguments), **_plain_of_each(options))
+        calls = nodes.calls_on(plain, made) if plain is self._plain else []
+        joins = len(nodes.inputs(made)) > 1 and nodes.can_be_moved(made)
+        if plain is self._plain and not joins and not all(map(nodes.can_be_moved, calls or [made])):
+            made = theirs(self, *arguments, **options)
+        return self._after(made)
+
+    @property
+    def _to_call_on(self) -> Any:
+        """The plain dataset. In a function, only the planned one is to be captured."""
+        made_here = tf.is_symbolic_tensor(internals.variant_of(self._plain))
+        return self._plain if made_here or tf.executing_eagerly() else self
+
+    def _after(self, made: Any) -> Any:
+        if not self._unasked:
+            return PlannedDataset(made)
+        if not tf.executing_eagerly():
+            return made
+        tree = gainful(made)
+        return made if isinstance(tree, Unread) else AcceleratedDataset(made, tree)
 
     def shuffle(
         self,
@@ -90,75 +187,39 @@ class PlannedDataset(Planned):
         storage where seeks are slow.
         """
         _check_order(order)
-        whole = buffer_size is None
 
         def make(dataset: Any) -> Any:
-            size = 1 if whole else buffer_size
-            reshuffles = reshuffle_each_iteration
+            size, reshuffles = 1 if buffer_size is None else buffer_size, reshuffle_each_iteration
             made = tf.data.Dataset.shuffle(dataset, size, seed, reshuffles, name=name)
-            _note(made, seed, order)
+            if not self._unasked:
+                _note(made, seed, order, buffer_size is None)
             return made
 
-        text = call_text("shuffle", *([] if whole else [buffer_size]), seed=seed)
-        shuffled = self._called(make, text)
-        if shuffled._pipeline is not None:
-            return shuffled
-        if order is not None:
-            raise ValueError(
-                "shuffle(order=...) needs file names that are known when the dataset is made, and "
-                "only take, skip, shard and map before it."
-            )
-        if whole:
-            raise TypeError("shuffle() of this dataset needs a buffer_size.")
-        return shuffled
-
-    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
-        shuffle = self._pipeline and self._pipeline.shuffle
-        if shuffle and not shuffle.seeded and static_integer(num_shards) != 1:
-            raise ValueError(
-                "shard() after a shuffle() without a seed: every process draws an order of its "
-                "own, so that their shards would overlap and miss records. Give shuffle() a seed, "
-                "the same everywhere, or call shard() first."
-            )
-        return self._called(
-            lambda dataset: tf.data.Dataset.shard(dataset, num_shards, index, name=name)
-        )
-
-    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
-        # The place where tf.data's batches begin decides which elements are lost with a bad one.
-        single = _one_by_one(self)
-        before = self._saved_whole() if single is None else single
-        made = tf.data.Dataset.ignore_errors(before, log_warning, name=name)
-        why = ENDED if before._pipeline is None else _OTHERS["ignore_errors"]
-        step = ending(why, call_text("ignore_errors", log_warning or None))
-        return self._next(None, before._history.then(step), built=made)
-
-    def snapshot(self, *arguments: Any, **options: Any) -> Any:
-        theirs = _on_theirs(self)
-        before = self._saved_whole() if theirs is None else theirs
-        made = tf.data.Dataset.snapshot(before, *arguments, **options)
-        why = _WRITTEN_AGAIN if theirs is None else _READ_BY_THEIRS
-        return self._then(why, made, call_text("snapshot", *arguments, **options))
+        return self._called(make)
 
     def apply(self, transformation_func: Any) -> Any:
-        text = call_text("apply", transformation_func)
-        features = features_of_transformation(transformation_func)
-        if features is not None and self._pipeline is not None:
-            made = self._pipeline.parsed(features)
-            call = transformation_func(stand_in(self.element_spec, self._options_attr))
-            if not isinstance(made, Refusal):
-                why = "as parse_example(): records are decoded where they are read"
-                return self._with(call, Taken(made, why=why), text)
-        applied = super().apply(transformation_func)
-        if isinstance(applied, PlannedDataset):
-            return applied
-        calls = nodes.calls_on(self, applied)
-        if self._pipeline is not None and calls and all(map(nodes.can_be_moved, calls)):
-            return self._with_each(calls, text if len(calls) == 1 else "")
-        if type(applied).__iter__ is not tf.data.Dataset.__iter__:
-            return applied  # the result is not only a dataset
-        ended = ENDED if self._pipeline is None else Refusal("it is TensorFlow's")
-        return self._then(ended, applied, text)
+        module = getattr(transformation_func, "__module__", None) or ""
+        if not module.startswith("tensorflow.") or self._to_call_on is self:
+            made = transformation_func(self)
+            return made if isinstance(made, PlannedDataset) else self._of_others(made)
+        made = transformation_func(self._plain)
+        calls = nodes.calls_on(self._plain, made)
+        if calls and all(map(nodes.can_be_moved, calls)):
+            return self._after(made)
+        return self._of_others(transformation_func(self))
+
+    def _of_others(self, made: Any) -> Any:
+        if type(made).__iter__ is not tf.data.Dataset.__iter__:
+            return made  # the result is not only a dataset
+        return self._after(made)
+
+    def snapshot(self, *arguments: Any, **options: Any) -> Any:
+        # TensorFlow's fingerprints of a graph with functions that return datasets, as in tfrfast's
+        # graphs, differ each time. So its own reader reads, if it reads the same.
+        tree = read(self._plain, unasked=False)
+        on_plain = self._unasked or (isinstance(tree, Chain) and _theirs_reads_the_same(tree))
+        before = self._plain if on_plain else self
+        return self._after(tf.data.Dataset.snapshot(before, *arguments, **options))
 
     def parse_example(self, features: AnyFeatures) -> Any:
         """Parses tf.train.Examples into a dict of tensors, like `tf.io.parse_example`.
@@ -178,76 +239,94 @@ class PlannedDataset(Planned):
         features = settle(features, self._first_records)
         if spec.shape.rank == 0:
             return self.map(_parse_single(features), tf.data.AUTOTUNE)
-        compiled, text = TensorFeatures(compile_features(features)), "parse_example({...})"
-        made = ENDED if self._pipeline is None else self._pipeline.parsed(compiled)
-        if isinstance(made, Refusal):
-
-            def again(dataset: Any) -> Any:
-                return parallel_map(dataset, compiled.parse)
-
-            return self._then(made, again(self), text, again)
-        step = Step(text, fused=True)
-        return self._next(made, history_of(made, (*self._history.steps, step)))
+        compiled_features = TensorFeatures(compile_features(features))
+        return self._called(lambda records: ParsedDataset(records, compiled_features))
 
     def _first_records(self, count: int) -> Sample:
         """Returns records in file order if known, otherwise in the dataset's order."""
         if not tf.executing_eagerly():
             raise ValueError("Features are only inferred eagerly. Give a dict of specs in a graph.")
-        pipeline = self._pipeline
-        records = self if pipeline is None or pipeline.elementwise else pipeline.source.stream()
+        tree, records = read(self._plain, unasked=False), self
+        if isinstance(tree, Chain) and tree.asked and not any(map(nodes.is_map, tree.calls)):
+            records = tree.records.source.stream()
         if records.element_spec.shape.rank:
             records = records.unbatch()
         found = list(records.take(count).as_numpy_iterator())
         return Sample(found, range(len(found)))
 
 
-def made_already(built: Any, history: History) -> PlannedDataset:
-    """Wraps a finished dataset of tfrfast. Calls on it are not planned."""
-    dataset = PlannedDataset.__new__(PlannedDataset)
-    dataset._set_up(None, history, built=built)
-    return dataset
+class AcceleratedDataset(PlannedDataset):
+    """A finished dataset whose records nobody asked for by name."""
+
+    _unasked = True
 
 
-def _planned(method: str) -> Callable[..., Any]:
+def _made_by(method: str) -> Callable[..., Any]:
+    """Returns a method whose call is planned with all other calls, when the result is used."""
     theirs = getattr(tf.data.Dataset, method)
 
     @functools.wraps(theirs)
     def call(self: PlannedDataset, *arguments: Any, **options: Any) -> Any:
-        return self._called(lambda dataset: theirs(dataset, *arguments, **options))
+        return self._called(theirs, *arguments, **options)
 
     return call
 
 
-def _other(method: str, why: Refusal) -> Callable[..., Any]:
-    """Returns a method that is never planned."""
+def _made_at_once(method: str) -> Callable[..., Any]:
     theirs = getattr(tf.data.Dataset, method)
 
     @functools.wraps(theirs)
     def call(self: PlannedDataset, *arguments: Any, **options: Any) -> Any:
-        def again(dataset: Any) -> Any:
-            return theirs(dataset, *arguments, **options)
-
-        made, text = again(self._saved_whole()), call_text(method, *arguments, **options)
-        given = (*arguments, *options.values())
-        can_repeat = not any(map(_is_called_or_read, given))
-        return self._then(
-            ENDED if self._pipeline is None else why, made, text, again if can_repeat else None
-        )
+        return self._after(theirs(self, *arguments, **options))
 
     return call
 
 
-for _method in _PLANNED:
-    if _method not in vars(PlannedDataset) and hasattr(tf.data.Dataset, _method):
-        setattr(PlannedDataset, _method, _planned(_method))
-for _method, _why in _OTHERS.items():
-    if _method not in vars(PlannedDataset) and hasattr(tf.data.Dataset, _method):
-        setattr(PlannedDataset, _method, _other(_method, _why))
+for _methods, _make in ((_LATER, _made_by), (_AT_ONCE, _made_at_once)):
+    for _method in _methods:
+        if _method not in vars(PlannedDataset) and hasattr(tf.data.Dataset, _method):
+            setattr(PlannedDataset, _method, _make(_method))
 
 
-def _is_called_or_read(argument: Any) -> bool:
-    """True for a function, which would be called again, and for another dataset."""
-    return callable(argument) or isinstance(argument, tf.data.Dataset)
+class _Iterator(InterruptibleIterator):
+    """An iterator whose error explains why it does not fit a checkpoint of a plain dataset."""
+
+    def _restore_from_tensors(self, restored_tensors: Any) -> Any:
+        try:
+            return super()._restore_from_tensors(restored_tensors)
+        except tf.errors.OpError as error:
+            raise tf.errors.FailedPreconditionError(
+                None,
+                None,
+                "This checkpoint is not of an accelerated dataset like this one. If it was saved "
+                f"without tfr.accelerate(), set {SWITCH}=0 to go on from it. TensorFlow says: "
+                f"{error.message}",
+            ) from None
+
+
+def _plain_of(argument: Any) -> Any:
+    return argument._plain if isinstance(argument, PlannedDataset) else argument
+
+
+def _plain_of_each(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: _plain_of(each) for name, each in options.items()}
+
+
+def _to_iterate(dataset: Any) -> Any:
+    """Returns a dataset with the options of its iterations."""
+    options = tf.data.Options()
+    if saves_positions_unasked(dataset):
+        options.experimental_symbolic_checkpoint = True
+    if not gains_by_rewriting(dataset):
+        options.experimental_optimization.apply_default_optimizations = False
+    is_asked = options != tf.data.Options()
+    return tf.data.Dataset.with_options(dataset, options) if is_asked else dataset
+
+
+def _theirs_reads_the_same(chain: Chain) -> bool:
+    """True if TensorFlow's own reader gives the same elements."""
+    is_shuffled = any(nodes.kind(call) == "_ShuffleDataset" for call in chain.calls)
+    return isinstance(chain.records, AskedRecords) and chain.records.is_theirs and not is_shuffled
 
 
 def _check_order(order: BlockShuffle | None) -> None:
@@ -262,40 +341,15 @@ def _check_order(order: BlockShuffle | None) -> None:
         )
 
 
-def _note(shuffle: Any, seed: Any, order: BlockShuffle | None) -> None:
-    """Notes the arguments that TensorFlow's cannot hold: 64 bits of a seed, and blocks."""
+def _note(shuffle: Any, seed: Any, order: BlockShuffle | None, whole: bool) -> None:
+    """Notes the arguments that TensorFlow's cannot hold: 64 bits of a seed, blocks, no buffer."""
     known = static_integer(seed)
     if seed is not None and known is None:
         return
     found = order_of(shuffle) if seed is None else None
     drawn = draw_seed(known) if found is None else found.seed
     reshuffles = nodes.attribute(shuffle, "reshuffle_each_iteration") is not False
-    note_order(shuffle, SeededOrder(drawn, reshuffles, order, seed is not None))
-
-
-def _one_by_one(dataset: Planned) -> Planned | None:
-    """Returns the same elements, batched one by one; None if no batches are made of lifted maps."""
-    pipeline, built = dataset._pipeline, None
-    if pipeline is not None:
-        built = None if pipeline.lifted is None else build_one_by_one(pipeline)
-    elif dataset._again is not None:
-        before = _one_by_one(dataset._before)
-        built = None if before is None else dataset._again(before)
-    if built is None:
-        return None
-    return dataset._next(None, dataset._history.one_by_one(LEAVES_OUT), built=built)
-
-
-def _on_theirs(dataset: Planned) -> Any | None:
-    """Returns the elements from TensorFlow's own reader, if build_on_theirs() supports them."""
-    if dataset._pipeline is not None:
-        return build_on_theirs(dataset._pipeline)
-    if dataset._history.source == "tf.data.TFRecordDataset":
-        return dataset
-    if dataset._again is None:
-        return None
-    theirs = _on_theirs(dataset._before)
-    return None if theirs is None else dataset._again(theirs)
+    note_order(shuffle, SeededOrder(drawn, reshuffles, order, seed is not None, whole))
 
 
 def _parse_single(features: Features) -> Callable[[Any], Any]:

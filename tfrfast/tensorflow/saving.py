@@ -117,7 +117,7 @@ def _is_source(dataset: Any) -> bool:
 
 def _is_wrapper(dataset: Any) -> bool:
     """True for a dataset of tfrfast that stands for a built dataset."""
-    return hasattr(dataset, "_built")
+    return hasattr(type(dataset), "_built")
 
 
 def bears(dataset: Any) -> bool:

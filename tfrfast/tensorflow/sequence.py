@@ -68,6 +68,8 @@ class SeededOrder:
     blocks: BlockShuffle | None = None
     #: A seed that the user chose: other processes can choose the same.
     seeded: bool = True
+    #: True if all records were asked for, without the size of a buffer.
+    whole: bool = False
     #: Files are interleaved, and records are not shuffled. The seed shuffles the files.
     turns: Turns | None = None
 

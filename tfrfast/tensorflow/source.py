@@ -161,19 +161,6 @@ class Source:
             self._stream_one, self.names.dataset, self.num_parallel_reads
         )
 
-    def stream_of_theirs(self) -> Any | None:
-        """Returns the same by TensorFlow's own reader; None if that reader would read other records
-        or none.
-        """
-        names = self.names.known
-        if names is None or self.skip_damage or self.block_records != 1:
-            return None
-        if any(is_url(os.fsdecode(name)) for name in names):
-            return None
-        return internals.TheirTFRecordDataset(
-            self.names.dataset, self.compression, num_parallel_reads=self.num_parallel_reads
-        )
-
     def _stream_one(self, name: Any) -> Any:
         return self._stream_symbolic(tf.reshape(name, [1]))
 

@@ -16,6 +16,7 @@ import pytest
 
 import tfrfast as tfr
 from example_files import write_examples
+from explained import is_planned
 from record_files import flip_payload_byte
 
 tf = pytest.importorskip("tensorflow")
@@ -23,8 +24,8 @@ tf = pytest.importorskip("tensorflow")
 from tensorflow.python.data.experimental.ops import distribute  # noqa: E402
 
 from tensorflow_child import FEATURES  # noqa: E402
-from tfrfast.tensorflow import accelerating  # noqa: E402
-from tfrfast.tensorflow.accelerating import AcceleratedDataset  # noqa: E402
+from tfrfast.tensorflow import compiling  # noqa: E402
+from tfrfast.tensorflow.planned_dataset import AcceleratedDataset  # noqa: E402
 
 AUTO = tf.data.AUTOTUNE
 COUNTS = [9, 0, 33, 14, 4, 1, 0, 30, 2]
@@ -122,7 +123,7 @@ def test_without_a_shuffle_the_order_is_tensorflows(files: list[str], name: str)
     expected = numbers(theirs)
     assert numbers(ours) == expected
     assert numbers(ours) == expected
-    assert ours._history.is_planned == (name != "filtered")
+    assert is_planned(ours) == (name != "filtered")
 
 
 @pytest.mark.parametrize(
@@ -140,8 +141,8 @@ def test_a_call_on_an_accelerated_dataset_opens_nothing_before_it_is_iterated(
     files: list[str], call: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = []
-    plan = accelerating.plan
-    monkeypatch.setattr(accelerating, "plan", lambda chain: planned.append(1) or plan(chain))
+    plan = compiling.plan
+    monkeypatch.setattr(compiling, "plan", lambda chain: planned.append(1) or plan(chain))
     theirs = in_batches(tf.data.TFRecordDataset(files))
     ours = call(tfr.accelerate(theirs))
     assert not planned
@@ -223,7 +224,7 @@ def test_a_shuffled_part_differs_by_iteration_as_with_tensorflow(
 ) -> None:
     other_records, chain = PARTS_SHUFFLED[name]
     ours = tfr.accelerate(chain(names_of(files)).shuffle(99).map(record_number).batch(10))
-    assert ours._history.is_planned == (not other_records)
+    assert is_planned(ours) == (not other_records)
     orders = [numbers(ours) for _ in range(4)]
     assert len({*map(tuple, orders)}) > 1
     assert (len({*map(frozenset, orders)}) > 1) == other_records
@@ -274,7 +275,7 @@ def test_shuffled_files_come_in_an_order_that_tensorflow_could_give(
 
     plain = in_batches(records())
     ours = tfr.accelerate(plain)
-    assert ours._history.is_planned
+    assert is_planned(ours)
     orders = [numbers(ours) for _ in range(4)]
     for found in orders:
         opened = list(dict.fromkeys(map(of_file.__getitem__, found)))
@@ -290,7 +291,7 @@ def test_shuffled_files_come_in_an_order_that_tensorflow_could_give(
     assert sorted(twice[TOTAL:]) == sorted(seeded[0])
     assert "it is given batches" in str(tfr.explain(tfr.accelerate(plain.shuffle(3))))
     single = tfr.accelerate(records(seed=7).map(record_number).padded_batch(8))
-    assert single._history.is_planned
+    assert is_planned(single)
     assert numbers(single) == seeded[0]
 
 
@@ -305,7 +306,7 @@ def test_files_are_read_in_part(files: list[str]) -> None:
     for dataset in (two.batch(8), between, two.shuffle(9).batch(8), two.repeat(2).batch(8)):
         ours = tfr.accelerate(dataset)
         assert sorted(numbers(ours)) == sorted(numbers(dataset))
-        assert not ours._history.is_planned
+        assert not is_planned(ours)
     wrong = tfr.accelerate(in_parts(files[2:3], [5], [20], 21).batch(8))
     with pytest.raises(tf.errors.FailedPreconditionError, match="to contain 21"):
         numbers(wrong)
@@ -315,7 +316,7 @@ def _planned_like(dataset: Any) -> list[int]:
     ours = tfr.accelerate(dataset)
     found = numbers(ours)
     assert found == numbers(ours) or "shuffle" in str(tfr.explain(ours))
-    assert ours._history.is_planned
+    assert is_planned(ours)
     return found
 
 
@@ -344,7 +345,7 @@ def test_a_cache_is_filled_from_blocks(files: list[str], call: Callable[[Any], A
     plain = call(names_of(files).interleave(read, 3).map(record_number).cache())
     ours = tfr.accelerate(plain)
     assert [numbers(ours) for _ in range(2)] == [numbers(plain) for _ in range(2)]
-    assert ours._history.is_planned
+    assert is_planned(ours)
     named = names_of(files).shuffle(9).interleave(read, 3).map(record_number).cache()
     assert len(numbers(tfr.accelerate(call(named)))) == len(numbers(plain))
 
@@ -357,7 +358,7 @@ def test_what_is_enumerated_is_made_of_blocks(files: list[str]) -> None:
             ours = tfr.accelerate(plain)
             seen, own = (list(each.as_numpy_iterator()) for each in (ours, plain))
             np.testing.assert_equal(seen, own)
-            assert ours._history.is_planned
+            assert is_planned(ours)
             assert "enumerate" in str(tfr.explain(ours))
         for plain in (records.map(record_number).batch(8).enumerate(), made.take(9).batch(8)):
             ours = tfr.accelerate(plain)
@@ -455,7 +456,7 @@ def test_workers_shards_of_shuffled_names_are_tensorflows(files: list[str]) -> N
     for theirs in map(part, range(2)):
         ours = tfr.accelerate(theirs)
         assert sorted(numbers(ours)) == sorted(numbers(theirs))
-        assert ours._history.is_planned
+        assert is_planned(ours)
 
 
 @pytest.mark.parametrize("mixes", [False, True])
@@ -522,7 +523,7 @@ def test_large_files_are_planned_by_indexes_beside_them_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every rank sees indexes beside the data, and no rank sees another user's cache."""
-    planner = importlib.import_module("tfrfast.tensorflow.reading.planner")
+    planner = importlib.import_module("tfrfast.tensorflow.rules")
     monkeypatch.setattr(planner, "INDEXED_BYTES", 100)
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "data").mkdir()
@@ -657,7 +658,7 @@ def test_calls_behind_a_plan_are_shown_and_stay(files: list[str], call: Chain) -
     plain = call(in_batches(tf.data.TFRecordDataset(files)))
     ours = tfr.accelerate(plain)
     assert sorted(numbers(ours)) == sorted(numbers(plain))
-    assert ours._history.is_planned
+    assert is_planned(ours)
     shown = [step.call.split("(")[0] for step in tfr.explain(ours).steps]
     assert {"interleave", "flat_map", "unique", "copy_to_device"} & {*shown}
 
@@ -713,7 +714,7 @@ def test_calls_that_others_are_made_of_are_planned(files: list[str], name: str) 
     ours = tfr.accelerate(theirs)
     assert ours.element_spec == theirs.element_spec
     assert numbers(ours) == numbers(theirs)
-    assert ours._history.is_planned
+    assert is_planned(ours)
 
 
 def inside(call: Chain, **options: Any) -> Chain:
@@ -781,14 +782,14 @@ OPENED: dict[str, tuple[bool, Chain]] = {
 @pytest.mark.parametrize("name", OPENED)
 def test_files_that_functions_open_give_the_same(files: list[str], name: str) -> None:
     _table(), _variable()  # before a function is traced
-    is_planned, chain = OPENED[name]
+    plans, chain = OPENED[name]
     records = chain(files)
     is_parsed = records.element_spec.dtype == tf.int64
     theirs = records.batch(8) if is_parsed else in_batches(records)
     ours = tfr.accelerate(theirs)
     assert ours.element_spec == theirs.element_spec
     assert numbers(ours) == numbers(theirs)
-    assert (ours is not theirs and ours._history.is_planned) == is_planned
+    assert (ours is not theirs and is_planned(ours)) == plans
 
 
 def test_maps_that_depend_on_the_file_stay_inside(files: list[str]) -> None:
@@ -807,4 +808,4 @@ def test_maps_that_depend_on_the_file_stay_inside(files: list[str]) -> None:
 def test_a_cache_in_memory_is_planned(files: list[str]) -> None:
     ours = tfr.accelerate(in_batches(tf.data.TFRecordDataset(files).cache().shuffle(9).repeat(2)))
     assert len(numbers(ours)) == 2 * TOTAL
-    assert ours._history.is_planned
+    assert is_planned(ours)

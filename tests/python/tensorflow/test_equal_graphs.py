@@ -108,6 +108,7 @@ SNAPSHOTS: dict[str, Make] = {
     "single maps": lambda source: source.map(tf.strings.length).batch(3).take(5).prefetch(2),
     "padded": lambda source: source.map(lambda each: tf.reshape(each, [1])).padded_batch(3),
     "maps": lambda source: source.batch(3).map(tf.strings.length).map(tf.square),
+    "another method": lambda source: source.batch(3).take_while(lambda _: True).map(tf.size),
 }
 
 
@@ -125,7 +126,9 @@ def test_a_snapshot_is_found_again(
         source = make(tfr.TFRecordDataset(files, num_parallel_reads=reads)).snapshot(str(kept))
         assert elements(source) == expected
     # TensorFlow itself gives a function several fingerprints, about once in a hundred graphs.
-    if make not in [SNAPSHOTS[name] for name in ("single maps", "padded", "maps")]:
+    if make not in [
+        SNAPSHOTS[name] for name in ("single maps", "padded", "maps", "another method")
+    ]:
         assert len([each for each in kept.iterdir() if each.is_dir()]) == 1
     assert "TensorFlow's own reader reads for it" in str(tfr.explain(source))
 
@@ -135,9 +138,8 @@ def test_a_snapshot_is_found_again(
     [
         lambda files: tfr.TFRecordDataset(files).shuffle(1, seed=1).batch(3),
         lambda files: tfr.TFRecordDataset(files, on_corruption="skip").batch(3),
-        lambda files: tfr.TFRecordDataset(files).batch(3).take_while(lambda _: True),
     ],
-    ids=["shuffled", "skip", "another method"],
+    ids=["shuffled", "skip"],
 )
 def test_other_snapshots_hold_what_they_are_made_of_and_say_that_none_is_found(
     files: list[str], tmp_path: Path, make: Make

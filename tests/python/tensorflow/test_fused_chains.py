@@ -344,7 +344,7 @@ class TestGrammar:
         dataset = tfr.TFRecordDataset(names)
         assert sorted(elements(dataset.shuffle(10))) == sorted(records)
         with pytest.raises(ValueError, match="known"):
-            dataset.shuffle(10, order=tfr.BlockShuffle(8, 2))
+            iter(dataset.shuffle(10, order=tfr.BlockShuffle(8, 2)))
 
     def test_an_orders_own_seed_and_indices_are_refused(self, files: list[str]) -> None:
         dataset = tfr.TFRecordDataset(files)

@@ -71,7 +71,7 @@ def made(files: list[str], order: Chain, chain: Chain) -> Any:
 
 def group_of(dataset: Any) -> int:
     """Returns the number of batches that one call reads."""
-    return building._unread_batches(dataset._pipeline)._group
+    return building._unread_batches(dataset._work.plan.pipeline)._group
 
 
 def outcomes(dataset: Any) -> list[Any]:

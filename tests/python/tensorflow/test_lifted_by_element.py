@@ -10,11 +10,12 @@ import pytest
 
 import tfrfast as tfr
 from example_files import outcomes, plain, some_example, write_examples
+from explained import is_planned
 from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
 
-from map_functions import BY_ELEMENT, FEATURES, Function, is_lifted, parse  # noqa: E402
+from map_functions import BY_ELEMENT, FEATURES, Function, is_lifted, parse, with_lifting  # noqa: E402
 
 COUNTS = [20, 0, 11]
 
@@ -47,7 +48,7 @@ def test_rows_are_what_tensorflow_makes(files: list[str], function: str) -> None
     expected = outcomes(theirs)
     assert outcomes(ours) == expected
     assert f"row by row from {op}" in str(tfr.explain(ours))
-    batches = tfr.TFRecordDataset(files, lift_parsing=False).map(f).batch(4)
+    batches = with_lifting(tfr.TFRecordDataset(files).map(f).batch(4), False)
     assert outcomes(batches) == expected
 
 
@@ -106,7 +107,7 @@ def test_random_numbers_after_a_shuffle_are_not_logged(
     else:
         ours = shuffled.map(lambda record: parse(record)["id"]).batch(4)
         ours = ours.map(lambda ids: (ids, tf.random.uniform(tf.shape(ids))))
-    assert ours._history.is_planned
+    assert is_planned(ours)
     assert sum(len(ids) for ids, _ in ours) == 31
     assert "stateful" not in capfd.readouterr().err
     options = tf.data.Options()

@@ -29,6 +29,7 @@ from map_functions import (  # noqa: E402
     parse,
     popped,
     table,
+    with_lifting,
 )
 
 COUNTS = [20, 0, 11]
@@ -78,12 +79,12 @@ def test_gives_what_tensorflow_gives(files: list[str], chain: str, function: str
     apply, f = CHAINS[chain], LIFTED[function]
     theirs = apply(tf.data.TFRecordDataset(files), f)
     expected = elements(theirs)
-    for lift_parsing in (True, False):
-        ours = apply(tfr.TFRecordDataset(files, lift_parsing=lift_parsing), f)
+    for lifts in (True, False):
+        ours = with_lifting(apply(tfr.TFRecordDataset(files), f), lifts)
         assert ours.element_spec == theirs.element_spec
         assert elements(ours) == expected
         assert ours.cardinality().numpy() == len(expected)
-        assert is_lifted(ours) == lift_parsing
+        assert is_lifted(ours) == lifts
 
 
 @pytest.mark.parametrize("function", NOT_LIFTED)
@@ -171,14 +172,14 @@ def test_nested_datasets_are_not_lifted(files: list[str]) -> None:
 @pytest.mark.parametrize("drop", [False, True])
 def test_a_shuffle_before_or_after_gives_the_same_order(files: list[str], drop: bool) -> None:
     made = []
-    for lift_parsing in (True, False):
-        source = tfr.TFRecordDataset(files, lift_parsing=lift_parsing)
+    source = tfr.TFRecordDataset(files)
+    for lifts in (True, False):
         for shuffled in (
             source.shuffle(31, seed=5).map(parse),
             source.map(parse, tf.data.AUTOTUNE).shuffle(31, seed=5),
         ):
             batches = shuffled.take(30).repeat(2).batch(8, drop_remainder=drop)
-            assert is_lifted(batches) == lift_parsing
+            assert is_lifted(with_lifting(batches, lifts)) == lifts
             made.append(elements(batches))
     assert made == [made[0]] * 4
     ids = [number for batch in made[0] for number in batch["id"]]
@@ -230,7 +231,7 @@ def test_a_function_gives_what_it_gives_as_it_was_written(files: list[str]) -> N
     ((made,), (theirs,)) = batches, tf.data.TFRecordDataset(files).map(f).batch(31)
     assert np.isfinite(made.numpy()).all()
     assert np.isnan(theirs.numpy()).any()  # tf.data tests whether the values are at most 0
-    bits = tfr.TFRecordDataset(files, lift_parsing=False).map(f).batch(31)
+    bits = with_lifting(tfr.TFRecordDataset(files).map(f).batch(31), False)
     assert repr(elements(bits)) == repr([theirs.numpy().tolist()])
 
 
@@ -278,7 +279,7 @@ class TestErrors:
     @pytest.mark.parametrize("chain", ["batch", "full batches", "in parallel"])
     def test_ignored_leave_what_an_unlifted_map_leaves(self, bad: str, chain: str) -> None:
         left = [
-            CHAINS[chain](tfr.TFRecordDataset(bad, lift_parsing=lift), parse).ignore_errors()
+            with_lifting(CHAINS[chain](tfr.TFRecordDataset(bad), parse).ignore_errors(), lift)
             for lift in (True, False)
         ]
         assert not is_lifted(left[0])
@@ -362,28 +363,23 @@ def test_a_fault_of_ours_is_why_nothing_is_lifted(
 
 
 class TestSwitch:
-    def test_an_argument_goes_before_the_environment(
-        self, files: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_off_is_the_reason(self, files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TFRFAST_LIFT_PARSING", "0")
         off = tfr.TFRecordDataset(files).map(parse).batch(4)
         assert not is_lifted(off)
-        assert "lift_parsing is off" in str(tfr.explain(off))
-        assert is_lifted(tfr.TFRecordDataset(files, lift_parsing=True).map(parse).batch(4))
+        assert "TFRFAST_LIFT_PARSING is 0" in str(tfr.explain(off))
 
     def test_nonsense_is_refused(self, files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        with pytest.raises(ValueError, match="lift_parsing is 'no'"):
-            tfr.TFRecordDataset(files, lift_parsing="no")  # type: ignore[arg-type]
         monkeypatch.setenv("TFRFAST_LIFT_PARSING", "exact")
         with pytest.raises(ValueError, match="TFRFAST_LIFT_PARSING is 'exact'"):
-            tfr.TFRecordDataset(files)
+            iter(tfr.TFRecordDataset(files))
 
     def test_without_private_names_nothing_is_lifted(
         self, files: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(nodes, "function_of", lambda mapped: None)
         ours = tfr.TFRecordDataset(files).map(parse).batch(4)
-        assert "TensorFlow does not show" in str(tfr.explain(ours))
+        assert not any(step.fused for step in tfr.explain(ours).steps)
         assert elements(ours) == elements(tf.data.TFRecordDataset(files).map(parse).batch(4))
 
 
@@ -411,10 +407,10 @@ class TestCheckpoints:
     def test_of_the_other_form_are_refused(
         self, files: list[str], tmp_path: Path, lifts: bool, shuffled: bool
     ) -> None:
-        def iterator(lift_parsing: bool) -> Any:
-            source = tfr.TFRecordDataset(files, lift_parsing=lift_parsing)
+        def iterator(lifts: bool) -> Any:
+            source = tfr.TFRecordDataset(files)
             source = source.shuffle(31, seed=3) if shuffled else source
-            return iter(source.map(parse).batch(4))
+            return iter(with_lifting(source.map(parse).batch(4), lifts))
 
         first = iterator(lifts)
         next(first), next(first)

@@ -16,7 +16,7 @@ from record_files import flip_payload_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
 
-from map_functions import Function, is_lifted  # noqa: E402
+from map_functions import Function, is_lifted, with_lifting  # noqa: E402
 
 WORDS: dict[str, Any] = {
     "id": tf.io.FixedLenFeature([], tf.int64),
@@ -150,17 +150,14 @@ def test_batches_are_tensorflows(files: list[str], function: str, drop: bool) ->
     assert f"row by row from {op}" in str(tfr.explain(ours)) if op else True
 
 
-@pytest.mark.parametrize("lift_parsing", [True, False])
+@pytest.mark.parametrize("lifts", [True, False])
 @pytest.mark.parametrize("function", ["values of sparse", "some of each"])
-def test_the_switch_changes_nothing_else(
-    files: list[str], function: str, lift_parsing: bool
-) -> None:
+def test_the_switch_changes_nothing_else(files: list[str], function: str, lifts: bool) -> None:
     f, _ = FUNCTIONS[function]
-    ours, theirs = both(
-        files, lambda source: source.map(f, tf.data.AUTOTUNE).batch(4), lift_parsing=lift_parsing
-    )
+    ours, theirs = both(files, lambda source: source.map(f, tf.data.AUTOTUNE).batch(4))
+    ours = with_lifting(ours, lifts)
     assert outcomes(ours) == outcomes(theirs)
-    assert is_lifted(ours) == lift_parsing
+    assert is_lifted(ours) == lifts
 
 
 @pytest.mark.parametrize("function", ["values of sparse", "sequences", "some of each"])
@@ -250,8 +247,8 @@ class TestErrors:
         assert found == expected
         assert isinstance(found[2], type)
         left = [
-            outcomes(tfr.TFRecordDataset(bad, lift_parsing=lift).map(f).batch(4).ignore_errors())
-            for lift in (True, False)
+            outcomes(with_lifting(tfr.TFRecordDataset(bad).map(f).batch(4).ignore_errors(), lifts))
+            for lifts in (True, False)
         ]
         assert left[0] == left[1]
 

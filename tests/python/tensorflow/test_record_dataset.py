@@ -340,7 +340,7 @@ class TestDamage:
     def test_structural_damage_ends_a_shuffle_at_once(self, damaged: list[str]) -> None:
         cut(damaged[0], -1)
         with pytest.raises(tf.errors.DataLossError, match="damaged"):
-            tfr.TFRecordDataset(damaged).shuffle(10)
+            iter(tfr.TFRecordDataset(damaged).shuffle(10))
 
     @pytest.mark.parametrize("order", ["given", "shuffled"])
     def test_a_batch_that_is_hit_is_an_error_and_then_the_rest_of_it(

@@ -102,7 +102,7 @@ def test_what_is_traced_once_works_in_graphs_and_functions(tmp_path: Path) -> No
 def test_calls_after_a_map_build_nothing(
     tmp_path: Path, last: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = importlib.import_module("tfrfast.tensorflow.planned")
+    planned = importlib.import_module("tfrfast.tensorflow.compiling")
     files = write_examples(tmp_path, [7])
     pipelines: list[Any] = []
     build = planned.build

@@ -119,20 +119,22 @@ class Lifted:
         return tf.nest.map_structure(lambda spec: internals.batched(spec, rows), self.specs[-1])
 
 
-def lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None = None) -> Lifted | Refusal:
-    """Lifts the parse out of maps of single records.
+def lift(
+    maps: tuple[Any, ...], why_not: str = "", padding: Padding | None = None
+) -> Lifted | Refusal:
+    """Lifts the parse out of maps of single records, unless there is a reason not to.
 
     No failure here is the user's error: TensorFlow then runs the unchanged maps.
     """
+    if why_not:
+        return Refusal(why_not)
     try:
-        return _lift(maps, lifts, padding)
+        return _lift(maps, padding)
     except Exception as error:
         return reason_of(error, "its parse was not lifted")
 
 
-def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted | Refusal:
-    if not lifts:
-        return Refusal("lift_parsing is off")
+def _lift(maps: tuple[Any, ...], padding: Padding | None) -> Lifted | Refusal:
     if not tf.executing_eagerly():
         return Refusal("the dataset is made in a graph")
     functions = [nodes.function_of(mapped) for mapped in maps]

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.history import call_text
 from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.shuffles import noted_order
 
 _SHOWN = {
     "CacheDataset": ("cache", ()),
@@ -37,12 +38,17 @@ def call_of(dataset: Any) -> str:
     kind = nodes.kind(dataset) or type(dataset).__name__
     if nodes.is_enumeration(dataset):
         return "enumerate()"
+    if kind == "parse_example":
+        return "parse_example({...})"
     method, shown = _SHOWN.get(kind, (_method(kind), ()))
     if nodes.function_of(dataset) is not None:
         return f"{method}({nodes.function_name(dataset)})"
     values = [_value(nodes.attribute(dataset, name)) for name in shown]
     if method == "repeat" and isinstance(values[0], int) and values[0] < 0:
         values = []
+    if (noted := noted_order(dataset)) is not None:
+        values = [] if noted.whole else values
+        return call_text(method, *values, seed=noted.seed if noted.seeded else None)
     drops = _value(nodes.attribute(dataset, "drop_remainder"))
     return call_text(method, *values, drop_remainder=True if drops is True else None)
 

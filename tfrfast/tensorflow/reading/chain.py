@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tfrfast.tensorflow.asked import AskedRecords
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
@@ -15,21 +16,74 @@ from tfrfast.tensorflow.reading.sources import Records, records_of
 class Chain:
     """A dataset of records, and the calls on it, in order."""
 
-    source: Any
-    records: Records
+    dataset: Any
+    records: Records | AskedRecords
     calls: tuple[Any, ...]
 
+    @property
+    def asked(self) -> bool:
+        """True if the user asked tfrfast for the records by name."""
+        return isinstance(self.records, AskedRecords)
 
-def chain_of(dataset: Any) -> Chain | Refusal:
-    """Returns the chain that ends with a dataset, or the reason why none exists. Opens nothing."""
-    deterministic = dataset.options().deterministic is not False
+
+@dataclass(frozen=True)
+class Joined:
+    """A call on datasets, some of which are chains. An input that is given twice is read once."""
+
+    dataset: Any
+    inputs: tuple[Tree, ...]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A dataset that stays as it is."""
+
+    dataset: Any
+    why: Refusal
+    #: The calls on a source that tfrfast was asked for by name, and does not plan.
+    calls: tuple[Any, ...] = ()
+
+
+Tree = Chain | Joined | Unread
+
+
+def read(dataset: Any, unasked: bool) -> Tree:
+    """Returns what a dataset is made of. Opens nothing.
+
+    Unless `unasked`, only records that were asked for by name make a chain.
+    """
+    found = _chain_of(dataset, unasked)
+    if not isinstance(found, Refusal):
+        return found
+    inputs = nodes.inputs(dataset)
+    if not inputs or not nodes.can_be_moved(dataset):
+        return Unread(dataset, found)
+    once = {each: read(each, unasked) for each in inputs}
+    if all(isinstance(each, Unread) for each in once.values()):
+        return Unread(dataset, found)
+    return Joined(dataset, tuple(once[each] for each in inputs))
+
+
+def _chain_of(dataset: Any, unasked: bool) -> Chain | Unread | Refusal:
+    """Returns the chain that ends with a dataset, or the reason why none exists."""
+    last, deterministic = dataset, None
     why_not = Refusal("it reads no TFRecord files")
     calls: list[Any] = []
     while True:
-        found = records_of(dataset, deterministic)
-        if isinstance(found, Records):
-            return Chain(dataset, found, (*found.calls, *reversed(calls)))
-        why_not = found or why_not
+        if isinstance(dataset, AskedRecords):
+            in_order = tuple(reversed(calls))
+            if dataset.source is None:
+                return Unread(last, dataset.why, in_order)
+            if all(map(nodes.can_be_moved, calls)):
+                return Chain(last, dataset, in_order)
+            return Unread(last, Refusal("TensorFlow's own reader reads for it"), in_order)
+        if unasked:
+            if deterministic is None:
+                deterministic = last.options().deterministic is not False
+            found = records_of(dataset, deterministic)
+            if isinstance(found, Records):
+                return Chain(last, found, (*found.calls, *reversed(calls)))
+            why_not = found or why_not
         before = nodes.before(dataset)
         if len(before) > 1:
             return Refusal(f"{call_of(dataset)} joins datasets that gain nothing by themselves")

@@ -16,10 +16,17 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.parsed import ParsedDataset
 from tfrfast.tensorflow.recognition import origin
 
 # The arguments that every dataset's op has, from `_common_args`.
 _COMMON = {"name", "output_types", "output_shapes", "metadata"}
+# Calls on records that give records.
+_SAME_ELEMENTS = {
+    *("CacheDataset", "_BatchDataset", "_OptionsDataset", "_ParallelBatchDataset"),
+    *("_PrefetchDataset", "_RebatchDataset", "_RepeatDataset", "_ShardDataset", "_ShuffleDataset"),
+    *("_SkipDataset", "_TakeDataset"),
+}
 # The argument with which a call takes all elements.
 _TAKING_ALL = {
     "_ShardDataset": ("num_shards", 1),
@@ -29,9 +36,10 @@ _TAKING_ALL = {
 
 
 def kind(dataset: Any) -> str:
-    """Returns the name of TensorFlow's class; empty for a dataset that is not TensorFlow's own."""
-    dataset = without_adapter(dataset)
-    own = type(dataset)
+    """Returns the name of TensorFlow's class, or of our call; else nothing."""
+    own = type(without_adapter(dataset))
+    if own is ParsedDataset:
+        return "parse_example"
     return own.__name__ if own.__module__.startswith(internals.DATASET_MODULES) else ""
 
 
@@ -98,6 +106,11 @@ def is_memory_cache(dataset: Any) -> bool:
 
 def is_filter(dataset: Any) -> bool:
     return kind(dataset) == "_FilterDataset"
+
+
+def is_map(dataset: Any) -> bool:
+    """True for a call whose elements are not its input's."""
+    return kind(dataset) not in _SAME_ELEMENTS
 
 
 def strings_of(dataset: Any) -> list[bytes]:
@@ -290,8 +303,25 @@ def _copied_to_device(dataset: Any, given: Any) -> Any:
     return tf.data.experimental.copy_to_device(*devices)(given)
 
 
-#: Calls without a function of the user's that TensorFlow makes of functions of its own.
-_CALLED_AGAIN = {"_CopyToDeviceDataset": _copied_to_device}
+def _parsed_by_theirs(dataset: Any, given: Any) -> Any:
+    """Returns parse_example_dataset(), whose class keeps sequences with a dimension more."""
+    features = {
+        name: each._replace(shape=each.shape[1:])
+        if isinstance(each, tf.io.FixedLenSequenceFeature)
+        else each
+        for name, each in attribute(dataset, "features").items()
+    }
+    calls, order = attribute(dataset, "num_parallel_calls"), attribute(dataset, "deterministic")
+    return type(dataset)(given, features, calls, _DETERMINISTIC[order])
+
+
+_DETERMINISTIC = {"default": None, "true": True, "false": False}
+#: Calls without a function of the user's.
+_CALLED_AGAIN = {
+    "parse_example": lambda dataset, given: ParsedDataset(given, dataset.features),
+    "_CopyToDeviceDataset": _copied_to_device,
+    "_ParseExampleDataset": _parsed_by_theirs,
+}
 
 
 def can_be_moved(dataset: Any) -> bool:

@@ -39,7 +39,6 @@ class Opening(NamedTuple):
 
     compression: str
     skip_damage: bool = False
-    zero_copy: bool = False
     #: The positions of the function's arguments for the file's name, and for the numbers of records
     #: to skip and to take. None: skips none, or takes all.
     name: int = 0

@@ -27,13 +27,18 @@ def note_order(shuffle: Any, order: SeededOrder) -> None:
     vars(shuffle)[_NOTED] = order
 
 
+def noted_order(shuffle: Any) -> SeededOrder | None:
+    """Returns the order that was requested from tfrfast by name."""
+    noted: SeededOrder | None = vars(shuffle).get(_NOTED)
+    return noted
+
+
 def order_of(shuffle: Any) -> SeededOrder | None:
     """Returns the order of a shuffle; None if its seed is known only in the graph.
 
     All datasets that are derived from the same shuffle have the same seed.
     """
-    noted: SeededOrder | None = vars(shuffle).get(_NOTED)
-    if noted is not None:
+    if noted := noted_order(shuffle):
         return noted
     first = static_integer(nodes.attribute(shuffle, "seed"))
     second = static_integer(nodes.attribute(shuffle, "seed2"))

@@ -1,174 +1,268 @@
-"""Plans a finished dataset: divides its calls between tfrfast and TensorFlow."""
+"""Plans a chain: divides its calls between tfrfast and TensorFlow."""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
 
-from tfrfast import _native
 from tfrfast.storage.paths import reach
 from tfrfast.storage.remote.options import Storage
-from tfrfast.tensorflow.history import History, Refusal, Step
-from tfrfast.tensorflow.lifting.switch import lifts_parsing
+from tfrfast.tensorflow.asked import AskedRecords
+from tfrfast.tensorflow.history import OF_EACH, Refusal, Step, lifted_step
+from tfrfast.tensorflow.lifting.switch import why_unlifted as environment
 from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
-from tfrfast.tensorflow.reading.grammar import (
+from tfrfast.tensorflow.reading.shuffles import is_kept, noted_order, order_of
+from tfrfast.tensorflow.reading.sources import FilePart, Records
+from tfrfast.tensorflow.recognition import parses_examples
+from tfrfast.tensorflow.rules import (
+    BATCHES,
+    KEPT,
     LEAVES_OUT,
-    THEIRS,
+    MAPS,
+    MIN_ROWS,
+    Planning,
     cuts_rows_again,
-    history_of,
+    has_rule,
     rows_of,
     taken,
 )
-from tfrfast.tensorflow.reading.shuffles import is_kept, order_of
-from tfrfast.tensorflow.reading.sources import FilePart, Records
-from tfrfast.tensorflow.recognition import parses_examples
+from tfrfast.tensorflow.saving import bears
 from tfrfast.tensorflow.schemes import is_ours
 from tfrfast.tensorflow.sequence import EVERYTHING, Progression, SeededOrder
+from tfrfast.tensorflow.slow_paths import warn_once
 from tfrfast.tensorflow.source import Source
 
-#: Larger data sets are not indexed without request.
-INDEXED_BYTES = 16 << 30
-#: For smaller batches, planning costs more than a plan saves.
-MIN_ROWS = 8
-_INDEX = "tfrfast index"
-
-_BATCHES = {
-    "_BatchDataset",
-    "_MapAndBatchDataset",
-    "_PaddedBatchDataset",
-    "_ParallelBatchDataset",
-}
-_MAPS = {"_DenseToRaggedDataset", "_MapDataset", "_ParallelMapDataset"}
 # Calls that commute with calls that reorder or repeat elements.
-_ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *_MAPS}
+_ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *MAPS}
 # Calls that handle single elements, which costs more than a plan of their order saves.
 _LOSING = {"_GroupByWindowDataset", "_PaddedBatchDataset", "_WindowDataset"}
+# After these calls, a shuffle still covers all records.
+_ALL_BEFORE_A_SHUFFLE = {"CacheDataset", "_AssertCardinalityDataset", "_RepeatDataset"}
 _BEFORE_A_SHUFFLE = {
-    "CacheDataset",
-    "_AssertCardinalityDataset",
-    "_RepeatDataset",
     "_ShardDataset",
     "_SkipDataset",
     "_TakeDataset",
+    *_ALL_BEFORE_A_SHUFFLE,
     *_ANYWHERE,
 }
 
 
-# After these calls, each epoch cuts the same batches of a cache()'s elements.
-_BETWEEN_CACHE_AND_BATCH = {
-    "_OptionsDataset",
-    "_PrefetchDataset",
-    "_ShardDataset",
-    "_SkipDataset",
-    "_TakeDataset",
-    *_BATCHES,
-    *_MAPS,
-}
-_KEPT = Refusal("cache() keeps what map() made", "cache() before map(), or after batch()")
-# After these calls, a shuffle still covers all records.
-_ALL_BEFORE_A_SHUFFLE = {"CacheDataset", "_AssertCardinalityDataset", "_RepeatDataset"}
-
-
 @dataclass(frozen=True)
-class Plan:
-    """The pipeline that tfrfast runs, and the calls that follow in tf.data."""
+class ChainPlan:
+    """The pipeline that tfrfast runs, the calls that follow in tf.data, and why."""
 
     pipeline: Pipeline
     rest: tuple[Any, ...]
-    history: History
+    steps: tuple[Step, ...]
+
+    @functools.cached_property
+    def counted(self) -> Pipeline:
+        """The pipeline with counted records, if indexes are there."""
+        pipeline = self.pipeline
+        found = pipeline.source.planned(build_indexes=False) if pipeline.sequence else None
+        return pipeline if found is None else replace(pipeline, source=found)
+
+    @property
+    def length(self) -> int | None:
+        """The number of elements; None if unknown here, or infinite."""
+        if self.counted.length is None or not self.rest:
+            return self.counted.length
+        numbered = tf.data.Dataset.range(self.counted.length)
+        try:
+            for call in self.rest:
+                if nodes.kind(call) != "parse_example":  # which takes strings
+                    numbered = nodes.moved(call, [numbered])
+            length = int(numbered.cardinality())
+        except tf.errors.OpError:  # TensorFlow asks what such elements are
+            return None
+        return length if length >= 0 else None
 
 
-def plan(chain: Chain) -> Plan | Refusal:
-    """Plans a chain, or says why not. Opens files if an index is needed. Raises the errors of
-    opening.
+def plan(chain: Chain, why_unlifted: str = "") -> ChainPlan | Refusal:
+    """Plans a chain, or says why not, which only happens to records that nobody asked for by name.
+
+    Opens files if an index is needed. Raises the errors of opening. With `why_unlifted`, no
+    function is lifted.
     """
-    return _Planner(chain).plan()
+    planner = _ByName if isinstance(chain.records, AskedRecords) else _Unasked
+    return planner(chain, why_unlifted).plan()
 
 
 class _Planner:
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-        self._records = chain.records
+    def __init__(self, chain: Chain, why_unlifted: str) -> None:
+        self._records: Any = chain.records
         self._steps: list[Step] = []
         self._left = list(chain.calls)
-        self._ended: Refusal | None = None  # the reason why the next call is not planned
-        #: A cache() of mapped elements, which keeps batches instead.
-        self._cache: Any = None
+        self._planning = Planning(self._asked, self._left, bytes_of_files=self._bytes_of_files)
+        self._why_unlifted = why_unlifted or environment()
+
+    _asked = False
+
+    def _begin(self) -> Pipeline | Refusal:
+        """Returns the pipeline of all records, in their order."""
+        raise NotImplementedError
+
+    def _bytes_of_files(self) -> int | None:
+        return None
+
+    def plan(self) -> ChainPlan | Refusal:
+        begun = self._begin()
+        if isinstance(begun, Refusal):
+            return begun
+        pipeline, refusal, planning = begun, Refusal(""), self._planning
+        while self._left and not (planning.cache is not None and pipeline.batch is not None):
+            call = self._left[0]
+            made = taken(planning, pipeline, call)
+            if isinstance(made, Refusal):
+                refusal = made
+                break
+            self._left.pop(0)
+            pipeline = made.pipeline
+            if made.rest is not None:
+                self._left.insert(0, made.rest)
+                refusal = Refusal(made.why)
+                break
+            if made.told:
+                self._steps.append(Step(call_of(call), made.fused, made.why))
+        return self._finished(pipeline, refusal)
+
+    def _finished(self, pipeline: Pipeline, refusal: Refusal) -> ChainPlan | Refusal:
+        raise NotImplementedError
+
+    def _saved_whole(self, pipeline: Pipeline) -> Pipeline:
+        """Returns the pipeline, with checkpoints that hold all elements that are read ahead if a
+        later call cannot save positions.
+        """
+        if pipeline.lifted is None or not pipeline.lifted.raises or all(map(bears, self._left)):
+            return pipeline
+        return pipeline.saved_whole()
+
+    def _plan(self, pipeline: Pipeline, refusal: Refusal) -> ChainPlan:
+        steps = list(_told(pipeline, self._steps))
+        shown = [call for call in self._left if not nodes.is_helper(call)]
+        for number, call in enumerate(shown):
+            why, instead = refusal if number == 0 else ("", "")
+            if number and cuts_rows_again(shown[number - 1], call):
+                why = "as rebatch(): rows are not taken apart"
+            steps.append(Step(call_of(call), False, why, instead, ends_plan=number == 0))
+        return ChainPlan(self._saved_whole(pipeline), tuple(self._left), tuple(steps))
+
+
+class _ByName(_Planner):
+    """Plans records that the user asked tfrfast for by name: always."""
+
+    _asked = True
+
+    def _begin(self) -> Pipeline:
+        source = self._records.source
+        sequence = EVERYTHING if source.has_known_order else None
+        return Pipeline(source, sequence, unlifted=self._why_unlifted)
+
+    def _finished(self, pipeline: Pipeline, refusal: Refusal) -> ChainPlan:
+        self._warn(pipeline, refusal)
+        return self._plan(pipeline, refusal)
+
+    def _warn(self, pipeline: Pipeline, refusal: Refusal) -> None:
+        """Warns of calls that are slower, or mix less, than necessary."""
+        check_buffers(self._left, None if pipeline.shuffle else refusal)
+        first = nodes.kind(self._left[0]) if self._left else ""
+        batches = first.endswith("BatchDataset") and first != "_RebatchDataset"
+        if batches and pipeline.parses_needlessly and not pipeline.unlifted:
+            text = call_of(self._left[0])
+            warn_once("parse", f"Records are parsed one by one before {text}", refusal)
+
+
+def check_buffers(calls: Sequence[Any], why: Refusal | None) -> None:
+    """Raises an error if a call that TensorFlow makes is a shuffle that only a plan can make.
+
+    Warns of any other shuffle, unless records are shuffled already. `why` is the reason why the
+    first call is TensorFlow's.
+    """
+    for number, call in enumerate(calls):
+        if nodes.kind(call) != "_ShuffleDataset":
+            continue
+        order = noted_order(call)
+        if order is not None and order.blocks is not None:
+            raise ValueError(
+                "shuffle(order=...) needs file names that are known when the dataset is made, and "
+                "only take, skip, shard and map before it."
+            )
+        if order is not None and order.whole:
+            raise TypeError("shuffle() of this dataset needs a buffer_size.")
+        if why is not None:
+            what = f"{call_of(call)} shuffles through a buffer"
+            warn_once("shuffle", what, why if number == 0 else _follows(call_of(calls[0])))
+
+
+def _follows(call: str) -> Refusal:
+    """Returns the reason why no call after `call` is planned."""
+    method = call.partition("(")[0]
+    return Refusal(f"it follows {call}, which is not in the plan", f"shuffle before {method}")
+
+
+class _Unasked(_Planner):
+    """Plans a finished dataset that anybody made: only what gains."""
+
+    def __init__(self, chain: Chain, why_unlifted: str) -> None:
+        super().__init__(chain, why_unlifted)
         #: True if the order of records is known without a shuffle.
-        self._in_order = chain.records.has_order
+        self._in_order = self._records.has_order
         #: The order of the files, if files are shuffled and records are not. An order that all
         #: iterations keep stays TensorFlow's, because TensorFlow may read another dataset in the
         #: same order.
         self._file_shuffle: SeededOrder | None = None
-        of_names = chain.records.names.shuffle
-        of_all = chain.records.names.shuffled
+        of_names = self._records.names.shuffle
+        of_all = self._records.names.shuffled
         if of_names is not None and not is_kept(of_names) and not self._comes_shuffle(of_all):
             self._file_shuffle = order_of(of_names)
             self._in_order = self._file_shuffle is not None
             why = "each iteration has another order of the files"
             self._steps.append(Step(f"{call_of(of_names)} of the file names", True, why))
 
-    def plan(self) -> Plan | Refusal:
+    def _begin(self) -> Pipeline | Refusal:
         why_not = _why_not_read(self._records) or self._why_no_order()
         if why_not is not None:
             return why_not
         source = _source(self._records, self._file_shuffle)
-        once = Pipeline(source, EVERYTHING, lifts=lifts_parsing(None))
+        once = Pipeline(source, EVERYTHING, unlifted=self._why_unlifted)
         whole = once if self._records.parts is None else self._of_parts(once)
         epochs = self._records.names.epochs
         pipeline = whole if isinstance(whole, Refusal) or epochs == 1 else whole.repeated(epochs)
         if self._has_urls() and not isinstance(pipeline, Refusal):
-            pipeline = self._counted(pipeline)
-        if isinstance(pipeline, Refusal):
-            return pipeline
-        refusal = Refusal("")
-        while self._left and not (self._cache is not None and pipeline.batch is not None):
-            call = self._left[0]
-            if self._cache is not None and nodes.kind(call) not in _BETWEEN_CACHE_AND_BATCH:
-                refusal = _KEPT
-                break
-            made = _CONDITIONS.get(nodes.kind(call), _Planner._taken)(self, pipeline, call)
-            if isinstance(made, Refusal):
-                refusal = made
-                break
-            self._left.pop(0)
-            pipeline = made
-            if self._ended is not None:
-                refusal = self._ended
-                break
-        return self._planned(pipeline, refusal)
+            return self._planning.counted(pipeline)
+        return pipeline
 
     def _of_blocks(self, pipeline: Pipeline) -> Pipeline | Refusal:
         """Returns the pipeline with single elements, read in blocks, if it has no batch()."""
         if pipeline.batch is not None or not pipeline.elementwise:
             return Refusal("nothing is made of single elements")
-        if self._ignores_batches():
+        if self._planning.ignores_batches():
             return Refusal(LEAVES_OUT)
         if pipeline.shuffle is None and not self._in_order:
             return Refusal("no order of its elements is known")
         needs_indexes = pipeline.source.takes_turns and pipeline.shuffle is None
-        counted = self._counted(pipeline) if needs_indexes else pipeline
+        counted = self._planning.counted(pipeline) if needs_indexes else pipeline
         return counted if isinstance(counted, Refusal) else counted.of_blocks()
 
     def _of_parts(self, pipeline: Pipeline) -> Pipeline | Refusal:
         """Returns the records of partly read files, if they are consecutive. May build indexes."""
         parts = self._records.parts
-        assert parts is not None
         if len(parts) == 1:
             left = pipeline.narrowed("skip", parts[0].skip)
             return left if isinstance(left, Refusal) else left.narrowed("take", parts[0].take)
         if pipeline.source.takes_turns and not self._comes_shuffle(of_all=True):
             return Refusal("interleaved files are read in part", "shuffle() of the records")
         self._in_order = not pipeline.source.takes_turns
-        counted = self._counted(pipeline)
+        counted = self._planning.counted(pipeline)
         if isinstance(counted, Refusal):
             return counted
         source = replace(counted.source, turns=1, num_parallel_reads=None).planned(True)
@@ -179,32 +273,24 @@ class _Planner:
             return Refusal("records between those that are read are left out")
         return replace(pipeline, source=source, sequence=replace(EVERYTHING, records=records))
 
-    def _planned(self, pipeline: Pipeline, refusal: Refusal) -> Plan | Refusal:
+    def _finished(self, pipeline: Pipeline, refusal: Refusal) -> ChainPlan | Refusal:
         blocks = self._of_blocks(pipeline)
         pipeline = pipeline if isinstance(blocks, Refusal) else blocks
         if pipeline.batch is None or pipeline.in_blocks:
             pipeline = replace(pipeline, saves_positions=False)
-        if self._cache is not None:
+        if self._planning.cache is not None:
             if pipeline.single is None and not _makes_the_same(pipeline):
-                return refusal if refusal.why else _KEPT
-            self._left.insert(0, self._cache)
+                return refusal if refusal.why else KEPT
+            self._left.insert(0, self._planning.cache)
         why_not = why_no_gain(self._left, pipeline)
         if why_not is not None:
-            if refusal is THEIRS and isinstance(blocks, Refusal):
+            if self._left and not has_rule(self._left[0]) and isinstance(blocks, Refusal):
                 return Refusal(f"{call_of(self._left[0])} takes single elements: {blocks.why}")
             return refusal if refusal.why else why_not
         for call in self._left:
             if not nodes.can_be_moved(call):
                 return Refusal(f"{call_of(call)} cannot be put after what is planned")
-        history = history_of(pipeline, tuple(self._steps))
-        shown = [call for call in self._left if not nodes.is_helper(call)]
-        for number, call in enumerate(shown):
-            why, instead = refusal if number == 0 else ("", "")
-            if number and cuts_rows_again(shown[number - 1], call):
-                why = "as rebatch(): rows are not taken apart"
-            step = Step(call_of(call), False, why, instead, ends_plan=number == 0)
-            history = history.then(step)
-        return Plan(pipeline, tuple(self._left), history)
+        return self._plan(pipeline, refusal)
 
     def _why_no_order(self) -> Refusal | None:
         """Returns the reason why records cannot come in an order that TensorFlow could give."""
@@ -228,108 +314,27 @@ class _Planner:
                 return False
         return False
 
-    def _ignores_batches(self) -> bool:
-        """True if ignore_errors() leaves out whole batches. Then the elements that are lost with a
-        bad element depend on tf.data's own batches: its optimiser joins a map() with the batch().
-        """
-        kinds = list(map(nodes.kind, self._left))
-        if "_IgnoreErrorsDataset" not in kinds:
-            return False
-        return not _BATCHES.isdisjoint(kinds[: kinds.index("_IgnoreErrorsDataset")])
-
-    def _say(self, call: Any, fused: bool = True, why: str = "") -> None:
-        self._steps.append(Step(call_of(call), fused, why))
-
-    def shuffle(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        if pipeline.shuffle is not None and pipeline.batch is None:
-            if not pipeline.shuffle.reshuffles and not is_kept(call):
-                return Refusal("the shuffle() before it has one order in all iterations")
-            self._say(call, why="the order before it is exact")
-            return pipeline
-        counted = pipeline if pipeline.batch is not None else self._counted(pipeline)
-        made = counted if isinstance(counted, Refusal) else taken(counted, call)
-        if isinstance(made, Refusal):
-            return made
-        source_plan, remote = made.pipeline.source.plan, made.pipeline.source.remote_records
-        assert source_plan is not None
-        if remote is not None and remote.cost("tfr.TFRecordDataset", "dataset") is not None:
-            return Refusal("small records on a network would be asked for one by one")
-        if (
-            self._records.opening.compression
-            and source_plan.stream_bytes > _native.inflated_bytes()
-        ):
-            return Refusal("records of compressed files that do not fit into memory are shuffled")
-        self._say(call, why=made.why)
-        return made.pipeline
-
-    def count(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        counted = self._counted(pipeline)
-        return counted if isinstance(counted, Refusal) else self._taken(counted, call)
-
-    def cache(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        """Keeps whole batches in place of elements, if each epoch cuts the same batches."""
-        sequence = pipeline.sequence
-        if not pipeline.elementwise or not nodes.is_memory_cache(call) or sequence is None:
-            return self._taken(pipeline, call)
-        if sequence.shuffle is not None or sequence.repeated or sequence.batch is not None:
-            return self._taken(pipeline, call)
-        self._cache = call
-        return pipeline
-
-    def batch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        rows, _ = rows_of(call)
-        if rows is not None and rows < MIN_ROWS:
-            return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
-        is_mapped = pipeline.elementwise or nodes.kind(call) == "_MapAndBatchDataset"
-        if is_mapped and self._ignores_batches():
-            return Refusal(LEAVES_OUT)
-        needs_indexes = pipeline.source.takes_turns and pipeline.shuffle is None
-        counted = self._counted(pipeline) if needs_indexes else pipeline
-        return counted if isinstance(counted, Refusal) else self._taken(counted, call)
-
-    def _counted(self, pipeline: Pipeline) -> Pipeline | Refusal:
-        """Returns the pipeline with counted records, or with records that may be counted without
-        request.
-
-        Records of large or remote files are counted only by indexes that every process sees.
-        """
-        if pipeline.source.plan is not None:
-            return pipeline
-        size = None if self._has_urls() else _bytes_of(self._records)
-        if size is not None and size <= INDEXED_BYTES:
-            return pipeline
-        source = pipeline.source.planned(build_indexes=False, beside=True)
-        if source is not None:
-            return replace(pipeline, source=source)
-        what = "files on a network" if size is None else f"{size:,} bytes"
-        return Refusal(f"{what} are not indexed unasked, and have no index beside them", _INDEX)
+    def _bytes_of_files(self) -> int | None:
+        return None if self._has_urls() else _bytes_of(self._records)
 
     def _has_urls(self) -> bool:
         return any(map(is_ours, self._records.names.files))
 
-    def _taken(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        made = taken(pipeline, call)
-        if isinstance(made, Refusal):
-            return made
-        if made.rest is not None:
-            self._left[1:1] = [made.rest]
-            self._ended = Refusal(made.why)
-            return made.pipeline
-        self._say(call, made.fused, made.why)
-        return made.pipeline
 
-
-#: Calls that are planned only under conditions, because the user has not asked for tfrfast by name.
-_CONDITIONS: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] = {
-    "CacheDataset": _Planner.cache,
-    "_AssertCardinalityDataset": _Planner.count,
-    "_BatchDataset": _Planner.batch,
-    "_MapAndBatchDataset": _Planner.batch,
-    "_PaddedBatchDataset": _Planner.batch,
-    "_ParallelBatchDataset": _Planner.batch,
-    "_RebatchDataset": _Planner.batch,
-    "_ShuffleDataset": _Planner.shuffle,
-}
+def _told(pipeline: Pipeline, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Returns the treatment of the pipeline's calls, with that of lifted maps."""
+    lifted, single = pipeline.lifted, pipeline.single
+    if lifted is None:
+        return tuple(steps)
+    of, after = "blocks" if pipeline.in_blocks else "batches", 0
+    if single is not None:
+        after = len(single.calls)
+    of_each = [number for number, step in enumerate(steps) if step.why == OF_EACH]
+    changed = of_each[: len(of_each) - after]
+    return tuple(
+        lifted_step(step, lifted.by_element, lifted.differing, of) if n in changed else step
+        for n, step in enumerate(steps)
+    )
 
 
 def _why_not_read(records: Records) -> Refusal | None:
@@ -360,7 +365,7 @@ def _source(records: Records, file_shuffle: SeededOrder | None) -> Source:
     return Source(
         FileNames(dataset, tensor, names, shuffle=file_shuffle),
         skip_damage=records.opening.skip_damage,
-        zero_copy=records.opening.zero_copy,
+        zero_copy=False,
         compression=records.opening.compression,
         storage=storage,
         num_parallel_reads=None if turns == 1 else turns,
@@ -425,9 +430,9 @@ def why_no_gain(calls: Sequence[Any], planned: Pipeline | None = None) -> Refusa
             call
         ):  # blocks of records are parsed before any call
             return None
-        if kind in _LOSING and (planned is not None or kind not in _BATCHES):
+        if kind in _LOSING and (planned is not None or kind not in BATCHES):
             return Refusal(f"{call_of(call)} takes elements one by one")
-        if kind in _BATCHES:
+        if kind in BATCHES:
             rows, _ = rows_of(call)
             if planned is None and (rows is None or rows < MIN_ROWS):
                 return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
