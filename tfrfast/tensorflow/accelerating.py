@@ -7,10 +7,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.compiling import gainful
+from tfrfast.tensorflow.faults import why_theirs
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.planned_dataset import SWITCH, AcceleratedDataset, PlannedDataset
 from tfrfast.tensorflow.reading.chain import Unread
+from tfrfast.tensorflow.slow_paths import warn_once
 
 
 def accelerate(dataset: Any) -> Any:
@@ -30,6 +33,9 @@ def accelerate(dataset: Any) -> Any:
     if os.environ.get(SWITCH) == "0" or not tf.executing_eagerly():
         return dataset
     if isinstance(dataset, PlannedDataset):
+        return dataset
+    if internals.missing():
+        warn_once("names", "TensorFlow reads all datasets", why_theirs())
         return dataset
     faster, _ = acceleration_of(dataset)
     return dataset if faster is None else faster

@@ -120,7 +120,7 @@ def _unasked(chain: Chain) -> Compiled:
         made = found if isinstance(found, Refusal) else built(found)
     except Exception as error:
         made = reason_of(error, "planning failed")
-    shuffles = [call for call in chain.calls if nodes.kind(call) == "_ShuffleDataset"]
+    shuffles = [call for call in chain.calls if nodes.kind(call) == "shuffle"]
     agreed = decide(shuffles, isinstance(made, Compiled))
     if isinstance(made, Compiled) and not agreed:
         made = Refusal("another dataset of the same shuffle() is TensorFlow's")
@@ -139,9 +139,8 @@ def built(found: ChainPlan) -> Compiled:
     _ = internals.variant_of(dataset)  # which builds it
     source = found.pipeline.source
     names = (source.names.known or []) if source.plan is not None else []
-    return Compiled(
-        built, found, files={name: _facts(name) for name in names if b"://" not in name}
-    )
+    files = {name: _facts(name) for name in names if b"://" not in name}
+    return Compiled(dataset, found, files=files)
 
 
 def _facts(name: bytes) -> tuple[int, ...]:

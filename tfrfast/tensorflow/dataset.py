@@ -12,6 +12,7 @@ from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow import internals, processors
 from tfrfast.tensorflow.asked import AskedRecords, told_as
+from tfrfast.tensorflow.faults import why_theirs
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.names import FileNames, file_names
@@ -50,6 +51,9 @@ class TFRecordDataset(PlannedDataset):
       inflated: a `tfrfast.DiskCache` that keeps the inflated bytes of compressed shards, as for
         Reader.
     """
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Any:
+        return _theirs_alone(*arguments, **options) if internals.missing() else super().__new__(cls)
 
     def __init__(
         self,
@@ -105,6 +109,24 @@ def _theirs(given: tuple[Any, ...], names: FileNames, compression: str) -> Any:
         filenames=names.tensor,
         compression_type=compression,
         buffer_size=tf.constant(internals.default_buffer_bytes, tf.int64),
+    )
+
+
+def _theirs_alone(
+    filenames: Any,
+    compression_type: Any = None,
+    buffer_size: Any = None,
+    num_parallel_reads: Any = None,
+    name: str | None = None,
+    **options: Any,
+) -> Any:
+    """Returns TensorFlow's dataset, in a TensorFlow that lacks private names."""
+    asked = [name for name, value in options.items() if value not in (None, "raise")]
+    if asked:
+        raise NotImplementedError(f"{asked[0]}= is not possible: {why_theirs().why}.")
+    warn_once("names", "TensorFlow reads all datasets", why_theirs())
+    return tf.data.TFRecordDataset(
+        filenames, compression_type, buffer_size, num_parallel_reads, name=name
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from tfrfast.tensorflow.compiling import Compiled, compiled, gainful
 from tfrfast.tensorflow.history import Refusal, Step
 from tfrfast.tensorflow.planner import ChainPlan
 from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.calls import method_of
 from tfrfast.tensorflow.reading.chain import Unread
 from tfrfast.tensorflow.saving import holds_positions, what_prevents
 
@@ -102,7 +102,7 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
     elif description := description_of(dataset):
         yield description
     else:
-        for number, each in enumerate(internals.inputs_of(dataset)):
+        for number, each in enumerate(nodes.before(dataset)):
             if number:
                 yield _AND
             yield from _walk(each)
@@ -138,8 +138,7 @@ def _state_of(plan: ChainPlan) -> str:
 
 def _step_of(dataset: Any) -> Step:
     """Returns a dataset of TensorFlow's as a call."""
-    kind = re.sub("^_|Parallel|Dataset(V[0-9])?$|Dataset(?=V)", "", type(dataset).__name__)
-    call = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind).lower()
+    call = method_of(dataset)
     for function in internals.functions_of(dataset):
         if _reads(function.function.graph):
             return Step(

@@ -10,11 +10,18 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
 
 _SWITCH = "TFRFAST_RAISE_FAULTS"
 # Errors of files. TensorFlow raises its own error when it reaches the file.
 _OF_FILES = (OSError, tf.errors.OpError)
+
+
+def why_theirs() -> Refusal:
+    """Returns why TensorFlow reads all datasets: it lacks a private name."""
+    lacks = ", ".join(internals.missing()[:1])
+    return Refusal(f"TensorFlow {tf.__version__} lacks {lacks}", "TensorFlow 2.15 to 2.21")
 
 
 def reason_of(error: Exception, failed: str) -> Refusal:

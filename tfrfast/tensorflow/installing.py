@@ -19,10 +19,12 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals, telling
 from tfrfast.tensorflow.accelerating import acceleration_of
+from tfrfast.tensorflow.faults import why_theirs
 from tfrfast.tensorflow.planned_dataset import SWITCH, PlannedDataset
 from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.slow_paths import warn_once
 
-_plain: Any = internals.Dataset._apply_debug_options
+_plain: Any = getattr(internals.Dataset, "_apply_debug_options", None)
 _planning = threading.local()
 _FOUND = "_tfrfast_accelerated"
 
@@ -39,6 +41,9 @@ def install() -> None:
     ends the acceleration of further datasets.
     """
     if os.environ.get(SWITCH) == "0":
+        return
+    if internals.missing():
+        warn_once("names", "TensorFlow reads all datasets", why_theirs())
         return
     internals.Dataset._apply_debug_options = _accelerated
     telling.begin()

@@ -1,78 +1,110 @@
-"""TensorFlow's private names, each only here, as in TensorFlow 2.15 to 2.21.
+"""TensorFlow's private names, each only here and with its purpose, as in TensorFlow 2.15 to 2.21.
 
-`missing()` lists the names that another TensorFlow lacks. Only `reading` also has names of dataset
-classes, by which it recognises calls.
+If another TensorFlow lacks one, tfrfast leaves all datasets to TensorFlow: see `missing()`.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+#: The purpose of each private name of a module or a class in tensorflow.python.
+PURPOSES: dict[str, str] = {}
 
-_missing: list[str] = []
 
-
-def _named(place: str, other: Any = None) -> Any:
-    """Returns TensorFlow's object of a private name, or `other` if the name is missing."""
-    module, _, name = place.rpartition(".")
+def found(place: str) -> Any:
+    """Returns TensorFlow's object of a name in tensorflow.python; None if it is missing."""
+    module, *names = re.split(r"\.(?=_*[A-Z]|[^.]*$)", place)
     try:
-        return getattr(importlib.import_module(f"tensorflow.python.{module}"), name)
+        owner = importlib.import_module(f"tensorflow.python.{module}")
+        return functools.reduce(getattr, names, owner)
     except (ImportError, AttributeError):
-        if other is None:
-            _missing.append(f"tensorflow.python.{place}")
-        return other
+        return None
 
 
-def _needed(place: str) -> Any:
-    found = _named(place)
-    if found is None:
-        raise ImportError(
-            f"TensorFlow {tf.__version__} has no tensorflow.python.{place}, which "
-            "tfrfast.tensorflow needs. Use a TensorFlow from 2.15 to 2.21."
-        )
-    return found
+def _named(place: str, purpose: str) -> Any:
+    PURPOSES[place] = purpose
+    return found(place)
 
 
-# Classes of datasets and iterators.
-Dataset: Any = _needed("data.ops.dataset_ops.DatasetV2")
-TheirTFRecordDataset: Any = _needed("data.ops.readers.TFRecordDatasetV2")
-OwnedIterator: Any = _needed("data.ops.iterator_ops.OwnedIterator")
-DenseToRagged: Any = _needed("data.ops.ragged_batch_op._DenseToRaggedDataset")
-ParallelMap: Any = _named("data.ops.map_op._ParallelMapDataset")
-Repeat: Any = _named("data.ops.repeat_op._RepeatDataset")
-Shuffle: Any = _named("data.ops.shuffle_op._ShuffleDataset")
+@functools.cache
+def missing() -> tuple[str, ...]:
+    """Returns the names that this TensorFlow lacks."""
+    return tuple(f"tensorflow.python.{each}" for each in PURPOSES if found(each) is None)
 
-# Functions about file names and features.
-dataset_of_names: Any = _needed("data.ops.readers._create_or_validate_filenames_dataset")
-dataset_of_files: Any = _needed("data.ops.readers._create_dataset_reader")
-composite_features: Any = _needed("ops.parsing_config._construct_tensors_for_composite_features")
+
+Dataset: Any = _named("data.ops.dataset_ops.DatasetV2", "install() replaces its method")
+TheirTFRecordDataset: Any = _named(
+    "data.ops.readers.TFRecordDatasetV2", "TensorFlow's class, also if a program replaced it"
+)
+OwnedIterator: Any = _named("data.ops.iterator_ops.OwnedIterator", "a base of iterators") or object
+DenseToRagged: Any = _named(
+    "data.ops.ragged_batch_op._DenseToRaggedDataset", "lists of any length in one block"
+)
+ParallelMap: Any = _named("data.ops.map_op._ParallelMapDataset", "the map() in a map_and_batch()")
+Repeat: Any = _named("data.ops.repeat_op._RepeatDataset", "the repeat() in a shuffle_and_repeat()")
+Shuffle: Any = _named(
+    "data.ops.shuffle_op._ShuffleDataset", "the shuffle() in a shuffle_and_repeat()"
+)
+dataset_of_names: Any = _named(
+    "data.ops.readers._create_or_validate_filenames_dataset", "TensorFlow's check of file names"
+)
+dataset_of_files: Any = _named(
+    "data.ops.readers._create_dataset_reader", "TensorFlow's order of num_parallel_reads"
+)
 #: The default arguments of `tf.data.TFRecordDataset`'s op.
-default_buffer_bytes: int = _named("data.ops.readers._DEFAULT_TF_RECORD_BUFFER_SIZE_BYTES", 0)
+default_buffer_bytes: int = _named(
+    "data.ops.readers._DEFAULT_TF_RECORD_BUFFER_SIZE_BYTES", "recognises the default buffer"
+)
+composite_features: Any = _named(
+    "ops.parsing_config._construct_tensors_for_composite_features",
+    "SparseFeature and partitions made of flat features",
+)
+flat_shapes: Any = _named("data.util.structure.get_flat_tensor_shapes", "outputs of dataset ops")
+flat_specs: Any = _named("data.util.structure.get_flat_tensor_specs", "arguments of functions")
+flat_types: Any = _named("data.util.structure.get_flat_tensor_types", "outputs of dataset ops")
+flat_tensors: Any = _named("data.util.structure.to_tensor_list", "elements as lists of tensors")
+spec_of: Any = _named("data.util.structure.type_spec_from_value", "the spec of an element")
+eager_mode: Any = _named("eager.context.eager_mode", "datasets made while a model is saved")
+_concrete_function: Any = _named(
+    "eager.polymorphic_function.concrete_function.ConcreteFunction", "functions without tf.function"
+)
+_function_type_of: Any = _named(
+    "eager.polymorphic_function.function_type_utils.derive_from_graph", "the same"
+)
+_graph_of_python: Any = _named("framework.func_graph.func_graph_from_py_func", "the same")
+_definition_of_op: Any = _named("framework.op_def_registry.get", "whether an op has a state")
 
-# Elements as flat lists of tensors.
-flat_shapes: Any = _needed("data.util.structure.get_flat_tensor_shapes")
-flat_specs: Any = _needed("data.util.structure.get_flat_tensor_specs")
-flat_types: Any = _needed("data.util.structure.get_flat_tensor_types")
-flat_tensors: Any = _needed("data.util.structure.to_tensor_list")
-spec_of: Any = _needed("data.util.structure.type_spec_from_value")
+for _name, _purpose in {
+    "data.ops.dataset_ops.DatasetV2._apply_debug_options": "called before every iterator",
+    "data.ops.dataset_ops.DatasetV2._functions": "the functions that a dataset calls",
+    "data.ops.dataset_ops.DatasetV2._inputs": "the datasets that a dataset is made of",
+    "data.ops.dataset_ops.DatasetV2._trace_variant_creation": "what a SavedModel holds",
+    "data.ops.dataset_ops.DatasetV2._trackable_children": "what a SavedModel holds",
+    "data.ops.dataset_ops.DatasetV2._variant_tensor": "the tensor that stands for a dataset",
+    "data.ops.iterator_ops.OwnedIterator._restore_from_tensors": "errors of checkpoints",
+    "framework.func_graph.FuncGraph._add_function_recursive": "calls functions of another graph",
+    "framework.func_graph.FuncGraph._get_function": "finds functions that a graph calls",
+    "framework.func_graph.FuncGraph.capture": "uses outer tensors in a copied function",
+    "framework.func_graph.FuncGraph.captures": "the outer tensors that a function uses",
+    "framework.tensor.TensorSpec._batch": "the spec of batches",
+}.items():
+    PURPOSES[_name] = _purpose
 
-# Tracing and running of functions.
-eager_mode: Any = _needed("eager.context.eager_mode")
-_concrete_function: Any = _named("eager.polymorphic_function.concrete_function.ConcreteFunction")
-_function_type_of: Any = _named("eager.polymorphic_function.function_type_utils.derive_from_graph")
-_graph_of_python: Any = _named("framework.func_graph.func_graph_from_py_func")
-_definition_of_op: Any = _named("framework.op_def_registry.get")
+#: Private attributes that only objects have: of a dataset, of one of given tensors, of a map() and
+#: of a function's graph.
+OF_OBJECTS = {
+    "_options_attr": "a dataset's own options",
+    "_tensors": "given file names",
+    "_map_func": "a map()'s function as traced",
+    "control_outputs": "what a function must run",
+}
 
 #: The modules whose classes make datasets.
 DATASET_MODULES = "tensorflow.python.data."
-#: The module and the name of the function in `tf.data.experimental.parse_example_dataset`.
-PARSE_EXAMPLE_DATASET = (
-    "tensorflow.python.data.experimental.ops.parsing_ops",
-    "parse_example_dataset.<locals>._apply_fn",
-)
 #: Callers of `_apply_debug_options` that serialise a dataset, or drop the result.
 SERIALISING = frozenset(
     [
@@ -85,13 +117,59 @@ SERIALISING = frozenset(
     ]
 )
 
-# Methods and attributes that tfrfast uses or overrides.
-_OF_DATASETS = (
-    *("_apply_debug_options", "_functions", "_inputs", "_options_attr", "_trace_variant_creation"),
-    *("_trackable_children", "_variant_tensor", "_variant_tensor_attr"),
-)
-_OF_ITERATORS = ("_restore_from_tensors",)
-_OF_GRAPHS = ("_add_function_recursive", "_get_function", "capture", "captures", "control_outputs")
+#: The calls that made datasets, by the classes of TensorFlow.
+_CALLS = {
+    "_AssertCardinalityDataset": "assert_cardinality",
+    "_BatchDataset": "batch",
+    "CacheDataset": "cache",
+    "_ConcatenateDataset": "concatenate",
+    "_CopyToDeviceDataset": "copy_to_device",
+    "_DenseToRaggedDataset": "ragged_batch",
+    "_DirectedInterleaveDataset": "choose_from_datasets",
+    "_FilterDataset": "filter",
+    "_FlatMapDataset": "flat_map",
+    "_GroupByWindowDataset": "group_by_window",
+    "_IgnoreErrorsDataset": "ignore_errors",
+    "_InterleaveDataset": "interleave",
+    "_MapAndBatchDataset": "map_and_batch",
+    "_MapDataset": "map",
+    "_OptionsDataset": "with_options",
+    "_PaddedBatchDataset": "padded_batch",
+    "_ParallelBatchDataset": "batch in parallel",
+    "_ParallelInterleaveDataset": "interleave in parallel",
+    "ParallelInterleaveDataset": "parallel_interleave",
+    "_ParallelMapDataset": "map in parallel",
+    "_ParseExampleDataset": "parse_example_dataset",
+    "_PrefetchDataset": "prefetch",
+    "_RangeDataset": "range",
+    "_RebatchDataset": "rebatch",
+    "_RepeatDataset": "repeat",
+    "_RestructuredDataset": "restructured",
+    "_ScanDataset": "scan",
+    "_ShardDataset": "shard",
+    "_ShuffleAndRepeatDataset": "shuffle_and_repeat",
+    "_ShuffleDataset": "shuffle",
+    "_SkipDataset": "skip",
+    "_SnapshotDataset": "snapshot",
+    "TFRecordDatasetV1": "TFRecordDataset",
+    "TFRecordDatasetV2": "TFRecordDataset",
+    "_TakeDataset": "take",
+    "_TakeWhileDataset": "take_while",
+    "_TensorDataset": "from_tensors",
+    "_TensorSliceDataset": "from_tensor_slices",
+    "_UnbatchDataset": "unbatch",
+    "_UniqueDataset": "unique",
+    "_VariantDataset": "from_variant",
+    "_WindowDataset": "window",
+    "_ZipDataset": "zip",
+}
+
+
+def call_of(dataset: Any) -> str:
+    """Returns the call that made a dataset, or its unknown class; "" if it is not TensorFlow's."""
+    own = type(dataset)
+    name = own.__name__ if own.__module__.startswith(DATASET_MODULES) else ""
+    return _CALLS.get(name, name)
 
 
 def traced(
@@ -107,27 +185,6 @@ def traced(
         return _concrete_function.from_func_graph(graph, _function_type_of(graph), attributes)
     except (AttributeError, TypeError):
         return None
-
-
-def missing() -> list[str]:
-    """Returns the private names that this TensorFlow lacks."""
-    function = tf.function(lambda given: given).get_concrete_function(tf.TensorSpec([], tf.int64))
-    dataset = tf.data.Dataset.range(1)
-    groups = (
-        (dataset, _OF_DATASETS),
-        (OwnedIterator, _OF_ITERATORS),
-        (function.graph, _OF_GRAPHS),
-        (tf.TensorSpec([], tf.int64), ("_batch",)),
-        (tf.data.Dataset.from_tensors(0), ("_tensors",)),
-        (dataset.map(lambda number: number), ("_map_func",)),
-    )
-    lacking = [
-        f"{type(owner).__name__}.{name}"
-        for owner, names in groups
-        for name in names
-        if not hasattr(owner, name)
-    ]
-    return [*_missing, *lacking]
 
 
 def attribute(dataset: Any, name: str) -> Any:

@@ -247,8 +247,9 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         if not tf.executing_eagerly():
             raise ValueError("Features are only inferred eagerly. Give a dict of specs in a graph.")
         tree, records = read(self._plain, unasked=False), self
-        if isinstance(tree, Chain) and tree.asked and not any(map(nodes.is_map, tree.calls)):
-            records = tree.records.source.stream()
+        if isinstance(tree, Chain) and not any(map(nodes.is_map, tree.calls)):
+            source = tree.records.source if isinstance(tree.records, AskedRecords) else None
+            records = self if source is None else source.stream()
         if records.element_spec.shape.rank:
             records = records.unbatch()
         found = list(records.take(count).as_numpy_iterator())
@@ -325,7 +326,7 @@ def _to_iterate(dataset: Any) -> Any:
 
 def _theirs_reads_the_same(chain: Chain) -> bool:
     """True if TensorFlow's own reader gives the same elements."""
-    is_shuffled = any(nodes.kind(call) == "_ShuffleDataset" for call in chain.calls)
+    is_shuffled = any(nodes.kind(call) == "shuffle" for call in chain.calls)
     return isinstance(chain.records, AskedRecords) and chain.records.is_theirs and not is_shuffled
 
 

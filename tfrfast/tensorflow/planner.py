@@ -42,15 +42,17 @@ from tfrfast.tensorflow.slow_paths import warn_once
 from tfrfast.tensorflow.source import Source
 
 # Calls that commute with calls that reorder or repeat elements.
-_ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *MAPS}
+_ANYWHERE = {"filter", "with_options", "prefetch", *MAPS}
+# The shapes of elements tell TensorFlow how many elements such a call makes.
+_COUNTED_BY_SHAPE = {"rebatch", "unbatch"}
 # Calls that handle single elements, which costs more than a plan of their order saves.
-_LOSING = {"_GroupByWindowDataset", "_PaddedBatchDataset", "_WindowDataset"}
+_LOSING = {"group_by_window", "padded_batch", "window"}
 # After these calls, a shuffle still covers all records.
-_ALL_BEFORE_A_SHUFFLE = {"CacheDataset", "_AssertCardinalityDataset", "_RepeatDataset"}
+_ALL_BEFORE_A_SHUFFLE = {"cache", "assert_cardinality", "repeat"}
 _BEFORE_A_SHUFFLE = {
-    "_ShardDataset",
-    "_SkipDataset",
-    "_TakeDataset",
+    "shard",
+    "skip",
+    "take",
     *_ALL_BEFORE_A_SHUFFLE,
     *_ANYWHERE,
 }
@@ -76,6 +78,8 @@ class ChainPlan:
         """The number of elements; None if unknown here, or infinite."""
         if self.counted.length is None or not self.rest:
             return self.counted.length
+        if any(nodes.kind(call) in _COUNTED_BY_SHAPE for call in self.rest):
+            return None
         numbered = tf.data.Dataset.range(self.counted.length)
         try:
             for call in self.rest:
@@ -175,8 +179,7 @@ class _ByName(_Planner):
         """Warns of calls that are slower, or mix less, than necessary."""
         check_buffers(self._left, None if pipeline.shuffle else refusal)
         first = nodes.kind(self._left[0]) if self._left else ""
-        batches = first.endswith("BatchDataset") and first != "_RebatchDataset"
-        if batches and pipeline.parses_needlessly and not pipeline.unlifted:
+        if first in BATCHES and pipeline.parses_needlessly and not pipeline.unlifted:
             text = call_of(self._left[0])
             warn_once("parse", f"Records are parsed one by one before {text}", refusal)
 
@@ -188,7 +191,7 @@ def check_buffers(calls: Sequence[Any], why: Refusal | None) -> None:
     first call is TensorFlow's.
     """
     for number, call in enumerate(calls):
-        if nodes.kind(call) != "_ShuffleDataset":
+        if nodes.kind(call) != "shuffle":
             continue
         order = noted_order(call)
         if order is not None and order.blocks is not None:
@@ -308,7 +311,7 @@ class _Unasked(_Planner):
         passed = _ALL_BEFORE_A_SHUFFLE if of_all else _BEFORE_A_SHUFFLE
         for call in self._left:
             kind = nodes.kind(call)
-            if kind == "_ShuffleDataset":
+            if kind == "shuffle":
                 return True
             if kind not in passed and kind not in _ANYWHERE and not nodes.takes_all(call):
                 return False
@@ -424,7 +427,7 @@ def why_no_gain(calls: Sequence[Any], planned: Pipeline | None = None) -> Refusa
     if planned is not None and planned.batch is not None:
         return None
     kinds = [nodes.kind(call) for call in calls]
-    gains = "_ShuffleDataset" in kinds if planned is None else planned.shuffle is not None
+    gains = "shuffle" in kinds if planned is None else planned.shuffle is not None
     for kind, call in zip(kinds, calls, strict=True):
         if planned is None and parses_examples(
             call

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
@@ -108,17 +107,6 @@ def _key_of(structure: Any) -> Hashable:
     if kind in (tuple, list):
         return kind, *map(_key_of, structure)
     return object() if tf.nest.is_nested(structure) else None
-
-
-def features_of_transformation(transformation: Any) -> TensorFeatures | None:
-    """Returns the features of `tf.data.experimental.parse_example_dataset(features)`, given to
-    apply().
-    """
-    place = tuple(getattr(transformation, each, "") for each in ("__module__", "__qualname__"))
-    if place != internals.PARSE_EXAMPLE_DATASET:
-        return None
-    features = inspect.getclosurevars(transformation).nonlocals.get("features")
-    return arranged(features, lambda parsed: parsed) if isinstance(features, dict) else None
 
 
 def features_of_parsing(parsed: Any) -> TensorFeatures | None:

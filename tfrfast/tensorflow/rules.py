@@ -31,15 +31,15 @@ INDEXED_BYTES = 16 << 30
 #: For smaller batches, planning costs more than a plan saves.
 MIN_ROWS = 8
 _INDEX = "tfrfast index"
-BATCHES = {"_BatchDataset", "_MapAndBatchDataset", "_PaddedBatchDataset", "_ParallelBatchDataset"}
-MAPS = {"_DenseToRaggedDataset", "_MapDataset", "_ParallelMapDataset"}
+BATCHES = {"batch", "map_and_batch", "padded_batch", "batch in parallel"}
+MAPS = {"ragged_batch", "map", "map in parallel"}
 # After these calls, each epoch cuts the same batches of a cache()'s elements.
 _BETWEEN_CACHE_AND_BATCH = {
-    "_OptionsDataset",
-    "_PrefetchDataset",
-    "_ShardDataset",
-    "_SkipDataset",
-    "_TakeDataset",
+    "with_options",
+    "prefetch",
+    "shard",
+    "skip",
+    "take",
     *BATCHES,
     *MAPS,
 }
@@ -47,8 +47,8 @@ KEPT = Refusal("cache() keeps what map() made", "cache() before map(), or after 
 
 _PARSED = "as parse_example(): records are decoded where they are read"
 _NAMES_OF_ROWS = {
-    "_MapAndBatchDataset": ("batch_size_t", "drop_remainder_t"),
-    "_RebatchDataset": ("batch_sizes", "drop_remainder"),
+    "map_and_batch": ("batch_size_t", "drop_remainder_t"),
+    "rebatch": ("batch_sizes", "drop_remainder"),
 }
 #: Why batches before ignore_errors() are made of single elements.
 LEAVES_OUT = "ignore_errors() after it leaves out single elements"
@@ -61,9 +61,9 @@ _OVERLAPPING = (
 )
 #: The reasons for methods that no rule plans.
 _WITHOUT_RULE = {
-    "_ConcatenateDataset": Refusal("it joins two datasets", "one TFRecordDataset of all files"),
-    "_IgnoreErrorsDataset": Refusal("it leaves out what fails", 'on_corruption="skip"'),
-    "_UnbatchDataset": Refusal("it makes single elements"),
+    "concatenate": Refusal("it joins two datasets", "one TFRecordDataset of all files"),
+    "ignore_errors": Refusal("it leaves out what fails", 'on_corruption="skip"'),
+    "unbatch": Refusal("it makes single elements"),
 }
 _ONE_BY_ONE = Refusal("it handles elements one by one", "batch() first, if batches will do")
 
@@ -104,9 +104,9 @@ class Planning:
         bad element depend on tf.data's own batches: its optimiser joins a map() with the batch().
         """
         kinds = list(map(nodes.kind, self.left))
-        if "_IgnoreErrorsDataset" not in kinds:
+        if "ignore_errors" not in kinds:
             return False
-        return not BATCHES.isdisjoint(kinds[: kinds.index("_IgnoreErrorsDataset")])
+        return not BATCHES.isdisjoint(kinds[: kinds.index("ignore_errors")])
 
 
 class Taken(NamedTuple):
@@ -192,7 +192,7 @@ def _shuffle(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refus
 
 
 def _batch(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    in_parallel = nodes.kind(call) == "_ParallelBatchDataset"
+    in_parallel = nodes.kind(call) == "batch in parallel"
     counted = _for_batches(planning, pipeline, call)
     if isinstance(counted, Refusal):
         return counted
@@ -230,7 +230,7 @@ def _for_batches(planning: Planning, pipeline: Pipeline, call: Any) -> Pipeline 
     rows, _ = rows_of(call)
     if not planning.asked and rows is not None and rows < MIN_ROWS:
         return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
-    is_mapped = pipeline.elementwise or nodes.kind(call) == "_MapAndBatchDataset"
+    is_mapped = pipeline.elementwise or nodes.kind(call) == "map_and_batch"
     if is_mapped and planning.ignores_batches():
         return Refusal(LEAVES_OUT)
     needs_indexes = pipeline.source.takes_turns and pipeline.shuffle is None
@@ -246,8 +246,8 @@ def rows_of(call: Any) -> tuple[int | None, Any]:
 
 def cuts_rows_again(call: Any, following: Any) -> bool:
     """True if the calls are unbatch() and batch() of rows of one shape, together a rebatch()."""
-    is_cut = nodes.kind(following) in ("_BatchDataset", "_ParallelBatchDataset")
-    if nodes.kind(call) != "_UnbatchDataset" or not is_cut or rows_of(following)[0] is None:
+    is_cut = nodes.kind(following) in ("batch", "batch in parallel")
+    if nodes.kind(call) != "unbatch" or not is_cut or rows_of(following)[0] is None:
         return False
     specs = tf.nest.flatten(call.element_spec)
     return all(isinstance(e, tf.TensorSpec) and e.shape.is_fully_defined() for e in specs)
@@ -323,26 +323,26 @@ def _filter(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 _RULES: dict[str, Callable[[Planning, Pipeline, Any], Taken | Refusal]] = {
-    "CacheDataset": _cache,
+    "cache": _cache,
     "parse_example": _parse_by_name,
-    "_AssertCardinalityDataset": _assert_cardinality,
-    "_BatchDataset": _batch,
-    "_DenseToRaggedDataset": _map,
-    "_FilterDataset": _filter,
-    "_MapAndBatchDataset": _map_and_batch,
-    "_MapDataset": _map,
-    "_OptionsDataset": _with_options,
-    "_PaddedBatchDataset": _padded_batch,
-    "_ParallelBatchDataset": _batch,
-    "_ParallelMapDataset": _map,
-    "_ParseExampleDataset": _parse_example,
-    "_PrefetchDataset": _prefetch,
-    "_RebatchDataset": _rebatch,
-    "_RepeatDataset": _repeat,
-    "_ShardDataset": _shard,
-    "_ShuffleDataset": _shuffle,
-    "_SkipDataset": _skip,
-    "_TakeDataset": _take,
+    "assert_cardinality": _assert_cardinality,
+    "batch": _batch,
+    "ragged_batch": _map,
+    "filter": _filter,
+    "map_and_batch": _map_and_batch,
+    "map": _map,
+    "with_options": _with_options,
+    "padded_batch": _padded_batch,
+    "batch in parallel": _batch,
+    "map in parallel": _map,
+    "parse_example_dataset": _parse_example,
+    "prefetch": _prefetch,
+    "rebatch": _rebatch,
+    "repeat": _repeat,
+    "shard": _shard,
+    "shuffle": _shuffle,
+    "skip": _skip,
+    "take": _take,
 }
 
 

@@ -15,39 +15,39 @@ from tfrfast.tensorflow import internals
 
 # Datasets of TensorFlow that support the option, on each TensorFlow from 2.15 on.
 _BEARING = {
-    "_BatchDataset",
-    "_ConcatenateDataset",
-    "_FilterDataset",
-    "_MapAndBatchDataset",
-    "_MapDataset",
-    "_OptionsDataset",
-    "_PaddedBatchDataset",
-    "_ParallelBatchDataset",
-    "_ParallelMapDataset",
-    "_PrefetchDataset",
-    "_RangeDataset",
-    "_RepeatDataset",
-    "_RestructuredDataset",
-    "_ScanDataset",
-    "_ShardDataset",
-    "_SkipDataset",
-    "_TakeDataset",
-    "_TakeWhileDataset",
-    "_TensorDataset",
-    "_TensorSliceDataset",
-    "_UnbatchDataset",
-    "_ZipDataset",
+    "batch",
+    "concatenate",
+    "filter",
+    "map_and_batch",
+    "map",
+    "with_options",
+    "padded_batch",
+    "batch in parallel",
+    "map in parallel",
+    "prefetch",
+    "range",
+    "repeat",
+    "restructured",
+    "scan",
+    "shard",
+    "skip",
+    "take",
+    "take_while",
+    "from_tensors",
+    "from_tensor_slices",
+    "unbatch",
+    "zip",
 }
 
 # Datasets of TensorFlow between and after tfrfast's.
 _NEVER_REWRITTEN = {
-    "_ConcatenateDataset",
-    "_OptionsDataset",
-    "_PrefetchDataset",
-    "_RangeDataset",
-    "_RepeatDataset",
-    "_SkipDataset",
-    "_TakeDataset",
+    "concatenate",
+    "with_options",
+    "prefetch",
+    "range",
+    "repeat",
+    "skip",
+    "take",
 }
 
 
@@ -102,7 +102,7 @@ def gains_by_rewriting(dataset: Any) -> bool:
     if asked != tf.data.experimental.OptimizationOptions():
         return True
     is_ours = type(dataset).__module__.startswith("tfrfast.")
-    if not is_ours and type(dataset).__name__ not in _NEVER_REWRITTEN:
+    if not is_ours and internals.call_of(dataset) not in _NEVER_REWRITTEN:
         return True
     return any(map(gains_by_rewriting, _inputs_of(dataset)))
 
@@ -122,6 +122,5 @@ def _is_wrapper(dataset: Any) -> bool:
 
 def bears(dataset: Any) -> bool:
     """True if TensorFlow can save a position in a dataset of its own, after any input."""
-    kind = type(dataset)
     is_ordered = internals.attribute(dataset, "deterministic") != "false"
-    return is_ordered and kind.__name__ in _BEARING and kind.__module__.startswith("tensorflow.")
+    return is_ordered and internals.call_of(dataset) in _BEARING

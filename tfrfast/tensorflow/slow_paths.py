@@ -13,7 +13,9 @@ from tfrfast.tensorflow.history import Refusal
 _told: set[str] = set()
 
 
-def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal: Refusal) -> None:
+def warn_once(
+    kind: Literal["function", "names", "parse", "shuffle"], what: str, refusal: Refusal
+) -> None:
     """Warns the first time for each kind, at the user's line."""
     if kind in _told:
         return

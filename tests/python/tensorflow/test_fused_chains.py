@@ -271,7 +271,7 @@ class TestGrammar:
 
     def test_shard_after_an_unseeded_shuffle_is_refused(self, files: list[str]) -> None:
         with pytest.raises(ValueError, match="seed"):
-            tfr.TFRecordDataset(files).shuffle(1).shard(2, 0)
+            iter(tfr.TFRecordDataset(files).shuffle(1).shard(2, 0))
         assert len(tfr.TFRecordDataset(files).shuffle(1).shard(1, 0)) == sum(COUNTS)
 
     def test_shards_of_a_seeded_shuffle_are_a_split(

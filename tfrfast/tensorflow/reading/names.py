@@ -13,8 +13,8 @@ from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.shuffles import is_kept
 
 _MAX_NAMES = 1_000_000
-_SOURCES = {"_TensorSliceDataset", "_TensorDataset"}
-_SAME_ELEMENTS = {"_PrefetchDataset", "_OptionsDataset"}
+_SOURCES = {"from_tensor_slices", "from_tensors"}
+_SAME_ELEMENTS = {"prefetch", "with_options"}
 
 
 class Names(NamedTuple):
@@ -41,7 +41,7 @@ def names_of(dataset: object) -> Names | Refusal:
     kind = nodes.kind(dataset)
     if kind in _SOURCES:
         return _given(dataset)
-    if kind == "_ConcatenateDataset":
+    if kind == "concatenate":
         return _concatenated(*nodes.inputs(dataset))
     inputs = nodes.inputs(dataset)
     if len(inputs) != 1 or not (kind in _SAME_ELEMENTS or kind in _STEPS):
@@ -62,7 +62,7 @@ def _given(dataset: object) -> Names | Refusal:
     known = [np.asarray(each, object) for each in found]  # a single string comes as bytes
     if not known or any(each is None for each in found) or known[0].size > _MAX_NAMES:
         return Refusal("the file names are not known before the program iterates")
-    is_one = nodes.kind(dataset) == "_TensorDataset"
+    is_one = nodes.kind(dataset) == "from_tensors"
     if any(each.ndim != (0 if is_one else 1) for each in known):
         return Refusal("each element holds several file names")
     columns = [each.reshape(-1).tolist() for each in known]
@@ -104,7 +104,7 @@ def _narrowed(names: Names, dataset: object) -> Names | Refusal:
     if names.shuffled or names.epochs != 1:
         return Refusal("a part is taken of names that are shuffled or repeated")
     kind = nodes.kind(dataset)
-    if kind == "_ShardDataset":
+    if kind == "shard":
         count = static_integer(nodes.attribute(dataset, "num_shards"))
         index = static_integer(nodes.attribute(dataset, "index"))
         if count is None or index is None or not 0 <= index < count:
@@ -113,15 +113,15 @@ def _narrowed(names: Names, dataset: object) -> Names | Refusal:
     count = static_integer(nodes.attribute(dataset, "count"))
     if count is None:
         return Refusal("the number of taken names is not known")
-    if kind == "_TakeDataset":
+    if kind == "take":
         return Names(names.files if count < 0 else names.files[:count])
     return Names(() if count < 0 else names.files[count:])
 
 
 _STEPS = {
-    "_RepeatDataset": _repeated,
-    "_ShardDataset": _narrowed,
-    "_ShuffleDataset": _shuffled,
-    "_SkipDataset": _narrowed,
-    "_TakeDataset": _narrowed,
+    "repeat": _repeated,
+    "shard": _narrowed,
+    "shuffle": _shuffled,
+    "skip": _narrowed,
+    "take": _narrowed,
 }

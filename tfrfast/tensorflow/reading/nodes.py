@@ -23,24 +23,22 @@ from tfrfast.tensorflow.recognition import origin
 _COMMON = {"name", "output_types", "output_shapes", "metadata"}
 # Calls on records that give records.
 _SAME_ELEMENTS = {
-    *("CacheDataset", "_BatchDataset", "_OptionsDataset", "_ParallelBatchDataset"),
-    *("_PrefetchDataset", "_RebatchDataset", "_RepeatDataset", "_ShardDataset", "_ShuffleDataset"),
-    *("_SkipDataset", "_TakeDataset"),
+    *("cache", "batch", "with_options", "batch in parallel"),
+    *("prefetch", "rebatch", "repeat", "shard", "shuffle"),
+    *("skip", "take"),
 }
 # The argument with which a call takes all elements.
 _TAKING_ALL = {
-    "_ShardDataset": ("num_shards", 1),
-    "_SkipDataset": ("count", 0),
-    "_TakeDataset": ("count", -1),
+    "shard": ("num_shards", 1),
+    "skip": ("count", 0),
+    "take": ("count", -1),
 }
 
 
 def kind(dataset: Any) -> str:
-    """Returns the name of TensorFlow's class, or of our call; else nothing."""
-    own = type(without_adapter(dataset))
-    if own is ParsedDataset:
-        return "parse_example"
-    return own.__name__ if own.__module__.startswith(internals.DATASET_MODULES) else ""
+    """Returns the call that made a dataset; "" for a dataset of another library."""
+    made = without_adapter(dataset)
+    return "parse_example" if type(made) is ParsedDataset else internals.call_of(made)
 
 
 def without_adapter(dataset: Any) -> Any:
@@ -63,8 +61,8 @@ def before(dataset: Any) -> list[Any]:
     given = inputs(dataset)
     if is_enumeration(dataset):
         return given[1:]
-    takes_tensors = kind(dataset) in ("_RebatchDataset", "_UnbatchDataset")
-    if takes_tensors and kind(given[0]) == "_RestructuredDataset":
+    takes_tensors = kind(dataset) in ("rebatch", "unbatch")
+    if takes_tensors and kind(given[0]) == "restructured":
         made = inputs(*inputs(*given))
         specs = tf.nest.flatten([each.element_spec for each in made])
         return made if all(isinstance(each, tf.TensorSpec) for each in specs) else given
@@ -73,9 +71,9 @@ def before(dataset: Any) -> list[Any]:
 
 def is_helper(dataset: Any) -> bool:
     """True for a call that TensorFlow itself puts before a call of the user."""
-    if kind(dataset) == "_RestructuredDataset":
+    if kind(dataset) == "restructured":
         return True
-    if kind(dataset) not in ("_MapDataset", "_ParallelMapDataset"):
+    if kind(dataset) not in ("map", "map in parallel"):
         return False  # a user may give flat_map() a method of Dataset
     function = internals.attribute(attribute(dataset, "map_func"), "func")
     module = getattr(function, "__module__", None) or ""
@@ -84,8 +82,8 @@ def is_helper(dataset: Any) -> bool:
 
 def is_enumeration(dataset: Any) -> bool:
     """True for an enumerate(), which TensorFlow makes as a zip() of numbers and a dataset."""
-    given = inputs(dataset) if kind(dataset) == "_ZipDataset" else []
-    if len(given) != 2 or kind(given[0]) not in ("_RangeDataset", "_VariantDataset"):
+    given = inputs(dataset) if kind(dataset) == "zip" else []
+    if len(given) != 2 or kind(given[0]) not in ("range", "from_variant"):
         return False
     return bool(given[0].element_spec == tf.TensorSpec([], tf.int64))
 
@@ -98,14 +96,14 @@ def takes_all(dataset: Any) -> bool:
 
 def is_memory_cache(dataset: Any) -> bool:
     """True for a cache() without a file."""
-    if kind(dataset) != "CacheDataset":
+    if kind(dataset) != "cache":
         return False
     name = tf.get_static_value(attribute(dataset, "filename"))
     return name is not None and not os.fsdecode(getattr(name, "item", lambda: name)())
 
 
 def is_filter(dataset: Any) -> bool:
-    return kind(dataset) == "_FilterDataset"
+    return kind(dataset) == "filter"
 
 
 def is_map(dataset: Any) -> bool:
@@ -234,7 +232,7 @@ def _group_by_window(dataset: Any) -> dict[str, Any]:
 
 def _ragged(input_dataset: Any, mapped_dataset: Any) -> Any:
     """Returns the map() with which ragged_batch() begins."""
-    arguments = _MAKINGS["_MapDataset"].arguments(mapped_dataset)
+    arguments = _MAKINGS["map"].arguments(mapped_dataset)
     return tf.raw_ops.MapDataset(
         input_dataset=input_dataset,
         **arguments,
@@ -248,52 +246,52 @@ def _same(input_dataset: Any) -> Any:
 
 
 _MAKINGS = {
-    "_AssertCardinalityDataset": _Making(
+    "assert_cardinality": _Making(
         tf.raw_ops.AssertCardinalityDataset,
         others=lambda dataset: {
             "cardinality": internals.attribute(dataset, "expected_cardinality")
         },
     ),
-    "CacheDataset": _Making(
+    "cache": _Making(
         tf.raw_ops.CacheDatasetV2, others=lambda _: {"cache": tf.raw_ops.DummyMemoryCache()}
     ),
-    "_BatchDataset": _Making(tf.raw_ops.BatchDatasetV2),
-    "_ConcatenateDataset": _Making(tf.raw_ops.ConcatenateDataset),
-    "_DenseToRaggedDataset": _Making(_ragged),
-    "_DirectedInterleaveDataset": _Making(tf.raw_ops.DirectedInterleaveDataset),
-    "_FilterDataset": _Making(tf.raw_ops.FilterDataset, "predicate", "predicate"),
-    "_FlatMapDataset": _Making(tf.raw_ops.FlatMapDataset, "f"),
-    "_GroupByWindowDataset": _Making(tf.raw_ops.GroupByWindowDataset, others=_group_by_window),
-    "_IgnoreErrorsDataset": _Making(tf.raw_ops.IgnoreErrorsDataset),
-    "_InterleaveDataset": _Making(tf.raw_ops.InterleaveDataset, "f"),
-    "_MapAndBatchDataset": _Making(tf.raw_ops.MapAndBatchDataset, "f", others=_map_and_batch),
-    "_MapDataset": _Making(tf.raw_ops.MapDataset, "f"),
-    "_OptionsDataset": _Making(tf.raw_ops.OptionsDataset, others=_options),
-    "_PaddedBatchDataset": _Making(tf.raw_ops.PaddedBatchDatasetV2, others=_padded_batch),
-    "_ParallelBatchDataset": _Making(tf.raw_ops.ParallelBatchDataset),
+    "batch": _Making(tf.raw_ops.BatchDatasetV2),
+    "concatenate": _Making(tf.raw_ops.ConcatenateDataset),
+    "ragged_batch": _Making(_ragged),
+    "choose_from_datasets": _Making(tf.raw_ops.DirectedInterleaveDataset),
+    "filter": _Making(tf.raw_ops.FilterDataset, "predicate", "predicate"),
+    "flat_map": _Making(tf.raw_ops.FlatMapDataset, "f"),
+    "group_by_window": _Making(tf.raw_ops.GroupByWindowDataset, others=_group_by_window),
+    "ignore_errors": _Making(tf.raw_ops.IgnoreErrorsDataset),
+    "interleave": _Making(tf.raw_ops.InterleaveDataset, "f"),
+    "map_and_batch": _Making(tf.raw_ops.MapAndBatchDataset, "f", others=_map_and_batch),
+    "map": _Making(tf.raw_ops.MapDataset, "f"),
+    "with_options": _Making(tf.raw_ops.OptionsDataset, others=_options),
+    "padded_batch": _Making(tf.raw_ops.PaddedBatchDatasetV2, others=_padded_batch),
+    "batch in parallel": _Making(tf.raw_ops.ParallelBatchDataset),
     # Only the serialised graph shows whether the interleave() is deterministic. A fixed order is
     # right in both cases.
-    "_ParallelInterleaveDataset": _Making(
+    "interleave in parallel": _Making(
         tf.raw_ops.ParallelInterleaveDatasetV4, "f", others=lambda _: {"deterministic": "true"}
     ),
-    "_ParallelMapDataset": _Making(tf.raw_ops.ParallelMapDatasetV2, "f"),
-    "_PrefetchDataset": _Making(tf.raw_ops.PrefetchDataset, others=_prefetch),
-    "_RebatchDataset": _Making(tf.raw_ops.RebatchDatasetV2),
-    "_RepeatDataset": _Making(tf.raw_ops.RepeatDataset),
-    "_RestructuredDataset": _Making(_same),
-    "_ScanDataset": _Making(tf.raw_ops.ScanDataset, "f", "scan_func", _scan),
-    "_ShardDataset": _Making(tf.raw_ops.ShardDataset),
-    "_ShuffleDataset": _Making(
+    "map in parallel": _Making(tf.raw_ops.ParallelMapDatasetV2, "f"),
+    "prefetch": _Making(tf.raw_ops.PrefetchDataset, others=_prefetch),
+    "rebatch": _Making(tf.raw_ops.RebatchDatasetV2),
+    "repeat": _Making(tf.raw_ops.RepeatDataset),
+    "restructured": _Making(_same),
+    "scan": _Making(tf.raw_ops.ScanDataset, "f", "scan_func", _scan),
+    "shard": _Making(tf.raw_ops.ShardDataset),
+    "shuffle": _Making(
         tf.raw_ops.ShuffleDatasetV3,
         others=lambda _: {"seed_generator": tf.raw_ops.DummySeedGenerator()},
     ),
-    "_SkipDataset": _Making(tf.raw_ops.SkipDataset),
-    "_TakeDataset": _Making(tf.raw_ops.TakeDataset),
-    "_TakeWhileDataset": _Making(tf.raw_ops.TakeWhileDataset, "predicate", "predicate"),
-    "_UnbatchDataset": _Making(tf.raw_ops.UnbatchDataset),
-    "_UniqueDataset": _Making(tf.raw_ops.UniqueDataset),
-    "_WindowDataset": _Making(tf.raw_ops.WindowDataset),
-    "_ZipDataset": _Making(tf.raw_ops.ZipDataset),
+    "skip": _Making(tf.raw_ops.SkipDataset),
+    "take": _Making(tf.raw_ops.TakeDataset),
+    "take_while": _Making(tf.raw_ops.TakeWhileDataset, "predicate", "predicate"),
+    "unbatch": _Making(tf.raw_ops.UnbatchDataset),
+    "unique": _Making(tf.raw_ops.UniqueDataset),
+    "window": _Making(tf.raw_ops.WindowDataset),
+    "zip": _Making(tf.raw_ops.ZipDataset),
 }
 
 
@@ -319,8 +317,8 @@ _DETERMINISTIC = {"default": None, "true": True, "false": False}
 #: Calls without a function of the user's.
 _CALLED_AGAIN = {
     "parse_example": lambda dataset, given: ParsedDataset(given, dataset.features),
-    "_CopyToDeviceDataset": _copied_to_device,
-    "_ParseExampleDataset": _parsed_by_theirs,
+    "copy_to_device": _copied_to_device,
+    "parse_example_dataset": _parsed_by_theirs,
 }
 
 
@@ -373,7 +371,7 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     common = {name: value for name, value in shown.items() if name in accepted}
     variant = making.op(**given, **making.arguments(made), **common)
     tf.data.Dataset.__init__(again, variant)
-    if kind(made) == "_OptionsDataset":
+    if kind(made) == "with_options":
         internals.set_options(again, internals.options_of(made))
     return again
 
@@ -425,7 +423,7 @@ def in_steps(dataset: Any) -> list[Any]:
     if _slices(made):
         cut = inputs(made)[0].unbatch()
         return [cut if cut.element_spec == made.element_spec else made]
-    if kind(made) != "_ShuffleAndRepeatDataset":
+    if kind(made) != "shuffle_and_repeat":
         return [made]
     given, attributes = attribute(made, "input_dataset"), ("buffer_size", "seed", "seed2")
     shuffled = internals.like(
@@ -449,7 +447,7 @@ def in_steps(dataset: Any) -> list[Any]:
 
 def _slices(dataset: Any) -> bool:
     """True for `flat_map(tf.data.Dataset.from_tensor_slices)` of tensors."""
-    function = function_of(dataset) if kind(dataset) == "_FlatMapDataset" else None
+    function = function_of(dataset) if kind(dataset) == "flat_map" else None
     if function is None or len(function.graph.outputs) != 1:
         return False
     made = origin(internals.before_return(function.graph.outputs[0])).op

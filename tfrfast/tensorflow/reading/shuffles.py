@@ -16,7 +16,7 @@ from tfrfast.tensorflow.sequence import SeededOrder
 _SWITCH = "TFRFAST_ACCELERATE=0"
 
 _NOTED = "_tfrfast_order"
-_SHUFFLES = {"_ShuffleAndRepeatDataset", "_ShuffleDataset"}
+_SHUFFLES = {"shuffle_and_repeat", "shuffle"}
 
 _drawn: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _planned: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()

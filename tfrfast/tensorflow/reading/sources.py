@@ -17,7 +17,7 @@ from tfrfast.tensorflow.reading.inner_maps import calls_of
 from tfrfast.tensorflow.reading.names import Names, names_of
 from tfrfast.tensorflow.reading.opening import Opening, opening_of
 
-_READERS = {"TFRecordDatasetV1", "TFRecordDatasetV2"}
+_READER = "TFRecordDataset"
 
 #: The maps in the functions of datasets, traced once for each dataset.
 _inner_calls: weakref.WeakKeyDictionary[Any, tuple[Any, ...] | Refusal]
@@ -59,9 +59,9 @@ def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
     `deterministic` is the setting of the pipeline's options.
     """
     kind = nodes.kind(dataset)
-    if kind in _READERS:
+    if kind == _READER:
         return _read_by_class(dataset)
-    if kind == "_ConcatenateDataset":
+    if kind == "concatenate":
         return _concatenated(*(records_of(each, deterministic) for each in nodes.inputs(dataset)))
     mixing = _MIXINGS.get(kind)
     if mixing is None:
@@ -208,8 +208,8 @@ def _in_any_order(dataset: Any, _: bool) -> _Mixing | Refusal:
 
 
 _MIXINGS = {
-    "ParallelInterleaveDataset": _in_any_order,
-    "_FlatMapDataset": _one_by_one,
-    "_InterleaveDataset": _interleaved,
-    "_ParallelInterleaveDataset": _parallel,
+    "parallel_interleave": _in_any_order,
+    "flat_map": _one_by_one,
+    "interleave": _interleaved,
+    "interleave in parallel": _parallel,
 }
