@@ -272,32 +272,6 @@ def is_stateful(kind: str) -> bool:
     return definition is None or definition.is_stateful
 
 
-# Ops that TensorFlow does not count as state.
-_WITHOUT_STATE = ("Assert", "HashTableV2", "LookupTableFindV2", "LookupTableSizeV2", "PrintV2")
-# The functions of ops that have a state if one of their functions has.
-_BODIES = {"If": ("then_branch", "else_branch"), "While": ("cond", "body")}
-
-
-def has_state(function: Any) -> bool:
-    """True if a function has ops with a state, such as random numbers.
-
-    TensorFlow saves symbolic positions at each element, and logs each function with a state then.
-    """
-    definition = function.graph.as_graph_def()
-    known = {each.signature.name: each.node_def for each in definition.library.function}
-
-    def any_has(nodes: Any) -> bool:
-        for node in nodes:
-            if bodies := _BODIES.get(node.op):
-                if any(any_has(known[node.attr[body].func.name]) for body in bodies):
-                    return True
-            elif node.op not in _WITHOUT_STATE and is_stateful(node.op):
-                return True
-        return False
-
-    return any_has(definition.node)
-
-
 def batched(spec: Any, rows: int | None) -> Any:
     """Returns the spec of batches of elements with this spec, like batch()."""
     return spec._batch(rows)

@@ -17,6 +17,7 @@ from tfrfast.tensorflow.history import OF_EACH, Refusal, Step, lifted_step
 from tfrfast.tensorflow.lifting.switch import why_unlifted as environment
 from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.purity import is_constant
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
@@ -402,21 +403,7 @@ def _on_end(parts: Sequence[FilePart], file_records: Sequence[int]) -> Progressi
 def _makes_the_same(pipeline: Pipeline) -> bool:
     """True if maps make the same element of a record in each epoch, and run on whole batches."""
     lifted = pipeline.lifted
-    if lifted is None or lifted.by_element:
-        return False
-    return not any(
-        _captures_state(function) or any(map(_is_stateful, function.graph.get_operations()))
-        for function in lifted.functions
-    )
-
-
-def _captures_state(function: Any) -> bool:
-    """True if the function uses variables or tables, which may change."""
-    return any(each.dtype in (tf.resource, tf.variant) for each in function.captured_inputs)
-
-
-def _is_stateful(operation: Any) -> bool:
-    return operation.op_def is None or operation.op_def.is_stateful
+    return lifted is not None and not lifted.by_element and all(map(is_constant, lifted.functions))
 
 
 def why_no_gain(calls: Sequence[Any], planned: Pipeline | None = None) -> Refusal | None:

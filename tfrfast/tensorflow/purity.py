@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+import tensorflow as tf
+
 from tfrfast.tensorflow import internals
 
 # The functions that these ops call are judged themselves.
@@ -17,20 +19,24 @@ _READING = frozenset(
 _EFFECTS = {
     "Assert": "checks each element",
     "CheckNumerics": "checks each element",
+    "EagerPyFunc": "calls Python for each element",
     "PrintV2": "prints each element",
     "PyFunc": "calls Python for each element",
-    "EagerPyFunc": "calls Python for each element",
     "PyFuncStateless": "calls Python for each element",
 }
+# Ops that TensorFlow does not count as state when it saves an iterator.
+_WITHOUT_STATE = ("Assert", "HashTableV2", "LookupTableFindV2", "LookupTableSizeV2", "PrintV2")
+# The functions of ops that have a state if one of their functions has.
+_BODIES = {"If": ("then_branch", "else_branch"), "While": ("cond", "body")}
 
 _known: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def impurity(call: Any) -> str:
-    """Returns what a call's functions do besides making a result of their arguments; "" if nothing.
+    """Returns why a call's functions must run even for elements that nobody wants; "" if they need
+    not.
 
-    Then the functions need not run for elements that nobody wants. A parse, which fails for some
-    records, counts as pure.
+    A parse, which fails for some records, counts as pure. So do random numbers without a seed.
     """
     functions = (each.function for each in internals.functions_of(call))
     return next(filter(None, map(_impurity_of, functions)), "")
@@ -38,18 +44,50 @@ def impurity(call: Any) -> str:
 
 def _impurity_of(function: Any) -> str:
     if function not in _known:
-        _known[function] = next(filter(None, map(_impurity_of_op, _ops(function))), "")
+        _known[function] = next(filter(None, map(_impurity_of_node, _nodes(function))), "")
     return _known[function]
 
 
-def _ops(function: Any) -> Iterator[str]:
+def _nodes(function: Any) -> Iterator[Any]:
+    """Yields the nodes of a function, and of all functions that it calls."""
     definition = function.graph.as_graph_def()
-    for nodes in (definition.node, *(each.node_def for each in definition.library.function)):
-        yield from (node.op for node in nodes)
+    yield from definition.node
+    for each in definition.library.function:
+        yield from each.node_def
 
 
-def _impurity_of_op(op: str) -> str:
-    if op in _EFFECTS:
-        return _EFFECTS[op]
-    has_state = op not in _CALLING and op not in _READING and internals.is_stateful(op)
-    return f"changes a state ({op})" if has_state else ""
+def _impurity_of_node(node: Any) -> str:
+    if node.op in _EFFECTS:
+        return _EFFECTS[node.op]
+    if node.op in _CALLING or node.op in _READING or not internals.is_stateful(node.op):
+        return ""
+    if {"seed", "seed2"} <= node.attr.keys() and not (node.attr["seed"].i or node.attr["seed2"].i):
+        return ""
+    return f"changes a state ({node.op})"
+
+
+def is_constant(function: Any) -> bool:
+    """True if a function always makes the same of the same arguments."""
+    if any(each.dtype in (tf.resource, tf.variant) for each in function.captured_inputs):
+        return False
+    return not any(internals.is_stateful(each.type) for each in function.graph.get_operations())
+
+
+def has_state(function: Any) -> bool:
+    """True if a function has ops with a state, such as random numbers.
+
+    TensorFlow saves symbolic positions at each element, and logs each function with a state then.
+    """
+    definition = function.graph.as_graph_def()
+    known = {each.signature.name: each.node_def for each in definition.library.function}
+
+    def any_has(nodes: Any) -> bool:
+        for node in nodes:
+            if bodies := _BODIES.get(node.op):
+                if any(any_has(known[node.attr[body].func.name]) for body in bodies):
+                    return True
+            elif node.op not in _WITHOUT_STATE and internals.is_stateful(node.op):
+                return True
+        return False
+
+    return any_has(definition.node)

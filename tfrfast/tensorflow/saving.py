@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.purity import has_state
 
 # Datasets of TensorFlow that support the option, on each TensorFlow from 2.15 on.
 _BEARING = {
@@ -87,7 +88,7 @@ def _what_prevents(dataset: Any) -> str:
     if not _is_wrapper(dataset) and not bears(dataset):
         kind = type(dataset).__name__.strip("_")
         return f"TensorFlow cannot save a position in its {kind}, or takes long to"
-    if any(internals.has_state(each.function) for each in internals.functions_of(dataset)):
+    if any(has_state(each.function) for each in internals.functions_of(dataset)):
         return "a function has a state, such as random numbers"
     return next(filter(None, map(_what_prevents, _inputs_of(dataset))), "")
 

@@ -20,6 +20,7 @@ from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.lifting.variable import ParsedPart, columns_of
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.lifting.vectorising import vectorised
+from tfrfast.tensorflow.purity import has_state
 from tfrfast.tensorflow.reading import nodes
 
 # If only the record tells the size of a result, the size is estimated as this multiple of the
@@ -82,7 +83,7 @@ class Lifted:
     def has_state(self) -> bool:
         """True if run() draws random numbers, for example."""
         rows = self.rest.by_element
-        return rows is not None and internals.has_state(rows.function)
+        return rows is not None and has_state(rows.function)
 
     def row_bytes(self, record_bytes: int) -> int:
         """Returns the approximate bytes of a row's results, for records of so many bytes on
