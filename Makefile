@@ -13,9 +13,11 @@ TENSORFLOW_VERSIONS ?= 2.15
 NUMPY_TESTS := $(patsubst %,tests/python/test_%.py,block_shuffle dlpack encoding hostile_arrays loader \
   parse_example permutation picking_rows plan record_batch)
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
+# The Pythons of pyproject.toml.
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 # The cheap stages come first. The wheel is built once for everything after it. Of stages at once, one
 # computes while another waits for a server or a download, or for the last of its tests.
-CI_STAGES ?= lint+environments+cpp-test test types+test-programs+site test-tensorflow test-torch+test-tables+test-numpy test-remote+test-ray sanitize+fuzz
+CI_STAGES ?= lint+environments+cpp-test test types+test-programs+site test-tensorflow test-torch+test-tables+test-numpy test-oldest-python test-remote+test-ray sanitize+fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -93,9 +95,9 @@ environments: .venv/.tools ## .envs/*, in which wheels are tested, several at a 
 
 ## ---- tests
 
-.PHONY: test cpp-test cpp-test-emulated sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-remote-oldest test-ray test-programs test-numpy bench report
+.PHONY: test cpp-test cpp-test-emulated sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-remote-oldest test-ray test-programs test-numpy test-oldest-python test-pythons bench report
 # A test keeps one processor busy, or waits. So there is one process more than processors.
-test test-tensorflow test-torch test-tables test-remote test-remote-oldest test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(shell expr $(JOBS) + 1) --dist=worksteal
+test test-tensorflow test-torch test-tables test-remote test-remote-oldest test-numpy test-oldest-python: export PYTEST_ADDOPTS := --numprocesses=$(shell expr $(JOBS) + 1) --dist=worksteal
 test: .venv/.tools ## The README's test command
 	pip install ".[test]" && pytest
 	@touch .venv/.installed
@@ -230,6 +232,24 @@ test-numpy: .envs/oldest-numpy/.ready dist/.built ## The wheel with the oldest N
 	.envs/oldest-numpy/bin/pip install --quiet --upgrade pip
 	.envs/oldest-numpy/bin/pip install --quiet --group oldest-numpy
 	@touch $@
+
+test-oldest-python: .envs/oldest-python/.ready ## Import, boundary, reader and argument tests on the oldest Python
+	tools/build_wheel .envs/oldest-python/bin/python
+	tools/test_wheel .envs/oldest-python tests/python/test_reader.py '' tests/python/test_import.py \
+	  tests/python/test_boundary.py tests/python/test_hostile_arguments.py -m 'not slow'
+
+.envs/oldest-python/.ready:
+	rm -rf .envs/oldest-python
+	$$(tools/find_python 3.10) -m venv .envs/oldest-python
+	.envs/oldest-python/bin/pip install --quiet --upgrade pip
+	.envs/oldest-python/bin/pip install --quiet numpy 'pytest>=9' pytest-xdist hypothesis
+	@touch $@
+
+test-pythons: $(PYTHONS:%=test-python-%) ## The README's test command on each Python, some minutes for each
+.PHONY: $(PYTHONS:%=test-python-%)
+$(PYTHONS:%=test-python-%): test-python-%:
+	$$(tools/find_python $*) -m venv .envs/python-$*
+	PATH="$(CURDIR)/.envs/python-$*/bin:$$PATH" && pip install ".[test]" && pytest
 
 bench: .venv/.installed ## Python benchmarks; results depend on the machine
 	pip install --quiet --no-build-isolation '.[bench]'

@@ -295,7 +295,7 @@ def ten_million(paths: list[str]) -> dict[str, float]:
     path = building.step_path(reader, axis)
     Path(path).parent.mkdir(exist_ok=True)
     with open(path, "wb", buffering=0) as file:
-        building._write(tables.finish(reader.fingerprint, stamp_of(reader)), file)
+        building._write(tables.finish(reader._fingerprint, stamp_of(reader)), file)
     reader = tfr.Reader(links, index="require")
     opened, read = [], []
     for turn in range(9):

@@ -22,8 +22,8 @@ def scan(
     *,
     features: AnyFeatures | None = None,
     records: Any = None,
-    record: bool | str = False,
-    shard: bool | str = False,
+    record_column: bool | str = False,
+    shard_column: bool | str = False,
     threads: int | None = None,
     **reader_options: Any,
 ) -> pl.LazyFrame:
@@ -42,8 +42,8 @@ def scan(
         source,
         features=features,
         records=records,
-        record=record,
-        shard=shard,
+        record_column=record_column,
+        shard_column=shard_column,
         threads=threads,
         **reader_options,
     )
@@ -79,13 +79,13 @@ class _ScanFrame(pl.LazyFrame):
     def slice(self, offset: int, length: int | None = None) -> pl.LazyFrame:
         scan = self._scan
         # If damaged records are left out, the numbers of later rows are unknown.
-        if scan is None or scan.reader.skips_damage or offset < -len(scan):
+        if scan is None or scan.reader._skips_damage or offset < -len(scan):
             return super().slice(offset, length)
         first = offset if offset >= 0 else len(scan) + offset
         return self._of(scan.part(rows=slice(first, None if length is None else first + length)))
 
     def tail(self, n: int = 5) -> pl.LazyFrame:
-        if self._scan is None or self._scan.reader.skips_damage:
+        if self._scan is None or self._scan.reader._skips_damage:
             return super().tail(n)
         return self.slice(max(0, len(self._scan) - n))
 
@@ -93,7 +93,7 @@ class _ScanFrame(pl.LazyFrame):
 def _frames(scan: Scan, columns: list[str] | None, n_rows: int | None) -> Iterator[pl.DataFrame]:
     """Yields the scan's batches, up to `n_rows` rows in all."""
     left = len(scan) if n_rows is None else n_rows
-    may_lose_rows = scan.reader.skips_damage
+    may_lose_rows = scan.reader._skips_damage
     for batch in scan.part(columns, rows=None if may_lose_rows else slice(left)):
         frame = pl.DataFrame(batch)
         yield frame.head(left)

@@ -269,7 +269,7 @@ class Reader:
         return self._core.closed
 
     @property
-    def fingerprint(self) -> int:
+    def _fingerprint(self) -> int:
         """A hash of shard names, sizes and record counts, which differs between data sets."""
         return self._core.fingerprint
 
@@ -289,19 +289,16 @@ class Reader:
         return max(1, min(1 << 16, num_bytes // max(mean, 1)))
 
     @property
-    def skips_damage(self) -> bool:
+    def _skips_damage(self) -> bool:
         """True if damaged records are left out."""
         return bool(self._options["on_corruption"] == "skip")
 
-    def describe(self) -> bytes:
+    def _described(self) -> bytes:
         """Returns the shards, their sizes and record counts, and the reader's options, as bytes.
 
         From these bytes, the native code of any process opens the same data, and refuses changed
         shards.
         """
-        return self._described()
-
-    def _described(self) -> bytes:
         for part in self._parts or ():
             part._described()  # raises if the part cannot be described
         return self._core.describe()

@@ -54,7 +54,7 @@ def test_only_chosen_steps_are_there(path: str, name: str) -> None:
     numbers = np.flatnonzero(wanted(np.arange(len(PLACES))))
     made = tfr.Steps(path, along="s/", only=only)
     for steps in (made, pickle.loads(pickle.dumps(made))):
-        assert (len(steps), steps.fingerprint) == (len(numbers), made.fingerprint)
+        assert (len(steps), steps._fingerprint) == (len(numbers), made._fingerprint)
         assert places(steps).tolist() == PLACES[numbers].tolist()
         assert steps.only is not None
         assert steps.only.tolist() == numbers.tolist()
@@ -87,8 +87,8 @@ def test_a_function_sees_windows_and_is_called_once_for_each_step(
     assert len(built) == 1
     assert len(steps) == sum(max(0, count - 2) for count in LENGTHS)
     same = tfr.Steps(path, along="s/", windows=windows, only=steps.only)
-    assert same.fingerprint == steps.fingerprint
-    assert steps.fingerprint != tfr.Steps(path, along="s/", windows=windows).fingerprint
+    assert same._fingerprint == steps._fingerprint
+    assert steps._fingerprint != tfr.Steps(path, along="s/", windows=windows)._fingerprint
 
 
 def test_what_chooses_no_steps_is_said(path: str) -> None:
@@ -194,7 +194,7 @@ def test_no_two_options_have_one_fingerprint(path: str) -> None:
         {"only": slice(3)},
         {},
     ]
-    found = [tfr.Steps(path, along="s/", **each).fingerprint for each in made]
+    found = [tfr.Steps(path, along="s/", **each)._fingerprint for each in made]
     assert len(set(found)) == len(made)
 
 

@@ -10,9 +10,11 @@ import pytest
 
 import tfrfast as tfr
 
-# Notes every import of a framework, whether or not it is installed here.
+# Notes every import of a framework, whether or not it is installed here. Python's dataclasses
+# import inspect; on newer Pythons, NumPy does, too.
 WATCH = """
 import sys
+import dataclasses
 import numpy
 
 wanted = []

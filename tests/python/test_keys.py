@@ -192,7 +192,7 @@ def test_the_file_is_small_and_as_specified(data: list[str]) -> None:
     magic, version, kind, records, entries, distinct = struct.unpack_from("<8sIIQQQ", content)
     assert (magic, version, kind) == (b"tfr.keys", 1, 2)
     assert (records, entries, distinct) == (COUNT, COUNT, COUNT)
-    assert struct.unpack_from("<Q", content, 40) == (tfr.Reader(data).fingerprint,)
+    assert struct.unpack_from("<Q", content, 40) == (tfr.Reader(data)._fingerprint,)
     assert content[80:88] == b"n" + bytes(7)
     hashes = np.frombuffer(content, "<u8", COUNT, 88)
     assert (hashes[1:] > hashes[:-1]).all()

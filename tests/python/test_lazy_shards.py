@@ -64,7 +64,7 @@ def test_a_shard_is_opened_when_it_is_first_read(made: Path) -> None:
         assert reader.shards[5].num_bytes == path_of(made, 5).stat().st_size
         assert reader.shards[5].index == f"{made}.tfrfast/index"
         assert reader.skipped == []
-        assert reader.describe()
+        assert reader._described()
         assert mapped(made) == set()
         assert reader.shards[7].lengths.tolist() == [5] * EACH  # from the index
         assert mapped(made) == set()
@@ -85,8 +85,8 @@ def test_all_ways_to_read_give_the_same(made: Path, io: Any) -> None:
     assert list(whole) == RECORDS
     assert list(open_shards(made, io=io)) == RECORDS
     reader = open_shards(made, io=io)
-    assert reader.fingerprint == whole.fingerprint
-    assert reader.describe() == open_shards(made, io=io).describe()
+    assert reader._fingerprint == whole._fingerprint
+    assert reader._described() == open_shards(made, io=io)._described()
     order = np.random.default_rng(1).permutation(len(RECORDS))
     assert reader.read(order).tolist() == [RECORDS[i] for i in order]
     at_random = open_shards(made, io=io)

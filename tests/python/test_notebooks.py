@@ -62,7 +62,7 @@ def test_a_batch_is_its_columns(reader: tfr.Reader) -> None:
 
 
 def test_a_scan_is_its_features(reader: tfr.Reader) -> None:
-    title, *cells = shown(tfr.scan(reader, features=FEATURES, record=True))
+    title, *cells = shown(tfr.scan(reader, features=FEATURES, record_column=True))
     assert title == "Scan: 2,000 rows, which are read when someone asks"
     assert {"label", "<b>", "record"} <= set(cells)
 

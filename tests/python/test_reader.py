@@ -232,7 +232,7 @@ def test_closing(reader: tfr.Reader, paths: list[str]) -> None:
         lambda: reader.locate(0),
         lambda: reader.shards,
         lambda: reader.skipped,
-        lambda: reader.fingerprint,
+        lambda: reader._fingerprint,
     ):
         with pytest.raises(ValueError, match="This reader has been closed"):
             use()
@@ -249,7 +249,7 @@ def test_pickle_opens_the_same_files_in_the_same_way(paths: list[str], io: Any) 
     for other in (pickle.loads(pickle.dumps(reader)), copy.deepcopy(reader)):
         assert list(other) == RECORDS
         assert other._options == reader._options
-        assert other.fingerprint == reader.fingerprint
+        assert other._fingerprint == reader._fingerprint
     reader.close()
     assert list(pickle.loads(pickle.dumps(reader))) == RECORDS
 

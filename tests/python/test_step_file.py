@@ -116,7 +116,7 @@ def test_the_page_describes_every_byte_that_is_needed(path: str) -> None:
     reader = tfr.Reader(path)
     steps = tfr.Steps(reader, along="steps/")
     table = Table(Path(tfr.build_steps(reader, along="steps/")).read_bytes())
-    assert (table.records, table.steps, table.fingerprint) == (5, 245, reader.fingerprint)
+    assert (table.records, table.steps, table.fingerprint) == (5, 245, reader._fingerprint)
     assert list(table.first_steps) == [0, 3, 3, 203, 244, 245]
     assert [each["name"] for each in table.features] == [
         "steps/action",

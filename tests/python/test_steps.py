@@ -87,7 +87,7 @@ def test_each_step_has_its_values_and_its_episodes(
     steps = tfr.Steps(paths, along="steps/", io=io)
     wanted = in_order()
     assert len(steps) == len(wanted)
-    assert ("whole episode is inflated" in steps.describe()) == bool(compression)
+    assert ("whole episode is inflated" in steps._found_features()) == bool(compression)
     check(steps.read(np.arange(len(steps))), wanted)
     some = [219, 0, 7, 7, 100]
     check(steps[some], [wanted[each] for each in some])
@@ -104,7 +104,7 @@ def test_a_step_knows_its_place(tmp_path: Path) -> None:
     assert steps.episodes.lengths.tolist() == [5, 130, 17, 3, 0, 1, 64]
     assert steps.episodes.first_steps.tolist() == [0, 5, 135, 152, 155, 155, 156]
     assert repr(steps) == "Steps(7 episodes, 220 steps)"
-    assert "steps/action: 7 float a step, 28 bytes" in steps.describe()
+    assert "steps/action: 7 float a step, 28 bytes" in steps._found_features()
 
 
 def test_the_file_is_made_once_and_found_again(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_features_get_other_names_and_values_where_they_are_absent(tmp_path: Pat
     assert batch["steps/r"].tolist() == [0.5, 1.5, -1.0]
     assert list(batch["steps/camera"]) == [b"none"] * 3
     assert [bytes(each) for each in batch["steps/long"][2]] == [b"x" * 300] * 2
-    assert steps.fingerprint != tfr.Steps(path, along="steps/").fingerprint
+    assert steps._fingerprint != tfr.Steps(path, along="steps/")._fingerprint
     for rename, says in (
         ({"steps/x": "steps/y"}, "'steps/x' is to be renamed"),
         ({"steps/a": "steps/r"}, "Both 'steps/a' and 'steps/r' would be called 'steps/r'"),

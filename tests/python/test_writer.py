@@ -58,7 +58,8 @@ def test_an_index_that_cannot_be_written_is_said(data: Path, tmp_path: Path) -> 
         "FAILING_COUNT": "1",
     }
     done = subprocess.run(
-        [sys.executable, "-P", "-c", program, data],
+        [sys.executable, "-c", program, data],
+        cwd=tmp_path,
         env=environment,
         capture_output=True,
         text=True,

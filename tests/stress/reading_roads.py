@@ -163,7 +163,9 @@ def scan(task: Task) -> Opened:
     import pyarrow
 
     reader = tfr.Reader(task.paths, **task.options)
-    table = tfr.scan(reader, features=FEATURES, record=True, records=task.numbers, batch_size=32)
+    table = tfr.scan(
+        reader, features=FEATURES, record_column=True, records=task.numbers, batch_size=32
+    )
 
     def epoch() -> Iterator[Item]:
         for batch in table:

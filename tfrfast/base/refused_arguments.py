@@ -109,7 +109,9 @@ def _explain(
     except TypeError:
         return  # Python's own error says which argument is missing or unknown
     _refuse_one(bound.arguments, _parsed(function.__annotations__), function.__globals__)
-    if not isinstance(error, AttributeError | IndexError):
+    if not isinstance(error, AttributeError | IndexError) and "unexpected keyword" not in str(
+        error
+    ):
         kind = ValueError if isinstance(error, ValueError | OverflowError) else TypeError
         text = str(error).rstrip(".")
         raise kind(f"An argument of {function.__name__}() is unusable: {text}.") from error
@@ -184,7 +186,7 @@ def _parts(kind: ast.expr, scope: Mapping[str, Any]) -> tuple[str, list[ast.expr
     if isinstance(kind, ast.BinOp):
         return "|", [kind.left, kind.right]
     meaning = _meaning(ast.unparse(kind), scope)
-    if isinstance(meaning, type) or not hasattr(meaning, "__args__"):
+    if not hasattr(meaning, "__args__"):
         return ast.unparse(kind).rpartition(".")[2], []
     return _parts(ast.parse(str(meaning), mode="eval").body, scope)  # an alias of types
 

@@ -109,7 +109,7 @@ class Source:
         return numbers, draws
 
     def __repr__(self) -> str:
-        data = f"{len(self)} records, data={self.reader.fingerprint:016x}"
+        data = f"{len(self)} records, data={self.reader._fingerprint:016x}"
         order = "" if self._plan is None else f", {self._plan.order_text}"
         return f"Source({data}{order}, features={self.features!r})"
 

@@ -104,7 +104,7 @@ def build_key_file(
                 damage += met
             distinct = entries.distinct()
             header = KeyHeader(
-                feature, kind, len(reader), entries.count, distinct, reader.fingerprint, stamp
+                feature, kind, len(reader), entries.count, distinct, reader._fingerprint, stamp
             )
             with open(work.inside("keys"), "xb") as file:
                 write_keys(file, header, entries.sorted_parts())
@@ -140,7 +140,7 @@ class _SortKeys:
             features={
                 self.feature: FixedLen((), self.kind, default=b"" if self.kind == "bytes" else 0)
             },
-            record=_name_for_records(self.feature),
+            record_column=_name_for_records(self.feature),
             records=slice(numbers.start, numbers.stop),
             threads=1,
         )

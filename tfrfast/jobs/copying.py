@@ -64,7 +64,7 @@ def copy(
 ) -> Copied:
     """Writes the records with these numbers, byte for byte and in this order, to new shards.
 
-        frame = tfrfast.polars.scan("data/train-*", features=features, record=True)
+        frame = tfrfast.polars.scan("data/train-*", features=features, record_column=True)
         cats = frame.filter(pl.col("label") == 3).select("record").collect()
         made = tfr.copy("data/train-*", cats["record"], "out/cats", num_shards=8)
 
@@ -106,7 +106,7 @@ def copy(
         )
         known = ShardSizes(reader)
         skipped: set[Skipped] = set()
-        if reader.skips_damage:
+        if reader._skips_damage:
             numbers = _without_damage(known, numbers, executor, progress, skipped)
         ends = _equal_ends(len(numbers), count) if count else _ends(known, numbers, max_bytes)
         tasks = plan_shards(known, numbers, ends, shard_set.unpublished)

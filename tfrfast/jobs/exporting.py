@@ -27,7 +27,7 @@ def export(
     num_shards: int | None = None,
     features: AnyFeatures | None = None,
     columns: Sequence[str] | None = None,
-    record: bool | str = False,
+    record_column: bool | str = False,
     text: Sequence[str] = (),
     sample: int | None = None,
     overwrite: bool = False,
@@ -48,8 +48,8 @@ def export(
       out: the new file, or the beginning of the new files' names: `out.parquet` makes
         `out-00000-of-00008.parquet`.
       num_shards: the number of files. By default one file, with exactly the name `out`.
-      features, columns, record, text, sample, threads: as for `tfr.scan`. By default the features
-        are inferred from all records.
+      features, columns, record_column, text, sample, threads: as for `tfr.scan`. By default the
+        features are inferred from all records.
       overwrite: True replaces existing files. False makes them an error.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
@@ -63,7 +63,7 @@ def export(
         reader,
         features=features,
         columns=columns,
-        record=record,
+        record_column=record_column,
         text=text,
         sample=sample,
         threads=threads,

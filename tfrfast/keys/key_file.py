@@ -43,7 +43,7 @@ class KeyedData(Protocol):
     @property
     def shards(self) -> Any: ...
     @property
-    def fingerprint(self) -> int: ...
+    def _fingerprint(self) -> int: ...
     def __len__(self) -> int: ...
 
 
@@ -99,7 +99,7 @@ def open_key_file(path: str, data: KeyedData, core: Reader, feature: str) -> Key
             f"There is no key file {path!r}. tfr.build_keys(reader, {feature!r}) makes it."
         ) from None
     facts = (file.feature, file.num_records, file.fingerprint, file.stamp)
-    if facts != (feature, len(data), data.fingerprint, stamp_of(data)):
+    if facts != (feature, len(data), data._fingerprint, stamp_of(data)):
         raise StaleIndexError(
             f"The key file {path!r} belongs to other data: since it was made, shards were "
             "changed, added or removed. Run tfr.build_keys again.",

@@ -86,6 +86,8 @@ class Loader:
         number of processors that this process may use.
       prefetch: batches that are read ahead of the consumer; by default two more than threads.
 
+      reader_options: options of Reader.
+
     The content of a batch depends on neither `threads` nor `prefetch`. Each `for` is the next
     epoch. The first batches of the next epoch are read before this epoch ends; from a URL only from
     the second `for` on, because there may be no second epoch. A batch that cannot be read raises at
@@ -113,11 +115,12 @@ class Loader:
         transform: Callable[[Any], Any] | None = None,
         threads: SupportsIndex | None = None,
         prefetch: SupportsIndex | None = None,
+        **reader_options: Any,
     ) -> None:
         threads = checked_threads(threads)
         if prefetch is not None:
             prefetch = integer("prefetch", prefetch, 1, _MOST_BATCHES)
-        reader = open_reader(source, {})
+        reader = open_reader(source, reader_options)
         plan = Plan(
             order_of(source, order, shuffle, seed),
             with_lengths(batch_size, reader),
@@ -256,7 +259,7 @@ class Loader:
         Counts the received batches, not the batches that were read ahead.
         """
         epoch, _, position = self._core.place()
-        state = loader_state(self.reader.fingerprint, self.plan.order_text, epoch, position)
+        state = loader_state(self.reader._fingerprint, self.plan.order_text, epoch, position)
         if self.mixture is not None:
             state["weights"] = [[*each[:2], [*each[2].values()]] for each in self.mixture.segments]
         return state
@@ -281,7 +284,7 @@ class Loader:
             return None
         return self.mixture._with_all_weights(weights_of_state(state))
 
-    def describe(self) -> LoaderDescription:
+    def _describe(self) -> LoaderDescription:
         """Returns this loader as values, from its current place, for adapters."""
         if self.transform is not None:
             raise TypeError(
@@ -291,7 +294,7 @@ class Loader:
         state = self.state_dict()
         return LoaderDescription(
             source=self.reader._described(),
-            skips_damage=self.reader.skips_damage,
+            skips_damage=self.reader._skips_damage,
             plan=self.plan,
             epoch=state["epoch"],
             rest=self.plan.rest_after(state["position"]),
@@ -336,7 +339,7 @@ class Loader:
         if epochs is not None and operator.index(epochs) < 1:
             raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
         return dataset_of(
-            self.describe(), epochs, with_indices, with_valid, with_sources, with_crops
+            self._describe(), epochs, with_indices, with_valid, with_sources, with_crops
         )
 
     def to_keras(self, *, features: str | Sequence[str], label: str | None = None) -> Any:

@@ -209,7 +209,7 @@ class Plan:
         start = integer("start", position, 0, _native.MAX_RECORDS)
         return self._with(start=start)
 
-    def with_share(self, rank: int, world: int, remainder: Remainder) -> Plan:
+    def _with_share(self, rank: int, world: int, remainder: Remainder) -> Plan:
         """Returns the plan of another rank, or of a rank in another world, from the epoch's
         beginning.
         """
@@ -222,7 +222,7 @@ class Plan:
         plan._settle(self.order, self.batching, self._native_order, **everything)
         return plan
 
-    def encode(self) -> bytes:
+    def _encode(self) -> bytes:
         """Returns this plan as bytes, which the native code of any process decodes."""
         return self._core.encode()
 

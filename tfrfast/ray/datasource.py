@@ -149,7 +149,7 @@ class RecordSource(Datasource):
         count = min(count, total)
         everything = self._everything() if total else None
         # The order travels to the tasks, unless their record numbers are smaller.
-        encoded = order.encode()
+        encoded = order._encode()
         travels = len(encoded) <= max(_SMALL_ORDER_BYTES, 8 * total // max(count, 1))
         for i in range(count):
             first, last = total * i // count, total * (i + 1) // count
@@ -164,7 +164,7 @@ class RecordSource(Datasource):
     def _planned_reader(self) -> PlannedReader:
         reader = self._reader
         pickled = pickle.dumps(reader)
-        return PlannedReader(self._plan, absolute(reader._paths), pickled, reader.fingerprint)
+        return PlannedReader(self._plan, absolute(reader._paths), pickled, reader._fingerprint)
 
     def _shards(self, which: range) -> PlannedShards | PlannedReader:
         if self._reader._makes_records:
@@ -189,7 +189,7 @@ class RecordSource(Datasource):
 
     def _task(self, part: OrderRange, limit: int | None) -> ReadTask:
         # Skipped damaged records make fewer rows than planned.
-        rows = None if self._reader.skips_damage else part.last - part.first
+        rows = None if self._reader._skips_damage else part.last - part.first
         metadata = {
             "num_rows": rows,
             "size_bytes": math.ceil(self._row_bytes * (part.last - part.first)),

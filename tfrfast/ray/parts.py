@@ -71,7 +71,7 @@ class PlannedReader:
         plan.
         """
         reader: Reader = pickle.loads(self.pickled)
-        if reader.fingerprint != self.fingerprint:
+        if reader._fingerprint != self.fingerprint:
             raise StaleIndexError(
                 f"{self.paths[0]!r}, or another shard, has changed since the work was "
                 "planned. Plan the work again once all nodes see the same files.",
@@ -98,8 +98,8 @@ class Columns:
             columns=self.names,
             records=records,
             batch_size=self.batch_size,
-            record=self.record,
-            shard=self.shard,
+            record_column=self.record,
+            shard_column=self.shard,
             text=[name for name in self.text if name in self.names],
             tensors=True,
             threads=threads,

@@ -30,8 +30,8 @@ def read(
     records: Any = None,
     order: Order | None = None,
     epoch: SupportsIndex = 0,
-    record: bool | str = False,
-    shard: bool | str = False,
+    record_column: bool | str = False,
+    shard_column: bool | str = False,
     text: Sequence[str] = (),
     sample: int | None = 1000,
     batch_size: int | None = None,
@@ -58,7 +58,8 @@ def read(
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Each
         node opens its files by the same names. Or a Mixture, which is an order, too.
-      features, columns, records, record, shard, text, sample, batch_size: as for `tfr.scan`.
+      features, columns, records, record_column, shard_column, text, sample, batch_size: as for
+        `tfr.scan`.
       order: the records of this order, as a Loader gives them.
       epoch: the epoch of the order.
       override_num_blocks: the number of tasks. By default four for each processor of the cluster,
@@ -83,14 +84,19 @@ def read(
         features=features,
         columns=columns,
         batch_size=batch_size,
-        record=record,
-        shard=shard,
+        record_column=record_column,
+        shard_column=shard_column,
         text=text,
         sample=sample,
         tensors=True,
     )
     wanted = Columns(
-        settled.features, settled.columns, settled.batch_size, record, shard, tuple(text)
+        settled.features,
+        settled.columns,
+        settled.batch_size,
+        record_column,
+        shard_column,
+        tuple(text),
     )
     if not ray.is_initialized():
         ray.init()

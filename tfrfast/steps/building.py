@@ -165,7 +165,7 @@ def _made(
         for part, met in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
             tables.append(part)
             damage += met
-    return tables.finish(reader.fingerprint, stamp), all_damage(damage, reader.skipped)
+    return tables.finish(reader._fingerprint, stamp), all_damage(damage, reader.skipped)
 
 
 def _layout(reader: Reader, axis: bytes, renamed: Sequence[str]) -> bytes:

@@ -41,7 +41,7 @@ class Chosen(NamedTuple):
 
 def choose(steps: Reader, view: View, only: Only | Chosen) -> Chosen:
     """Returns the choice among all steps. A function is called for all steps, in order."""
-    fingerprint = steps.fingerprint
+    fingerprint = steps._fingerprint
     if isinstance(only, Chosen):
         if only.fingerprint != fingerprint:
             raise StaleIndexError(

@@ -186,7 +186,7 @@ class Steps(Reader):
         first_steps = _native.first_steps(self._core)
         return Episodes(first_steps[:-1], np.diff(first_steps))
 
-    def describe(self) -> str:  # type: ignore[override]
+    def _found_features(self) -> str:
         """Returns the features of a step, and the size of the step file."""
         facts = _native.step_facts(self._core)
         bytes_a_step = facts["num_bytes"] / max(facts["num_steps"], 1)

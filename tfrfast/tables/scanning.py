@@ -37,8 +37,8 @@ def scan(
     records: Any = None,
     order: Order | None = None,
     batch_size: int | None = None,
-    record: bool | str = False,
-    shard: bool | str = False,
+    record_column: bool | str = False,
+    shard_column: bool | str = False,
     tensors: bool = False,
     text: Sequence[str] = (),
     sample: int | None = 1000,
@@ -64,8 +64,8 @@ def scan(
       records: numbers, a slice or a mask of records, in that order. By default all.
       order: reads the records of the order's epoch 0, instead of all. Takes 8 bytes a row.
       batch_size: rows of a batch. By default about 8 MiB, and at most 65,536 rows.
-      record, shard: adds a column "record" with the record's number, "shard" with its file's path.
-        A string gives the column another name.
+      record_column, shard_column: adds a column "record" with the record's number, "shard" with its
+        file's path. A string gives the column another name.
       text: the features whose byte strings are UTF-8 text, which is checked. They become strings.
       sample: the number of records to infer features from; None takes all records, and reads them
         twice.
@@ -86,7 +86,7 @@ def scan(
     threads = checked_threads(threads)
     extras = {
         what if given is True else str(given): what
-        for what, given in (("record", record), ("shard", shard))
+        for what, given in (("record", record_column), ("shard", shard_column))
         if given
     }
     specs = _settled(reader, features, columns, extras, sample, threads)
@@ -94,7 +94,7 @@ def scan(
         name, what = taken[0], extras[taken[0]]
         raise ValueError(
             f"There is a feature {name!r} already. Give the column of the {what} another name, as "
-            f'in {what}="_{what}".'
+            f'in {what}_column="_{what}".'
         )
     names = [*specs, *extras] if columns is None else list(columns)
     settled = scan_columns(specs, names, extras, tensors=tensors, text=text)
@@ -205,7 +205,7 @@ class Scan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         settled = self._numbers, self.batch_size, self.features, self._columns, self._threads
-        return _of_same_data, (self.reader, self.reader.fingerprint, *settled)
+        return _of_same_data, (self.reader, self.reader._fingerprint, *settled)
 
     def __repr__(self) -> str:
         return f"Scan({self.reader!r}, {len(self)} rows, columns={self.columns})"
@@ -219,7 +219,7 @@ class Scan:
 
 
 def _of_same_data(reader: Reader, fingerprint: int, *settled: Any) -> Scan:
-    if reader.fingerprint != fingerprint:
+    if reader._fingerprint != fingerprint:
         raise StaleIndexError(
             f"{reader!r} opens other data than the scan that was pickled: since then, shards were "
             "changed, or this machine sees other files."
@@ -256,7 +256,7 @@ def _settled(
     if missing := [name for name in wanted if name not in known]:
         raise ValueError(
             f"There is no column {missing[0]!r}. There are {', '.join(map(repr, known))}; "
-            "record=True and shard=True add two more."
+            "record_column=True and shard_column=True add two more."
         )
     return {name: known[name] for name in wanted}
 

@@ -42,12 +42,12 @@ def records_where(reader: Reader, condition: str) -> Int64Array:
     if _RECORD in features:
         raise ValueError(
             "The records have a feature named 'record', which --where cannot tell from their "
-            'numbers. Use tfr.scan(..., record="number") and tfr.copy in Python.'
+            'numbers. Use tfr.scan(..., record_column="number") and tfr.copy in Python.'
         )
     columns = [*(name for name in named if name != _RECORD), _RECORD]
 
     def found(text: list[str]) -> Int64Array:
-        rows = scan(reader, features=features, columns=columns, record=True, text=text)
+        rows = scan(reader, features=features, columns=columns, record_column=True, text=text)
         return _by_duckdb(rows, condition) if engine == "duckdb" else _by_polars(rows, condition)
 
     strings = [name for name in columns if name != _RECORD and _is_string(features[name])]

@@ -40,7 +40,7 @@ def dataset_of(
         raise StaleIndexError(f"{error.message} The Reader has to be made again, too.") from None
     features = None if loader.features is None else TensorFeatures(loader.features, has_order=True)
     source = tf.constant(opened.source)
-    encoded = tf.constant(rest.encode())
+    encoded = tf.constant(rest._encode())
     starts = tf.constant(loader.source_starts, tf.int64)
     rows = plan.batch_size if plan.remainder != "keep" and not loader.skips_damage else None
 

@@ -167,7 +167,7 @@ class _Epoch:
         return {
             "format": _FORMAT,
             "version": _VERSION,
-            "data": f"{self._dataset.reader.fingerprint:016x}",
+            "data": f"{self._dataset.reader._fingerprint:016x}",
             "order": plan.order_text,
             "rank": plan.rank,
             "world": plan.world,

@@ -67,7 +67,7 @@ def remainder_for(world: int) -> Remainder:
 
 def with_share(plan: Plan, remainder: Remainder | None, rank: int, world: int) -> Plan:
     """Returns the plan of one rank. A remainder of None means the default for `world`."""
-    return plan.with_share(rank, world, remainder or remainder_for(world))
+    return plan._with_share(rank, world, remainder or remainder_for(world))
 
 
 def share_of_processors() -> int:

@@ -113,7 +113,7 @@ def test_a_pickled_source_reads_the_same(shards: list[str]) -> None:
     assert repr(again) == repr(source)
     assert again.features == source.features
     assert again[17] == source[17] == {"id": 17, "name": b"record 17"}
-    assert f"{source.reader.fingerprint:016x}" in repr(source)
+    assert f"{source.reader._fingerprint:016x}" in repr(source)
     assert os.path.dirname(shards[0]) not in repr(source)
 
 

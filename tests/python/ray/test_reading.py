@@ -58,7 +58,11 @@ def source_of(paths: Any, features: Any = None, **options: Any) -> Any:
 @pytest.mark.parametrize("blocks", [1, 7])
 def test_rows_are_those_of_the_records(in_order: None, shards: list[str], blocks: int) -> None:
     dataset = tray.read(
-        shards, features=FEATURES, record=True, shard="file", override_num_blocks=blocks
+        shards,
+        features=FEATURES,
+        record_column=True,
+        shard_column="file",
+        override_num_blocks=blocks,
     )
     assert dataset.count() == COUNT
     rows = dataset.take_all()
@@ -242,7 +246,7 @@ def test_nothing_is_read_of_sets_without_records(in_order: None, tmp_path: Path)
 
 def test_a_mixture_keeps_its_weights(local_ray: Any, tmp_path: Path) -> None:
     mixture = mixture_of(write_sets(tmp_path))
-    dataset = tray.read(mixture, features=ID, record=True, epoch=2, override_num_blocks=3)
+    dataset = tray.read(mixture, features=ID, record_column=True, epoch=2, override_num_blocks=3)
     expected = tfr.Plan(mixture, 200).indices(2, 0).tolist()
     assert [row["record"] for row in dataset.take_all()] == expected
     with pytest.raises(TypeError, match="give it indices instead"):

@@ -341,7 +341,7 @@ def test_secrets_appear_nowhere(server: RangeServer, shards: list[str]) -> None:
         repr(reader._options),
         repr(loader.state_dict()),
         repr(pickle.dumps(reader)),
-        repr(reader.describe()),
+        repr(reader._described()),
         repr(tfr.build_index),
         *(
             Path(index).read_bytes().decode("latin-1")

@@ -33,7 +33,7 @@ def test_a_dataset_reads_like_its_files(hub: Hub, here: tfr.Reader) -> None:
     ):
         there = tfr.Reader(paths)
         assert list(there) == list(here)
-        assert there.fingerprint == here.fingerprint
+        assert there._fingerprint == here._fingerprint
     numbers = [list(batch) for batch in tfr.Loader(there, 50, seed=4)]
     assert numbers == [list(batch) for batch in tfr.Loader(here, 50, seed=4)]
     hub.put("data/data-000", here[5])

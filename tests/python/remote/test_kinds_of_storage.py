@@ -25,7 +25,7 @@ def test_an_s3_bucket(moto: str, bucket: Any, s3_keys: dict[str, str], shards: l
     for paths in ("s3://somebucket/sets/one/data-*", "s3://somebucket/sets/one/data-00[0-2]"):
         there = tfr.Reader(paths, storage=storage)
         assert list(there) == list(here)
-        assert there.fingerprint == here.fingerprint
+        assert there._fingerprint == here._fingerprint
     numbers = [list(batch) for batch in tfr.Loader(there, 50, seed=4)]
     assert numbers == [list(batch) for batch in tfr.Loader(here, 50, seed=4)]
     bucket.put_object(Key="sets/one/data-000", Body=Path(shards[2]).read_bytes())

@@ -66,7 +66,7 @@ def test_opening_asks_for_the_listing_and_the_index(
     assert {each.path for each in server.seen} == {"bucket", "bucket/set.tfrfast/index"}
     assert len(server.seen) == 4  # the listing; the index's size, header and directory
     assert len(there) == len(here)
-    assert there.fingerprint == here.fingerprint
+    assert there._fingerprint == here._fingerprint
     assert [each.num_records for each in there.shards] == [each.num_records for each in here.shards]
     assert len(server.seen) == 4
 

@@ -44,7 +44,7 @@ def test_records_are_those_of_the_files(urls: list[str], shards: list[str]) -> N
     numbers = np.random.default_rng(0).permutation(800)
     assert list(there.read(numbers)) == list(here.read(numbers))
     assert [there[i] for i in (799, 0, 0, 300)] == [here[i] for i in (799, 0, 0, 300)]
-    assert there.fingerprint == here.fingerprint
+    assert there._fingerprint == here._fingerprint
     assert [shard.path for shard in there.shards] == urls
 
 

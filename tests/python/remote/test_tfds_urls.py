@@ -56,7 +56,7 @@ def assert_alike(there: TfdsSplit, here: TfdsSplit) -> None:
     assert elements(there) == elements(here)
     assert there.features == here.features
     np.testing.assert_array_equal(there.indices, here.indices)
-    assert there.reader.fingerprint == here.reader.fingerprint
+    assert there.reader._fingerprint == here.reader._fingerprint
 
 
 def test_splits_on_a_server_are_those_of_the_folder(on_server: str) -> None:

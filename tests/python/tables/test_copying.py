@@ -55,7 +55,7 @@ def test_numbers_may_come_from_a_query(shards: list[str], tmp_path: Path) -> Non
     pl = pytest.importorskip("polars")
     tables = pytest.importorskip("tfrfast.polars")
     features = {"id": tfr.FixedLen((), "int64"), "label": tfr.FixedLen((), "int64")}
-    frame = tables.scan(shards, features=features, record=True)
+    frame = tables.scan(shards, features=features, record_column=True)
     odd = frame.filter(pl.col("label") == 1).sort("id", descending=True).collect()
     made = tfr.copy(shards, odd["record"], tmp_path / "odd", max_bytes=20_000)
     assert len(made.paths) > 2

@@ -48,11 +48,11 @@ def test_rows_are_those_of_a_scan(
     import pyarrow.parquet as pq
 
     made = tfr.export(
-        shards, tmp_path / "x.parquet", num_shards=num_shards, record=True, executor=executor
+        shards, tmp_path / "x.parquet", num_shards=num_shards, record_column=True, executor=executor
     )
     assert len(os.listdir(tmp_path)) == len(made.paths) == (num_shards or 1)
     table = pa.concat_tables([pq.read_table(path) for path in made.paths])
-    expected = pa.table(tfr.scan(shards, record=True, sample=None))
+    expected = pa.table(tfr.scan(shards, record_column=True, sample=None))
     assert table.equals(expected)
     assert (made.num_records, made.skipped) == (1500, [])
     assert made.num_bytes == sum(map(os.path.getsize, made.paths))

@@ -16,7 +16,7 @@ COUNT = 1500
 
 def test_polars_reads_a_scan_and_a_batch(shards: list[str]) -> None:
     pl = pytest.importorskip("polars")
-    frame = pl.DataFrame(tfr.scan(shards, features=FEATURES, shard=True, batch_size=90))
+    frame = pl.DataFrame(tfr.scan(shards, features=FEATURES, shard_column=True, batch_size=90))
     assert frame.drop("shard").to_dicts() == [expected_row(number) for number in range(COUNT)]
     assert frame["shard"].cast(pl.String).unique().sort().to_list() == sorted(shards)
     batch = next(iter(tfr.Loader(shards, 20, features=FEATURES, shuffle=False)))
@@ -26,7 +26,9 @@ def test_polars_reads_a_scan_and_a_batch(shards: list[str]) -> None:
 
 def test_duckdb_reads_a_scan_by_its_name(shards: list[str]) -> None:
     duckdb = pytest.importorskip("duckdb")
-    examples = tfr.scan(shards, features=FEATURES, record=True, shard=True, batch_size=90)
+    examples = tfr.scan(
+        shards, features=FEATURES, record_column=True, shard_column=True, batch_size=90
+    )
     assert len(examples) == COUNT
     query = """
         select label, count(*), sum(id), max(record), count(lengths), sum(len(words))
@@ -78,7 +80,7 @@ LAZY = {
 def test_a_lazy_frame_decodes_only_the_columns_of_the_query(damaged: str) -> None:
     pl = pytest.importorskip("polars")
     tables = pytest.importorskip("tfrfast.polars")
-    lazy = tables.scan(damaged, features=LAZY, records=slice(60), record=True)
+    lazy = tables.scan(damaged, features=LAZY, records=slice(60), record_column=True)
     assert lazy.collect_schema().names() == ["a", "b", "c", "record"]
     assert lazy.select("a").sum().collect().item() == sum(range(60))
     assert lazy.filter(pl.col("a") > 55).select("b").collect()["b"].to_list() == [
@@ -92,7 +94,7 @@ def test_a_lazy_frame_decodes_only_the_columns_of_the_query(damaged: str) -> Non
 def test_a_lazy_frame_reads_no_further_than_the_rows_it_needs(damaged: str) -> None:
     pl = pytest.importorskip("polars")
     tables = pytest.importorskip("tfrfast.polars")
-    whole = tables.scan(damaged, features=LAZY, record=True)
+    whole = tables.scan(damaged, features=LAZY, record_column=True)
     for start, length in ((50, 10), (61, None), (-5, 3), (98, 9), (200, 3), (3, 0)):
         rows = list(range(100))[slice(start, None if length is None else start + length)]
         part = whole.slice(start, length).select("a", "record").collect()
@@ -120,7 +122,7 @@ def test_a_lazy_frame_counts_rows_after_damage_was_left_out(damaged: str) -> Non
 def test_a_lazy_frame_can_be_collected_again_and_joined(shards: list[str]) -> None:
     pl = pytest.importorskip("polars")
     tables = pytest.importorskip("tfrfast.polars")
-    lazy = tables.scan(tfr.Reader(shards), features=FEATURES, record=True)
+    lazy = tables.scan(tfr.Reader(shards), features=FEATURES, record_column=True)
     assert lazy.collect().equals(lazy.collect())
     labels = pl.LazyFrame({"id": [3, 1400], "extra": ["x", "y"]})
     joined = lazy.join(labels, on="id").select("record", "extra").sort("record").collect()

@@ -41,7 +41,7 @@ def test_a_table_holds_what_the_records_hold(shards: list[str]) -> None:
 def test_a_table_of_steps(tmp_path: Path) -> None:
     steps = open_steps(tmp_path / "data")
     for order in (None, tfr.Shuffle(4)):
-        table = table_of(steps, features=STEP_FEATURES, order=order, record=True)
+        table = table_of(steps, features=STEP_FEATURES, order=order, record_column=True)
         assert numbers_in(table.to_pydict()) == table["record"].to_pylist()
         assert sorted(table["record"].to_pylist()) == list(range(100))
 
@@ -58,7 +58,7 @@ def test_threads_and_batch_sizes_change_nothing(
 
 
 def test_types_say_what_is_promised(shards: list[str]) -> None:
-    schema = pa.schema(tfr.scan(shards, features=FEATURES, record=True, shard=True))
+    schema = pa.schema(tfr.scan(shards, features=FEATURES, record_column=True, shard_column=True))
     assert schema.field("id").type == pa.int64()
     assert schema.field("label").type == pa.bool_()
     assert schema.field("name").type == pa.large_binary()
@@ -152,7 +152,7 @@ def test_a_record_that_breaks_the_promise_of_a_sample_is_one_clear_error(
         for number in range(300):
             value = late if number == 250 else None if number == 200 else number
             writer.write_example({} if value is None else {"label": value})
-    scan = tfr.scan(path, sample=16, record=True)
+    scan = tfr.scan(path, sample=16, record_column=True)
     with pytest.raises(tfr.FeatureError, match="label") as caught:
         list(scan)
     assert caught.value.record == 250
@@ -179,7 +179,11 @@ def test_only_the_columns_asked_for_are_decoded(tmp_path: Path) -> None:
 
 def test_columns_come_in_the_order_asked_for(shards: list[str]) -> None:
     scan = tfr.scan(
-        shards, features=FEATURES, columns=["shard", "name", "n", "id"], record="n", shard=True
+        shards,
+        features=FEATURES,
+        columns=["shard", "name", "n", "id"],
+        record_column="n",
+        shard_column=True,
     )
     assert scan.columns == ["shard", "name", "n", "id"]
     table = pa.table(scan)
@@ -200,7 +204,7 @@ def test_columns_come_in_the_order_asked_for(shards: list[str]) -> None:
 def test_records_are_those_asked_for_in_that_order(
     shards: list[str], records: Any, expected: list[int]
 ) -> None:
-    scan = tfr.scan(shards, features=["id"], records=records, record=True, batch_size=2)
+    scan = tfr.scan(shards, features=["id"], records=records, record_column=True, batch_size=2)
     assert len(scan) == len(expected)
     table = pa.table(scan)
     assert table["record"].to_pylist() == expected
@@ -217,7 +221,7 @@ def test_arguments_that_make_no_sense_are_refused(shards: list[str]) -> None:
     with pytest.raises(TypeError, match=r"columns=\['id'\]"):
         tfr.scan(shards, features=FEATURES, columns="id")
     with pytest.raises(ValueError, match="There is a feature 'id' already"):
-        tfr.scan(shards, features=FEATURES, record="id")
+        tfr.scan(shards, features=FEATURES, record_column="id")
     with pytest.raises(ValueError, match="Arrow has no sparse columns"):
         tfr.scan(shards, features={"s": tfr.SparseIndexed("positions", "weights", "float32", 10)})
     with pytest.raises(ValueError, match="shapes without values"):
@@ -350,7 +354,7 @@ def test_damage_can_be_left_out(tmp_path: Path) -> None:
     features = {"a": tfr.FixedLen((), "int64")}
     with pytest.raises(OSError, match="[Rr]ecord 42"):
         table_of(str(path), features=features)
-    options: Any = {"on_corruption": "skip", "record": True}
+    options: Any = {"on_corruption": "skip", "record_column": True}
     table = table_of(str(path), features=features, **options)
     assert table["a"].to_pylist() == [n for n in range(100) if n != 42]
     assert table["record"].to_pylist() == table["a"].to_pylist()
@@ -434,11 +438,11 @@ def test_what_a_signal_raises_ends_what_a_consumer_reads(shards: list[str]) -> N
 
 def test_a_scan_of_an_order_has_an_epoch_of_it(tmp_path: Path) -> None:
     mixture = mixture_of(write_sets(tmp_path))
-    table = pa.table(tfr.scan(mixture, features=["id"], record=True, batch_size=64))
+    table = pa.table(tfr.scan(mixture, features=["id"], record_column=True, batch_size=64))
     expected = tfr.Plan(mixture, 200).indices(0, 0)
     assert table["record"].to_pylist() == expected.tolist()
     order = tfr.Weighted(np.arange(87), length=30)
-    shares = tfr.scan(mixture.reader, features=["id"], order=order, record=True)
+    shares = tfr.scan(mixture.reader, features=["id"], order=order, record_column=True)
     assert pa.table(shares)["record"].to_pylist() == tfr.Plan(order, 30).indices(0, 0).tolist()
     with pytest.raises(TypeError, match="give it indices instead"):
         tfr.scan(mixture, records=[1])

@@ -208,7 +208,7 @@ class TestTheReadersOptions:
     def test_a_description_is_enough(self, files: list[str]) -> None:
         loader = tfr.Loader(files, 4, seed=3, features=FEATURES)
         next(iter(loader))
-        description = loader.describe()
+        description = loader._describe()
         assert description.rest.start == 4
         assert description.rest.indices(0, 0).tolist() == loader.plan.indices(0, 1).tolist()
 

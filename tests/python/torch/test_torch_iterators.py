@@ -8,6 +8,7 @@ import sys
 import weakref
 from collections import OrderedDict, UserDict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,9 +83,9 @@ main()
 
 
 @pytest.mark.parametrize("way", ["break", "keep", "raise"])
-def test_a_process_ends_within_a_loop(shards: list[str], way: str) -> None:
-    command = [sys.executable, "-P", "-c", EXITS, way, *shards]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=100)
+def test_a_process_ends_within_a_loop(shards: list[str], tmp_path: Path, way: str) -> None:
+    command = [sys.executable, "-c", EXITS, way, *shards]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert ended.returncode == (1 if way == "raise" else 0), ended.stderr
     want = "ValueError: in the training loop" if way == "raise" else ""
     assert ended.stderr.strip().splitlines()[-1:] == ([want] if want else [])

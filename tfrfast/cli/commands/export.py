@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         options.out,
         num_shards=options.num_shards,
         columns=columns,
-        record=options.record,
+        record_column=options.record,
         text=[name for name in options.text.split(",") if name],
         overwrite=options.overwrite,
         progress=options.progress,

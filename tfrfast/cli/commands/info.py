@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
                 print("\n".join(damage_table(damage)))
             print("\nNo record was verified. `tfrfast verify` does that.")
             if steps is not None:
-                say(f"\n{steps.describe()}")
+                say(f"\n{steps._found_features()}")
         return 1 if damage else 0
 
 
