@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -59,6 +60,7 @@ struct CheckedColumn {
   ColumnSource source;
   std::vector<std::int64_t> offsets;
   std::vector<std::int64_t> row_splits;
+  std::unique_ptr<bool[]> present;
 };
 
 // `tuple` must outlive the result.
@@ -109,7 +111,9 @@ CheckedColumn check_column(const ColumnTuple& tuple, std::size_t rows) {
       refuse(name, "it says which of " + std::to_string(present->size()) +
                        " rows have it, but there are " + std::to_string(rows) + " rows.");
     }
-    source.present = present->data();
+    checked.present = std::make_unique<bool[]>(rows);
+    std::copy_n(present->data(), rows, checked.present.get());
+    source.present = checked.present.get();
   }
   return checked;
 }

@@ -117,7 +117,8 @@ py::bytes frame_of(py::handle record) {
   auto* out = reinterpret_cast<std::uint8_t*>(frame.data());
   encode_header(bytes.size(), out);
   if (!bytes.empty()) std::memcpy(out + kHeaderBytes, bytes.data(), bytes.size());
-  encode_footer(masked_crc32c(bytes.data(), bytes.size()), out + kHeaderBytes + bytes.size());
+  // Another thread may change the record, so the checksum is of the copy.
+  encode_footer(masked_crc32c(out + kHeaderBytes, bytes.size()), out + kHeaderBytes + bytes.size());
   return py::bytes(frame);
 }
 

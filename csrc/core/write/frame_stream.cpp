@@ -1,5 +1,6 @@
 #include "core/write/frame_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tfrfast {
@@ -29,11 +30,19 @@ void FrameStream::write(std::span<const std::uint8_t> payload) {
     buffer_.put_frame(payload);
     return;
   }
-  std::uint8_t footer[kFooterBytes];
-  encode_footer(masked_crc32c(payload.data(), payload.size()), footer);
+  // Another thread may change the payload, so the checksum is of the copies that are written.
   buffer_.put_header(payload.size());
   flush();
-  write_all(payload);
+  const PooledBuffer copy(kBufferBytes);
+  std::uint32_t crc = 0;
+  while (!payload.empty()) {
+    const std::size_t bytes = std::min(payload.size(), kBufferBytes);
+    crc = copy_crc32c(copy.data(), payload.data(), bytes, crc);
+    write_all({copy.data(), bytes});
+    payload = payload.subspan(bytes);
+  }
+  std::uint8_t footer[kFooterBytes];
+  encode_footer(mask_crc(crc), footer);
   write_all(footer);
 }
 

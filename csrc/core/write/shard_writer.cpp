@@ -22,6 +22,8 @@ namespace {
 // payloads are copied, because the page cache takes a few large pieces twice as fast as many of 100
 // KB.
 constexpr std::size_t kLargePayloadBytes = 512 << 10;
+// A piece of a large payload is written while its copy is in the cache.
+constexpr std::size_t kCopiedPieceBytes = 256 << 10;
 constexpr std::size_t kMinBufferBytes = 4 << 10;
 
 std::unique_ptr<Publication> open_output(const std::string& path, const WriteOptions& options) {
@@ -84,17 +86,25 @@ void ShardWriter::write(const RecordBatch& batch, std::size_t first, std::size_t
   }
 }
 
+// Another thread may change the payload, so the checksum is of the copies that are written.
 void ShardWriter::write_through(std::span<const std::uint8_t> payload) {
+  const PooledBuffer copy(std::min(payload.size(), kCopiedPieceBytes));
   if (!has_space(0)) make_space();
   if (!index_folder_.empty()) offsets_.push_back(bytes());
   buffer_.put_header(payload.size());
-  std::uint8_t footer[kFooterBytes];
-  encode_footer(masked_crc32c(payload.data(), payload.size()), footer);
-  if (!index_folder_.empty() && samples_.wants(record_count_)) {
-    const std::span<const std::uint8_t> buffered = buffer_.bytes();
-    samples_.add(buffered.data() + buffered.size() - kHeaderBytes, footer);
-  }
-  write_out(payload, footer);
+  std::uint8_t header[kHeaderBytes], footer[kFooterBytes];
+  std::memcpy(header, buffer_.bytes().last(kHeaderBytes).data(), kHeaderBytes);
+  std::uint32_t crc = 0;
+  const auto copy_next = [&](std::size_t bytes) {
+    crc = copy_crc32c(copy.data(), payload.data(), bytes, crc);
+    payload = payload.subspan(bytes);
+    return std::span<const std::uint8_t>(copy.data(), bytes);
+  };
+  while (payload.size() > kCopiedPieceBytes) write_out(copy_next(kCopiedPieceBytes));
+  const std::span<const std::uint8_t> last = copy_next(payload.size());
+  encode_footer(mask_crc(crc), footer);
+  write_out(last, footer);
+  if (!index_folder_.empty() && samples_.wants(record_count_)) samples_.add(header, footer);
   ++record_count_;
 }
 
