@@ -251,3 +251,23 @@ def test_the_permissions_are_those_that_the_file_has_in_the_end(data: Path) -> N
         path.chmod(0o604)
         writer.write(b"new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
+
+
+def test_a_set_that_lacks_shards_is_called_that(tmp_path: Path, capsys: Any) -> None:
+    prefix = tmp_path / "set"
+    with tfr.ShardedWriter(prefix, num_shards=5) as writer:
+        writer.write_batch([b"a record"] * 10)
+    for number in (3, 4):  # as a process leaves it that was killed while it published
+        os.unlink(f"{prefix}-{number:05}-of-00005")
+    for command in ("info", "verify"):
+        assert main([command, f"{prefix}-*"]) == 0
+        told = capsys.readouterr().err
+        assert "set-00003-of-00005' is missing, as are 2 of the 5 files of its set" in told
+    with pytest.raises(FileExistsError, match="set-00003-of-00005' is missing"):
+        tfr.shuffle(f"{prefix}-*", prefix, num_shards=5, seed=1, progress=False)
+    made = tmp_path / "made"
+    tfr.shuffle(f"{prefix}-*", made, num_shards=2, seed=1, progress=False)
+    assert main(["verify", f"{made}-*"]) == 0
+    assert "missing" not in capsys.readouterr().err
+    with pytest.raises(FileExistsError, match="set is whole, so it is finished"):
+        tfr.shuffle(f"{prefix}-*", made, num_shards=2, seed=1, progress=False)

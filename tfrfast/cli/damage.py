@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from tfrfast._native import printable
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import format_table
 from tfrfast.reader import Skipped
+from tfrfast.writing.publishing import unfinished_sets
 
 _SHOWN = 10
 
@@ -23,6 +25,11 @@ def left_out(damage: Sequence[Skipped]) -> int:
         lines.append(f"... and {len(damage) - _SHOWN:,} more (`tfrfast verify` lists all)")
     print("\n".join(lines), file=sys.stderr)
     return 1
+
+
+def tell_of_unfinished_sets(paths: Iterable[str]) -> None:
+    for each in unfinished_sets(paths):
+        print(f"tfrfast: {printable(each)}", file=sys.stderr)
 
 
 def damage_table(damage: Sequence[Skipped]) -> list[str]:

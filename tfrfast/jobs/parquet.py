@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tfrfast.base.arguments import integer
 from tfrfast.base.progress import ProgressBar
 from tfrfast.example.encoding import encode_examples
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
@@ -204,9 +205,8 @@ def _opened(arrow: Any, path: str) -> Any:
 def _names(out: str, num_shards: int | None) -> list[str]:
     if num_shards is None:
         return [out]
-    if num_shards < 1:
-        raise ValueError(f"num_shards must be at least 1, not {num_shards}.")
-    return [f"{_stem(out)}-{number:05}-of-{num_shards:05}.parquet" for number in range(num_shards)]
+    count = integer("num_shards", num_shards, 1, 10**6)
+    return [f"{_stem(out)}-{number:05}-of-{count:05}.parquet" for number in range(count)]
 
 
 def _stem(out: str) -> str:

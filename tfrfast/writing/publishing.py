@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, NamedTuple
 
 from tfrfast import _native
 
-__all__ = ["Indexes", "publish", "publish_own", "shard_name"]
+__all__ = ["Indexes", "publish", "publish_own", "shard_name", "unfinished_sets"]
+
+_NUMBERED = re.compile(r"(.*)-(\d{5,7})-of-(\d{5,7})(.*)", re.DOTALL)
 
 
 class Indexes(NamedTuple):
@@ -24,6 +27,39 @@ class Indexes(NamedTuple):
 
 def shard_name(prefix: str, number: int, count: int) -> str:
     return f"{prefix}-{number:05}-of-{count:05}"
+
+
+def unfinished_sets(paths: Iterable[str]) -> list[str]:
+    """Returns a sentence for each set of files with numbered names that lacks some.
+
+    A process that is killed while it publishes a set leaves such a set, of whole files.
+    """
+    folders: dict[str, list[str]] = {}
+    sets: dict[tuple[str, ...], set[int]] = {}
+    for path in paths:
+        if (match := _NUMBERED.fullmatch(path)) is not None:
+            sets.setdefault(match.group(1, 3, 4), set()).add(int(match[2]))
+            folder = os.path.dirname(path)
+            if folder not in folders:
+                with contextlib.suppress(OSError):
+                    folders[folder] = os.listdir(folder or ".")
+    for folder, names in folders.items():
+        for name in names:
+            match = _NUMBERED.fullmatch(os.path.join(folder, name))
+            if match is not None and (of := match.group(1, 3, 4)) in sets:
+                sets[of].add(int(match[2]))
+    told = []
+    for (prefix, count, suffix), numbers in sets.items():
+        absent = int(count) - len(numbers)
+        if absent > 0:
+            first = next(number for number in range(int(count)) if number not in numbers)
+            name = f"{prefix}-{first:05}-of-{count}{suffix}"
+            told.append(
+                f"{name!r} is missing, as are {absent} of the {int(count)} files of its set: it "
+                "was not copied whole, or the process that wrote it was stopped while it gave the "
+                "files their names."
+            )
+    return told
 
 
 def publish(

@@ -385,6 +385,25 @@ def test_an_object_that_cannot_be_completed_leaves_no_parts_of_the_others(
     assert unfinished(bucket) == 0
 
 
+def test_a_small_object_that_is_there_has_appeared_though_the_answer_was_lost(
+    bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from moto.s3.models import S3Backend
+
+    put = S3Backend.put_object
+
+    def lose(backend: Any, *rest: Any, **named: Any) -> Any:
+        put(backend, *rest, **named)
+        raise OSError("the line is cut")
+
+    tfr.Writer(f"{ROOT}/x", storage=storage, index=False).close()  # an object of another version
+    monkeypatch.setattr(S3Backend, "put_object", lose)
+    with tfr.Writer(f"{ROOT}/x", storage=storage, index=False) as writer:
+        writer.write(b"a record")
+    monkeypatch.undo()
+    assert list(tfr.Reader(f"{ROOT}/x", storage=storage)) == [b"a record"]
+
+
 @pytest.mark.parametrize("size", [{"num_shards": 2}, {"max_bytes": 6 * RECORD}], ids=str)
 def test_an_object_that_is_there_has_appeared_though_the_answer_was_lost(
     bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch, size: dict[str, int]

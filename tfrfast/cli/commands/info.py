@@ -19,7 +19,7 @@ from tfrfast.cli.common import (
     print_table,
     say,
 )
-from tfrfast.cli.damage import damage_table
+from tfrfast.cli.damage import damage_table, tell_of_unfinished_sets
 from tfrfast.reader import Reader
 from tfrfast.steps.steps import Steps
 
@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
             print("\nNo record was verified. `tfrfast verify` does that.")
             if steps is not None:
                 say(f"\n{steps._found_features()}")
+        tell_of_unfinished_sets(shard.path for shard in reader.shards)
         return 1 if damage else 0
 
 

@@ -6,9 +6,11 @@ import argparse
 
 from tfrfast.base.sizes import counted
 from tfrfast.cli.common import Subparsers, add_command, print_json
-from tfrfast.cli.damage import damage_table
+from tfrfast.cli.damage import damage_table, tell_of_unfinished_sets
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.verifying import Verified, verify
+from tfrfast.storage.paths import expand_paths
+from tfrfast.storage.schemes import is_url
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -45,4 +47,5 @@ def run(options: argparse.Namespace) -> int:
             f"{counted(found.num_bytes, 'bytes')}: "
             "all good"
         )
+    tell_of_unfinished_sets(expand_paths(path for path in options.paths if not is_url(path)))
     return 1 if damage else 0

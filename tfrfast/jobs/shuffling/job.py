@@ -22,6 +22,7 @@ from tfrfast.jobs.shuffling.resumable_folder import ResumableFolder
 from tfrfast.jobs.shuffling.sorted_rows import SortedRows
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.reader import Reader, Skipped
+from tfrfast.writing.publishing import unfinished_sets
 from tfrfast.writing.writer import Writer
 
 _SMALL_SHARD_BYTES = 64 << 10
@@ -129,9 +130,10 @@ class ShuffleJob:
     def _refuse_taken_names(self) -> None:
         taken = [] if self._target.overwrite else self._target.taken_names()
         if taken:
+            found = " ".join(unfinished_sets(taken)) or "Their set is whole, so it is finished."
             raise FileExistsError(
                 errno.EEXIST,
-                f"There are shards of this name, {taken[0]!r} among {len(taken)}. Choose "
+                f"There are shards of this name, {taken[0]!r} among {len(taken)}. {found} Choose "
                 "another name, or pass overwrite=True to replace all of them",
                 taken[0],
             )

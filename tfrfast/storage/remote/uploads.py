@@ -92,7 +92,7 @@ async def _upload_file(
         with open(path, "rb") as file:
             for at in range(0, max(size, 1), part_bytes):
                 await way.space(is_given_up)
-                if at + part_bytes >= size > part_bytes:
+                if at + part_bytes >= size:
                     await ending.begin()
                 piece: Piece = np.fromfile(file, np.uint8, part_bytes)
                 way.hold(piece)
@@ -124,12 +124,15 @@ async def _put_whole(
             max_concurrency=PARTS_AT_ONCE,
         )
     except Exception as error:
-        if await ending.has_come():
+        has_come = await ending.has_come()
+        if has_come:
             return True
         if is_given_up():
             return False
-        nothing = "Nothing appeared under that name."
-        raise failed_upload(f"Writing '{ending.url}'", error, store, nothing) from None
+        then = "Nothing appeared under that name."
+        if has_come is None:
+            then = "Whether it appeared under that name is not known: look before you repeat it."
+        raise failed_upload(f"Writing '{ending.url}'", error, store, then) from None
     return True
 
 
@@ -142,22 +145,26 @@ class _Ending:
         self.size = size
         self._before: Any = None
         self._has_begun = False
+        self._is_compared = False
 
     async def begin(self) -> None:
         """Examines the current object. From now on, the new object may appear."""
+        self._has_begun = True
         with contextlib.suppress(GivenUpError):
             self._before = await self._look()
-            self._has_begun = True
+            self._is_compared = True
 
-    async def has_come(self) -> bool:
-        """True if a new object of that size has appeared."""
+    async def has_come(self) -> bool | None:
+        """True if a new object of that size has appeared, None if nobody knows."""
         if not self._has_begun:
             return False
         try:
             now = await self._look()
         except GivenUpError:
+            return None
+        if now is None or now[0] != self.size:
             return False
-        return now is not None and now != self._before and now[0] == self.size
+        return now != self._before if self._is_compared else None
 
     async def _look(self) -> Any:
         meta = await head(self.url, self._access)
