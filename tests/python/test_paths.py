@@ -156,6 +156,12 @@ def test_a_pipe_is_not_a_shard(here: Path) -> None:
         tfr.Reader("pipe")
 
 
+def test_a_file_that_hides_its_size_is_not_an_empty_shard(here: Path, io: Any) -> None:
+    if os.path.exists("/proc/cpuinfo"):
+        with pytest.raises(ValueError, match="'/proc/cpuinfo' has bytes, but its size is 0"):
+            tfr.Reader("/proc/cpuinfo", io=io)
+
+
 def test_a_shard_that_may_not_be_read(here: Path) -> None:
     write_shard(here / "secret", [b"record"])
     os.chmod("secret", 0)

@@ -55,18 +55,16 @@ void explain_untried(std::vector<BadRow>& bad) {
 }
 
 // Cuts rows into tasks of about kBytesPerTask. Returns the first row of each task.
-std::vector<std::size_t> cut_tasks(const RecordBatch& batch) {
+std::vector<std::size_t> cut_tasks(std::span<const Row> rows) {
   std::vector<std::size_t> starts{0};
-  const std::int64_t* offsets = batch.offsets();
-  std::int64_t begin = 0;
-  for (std::size_t row = 1; row < batch.size(); ++row) {
-    const auto bytes = static_cast<std::uint64_t>(offsets[row] - begin);
-    if (bytes + (row - starts.back()) * kRowCostBytes >= kBytesPerTask) {
-      starts.push_back(row);
-      begin = offsets[row];
-    }
+  std::uint64_t bytes = 0;
+  for (std::size_t row = 1; row < rows.size(); ++row) {
+    bytes += rows[row - 1].frame.payload_bytes + kRowCostBytes;
+    if (bytes < kBytesPerTask) continue;
+    starts.push_back(row);
+    bytes = 0;
   }
-  starts.push_back(batch.size());
+  starts.push_back(rows.size());
   return starts;
 }
 
@@ -237,12 +235,14 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   if (!request.is_announced) announced = announce({rows, count}, *read_ahead_);
 
   std::vector<std::size_t> order;
-  if (inflates() && any_is_inflated({rows, count})) order = order_of_places({rows, count});
+  const bool is_inflated = inflates() && any_is_inflated({rows, count});
+  if (is_inflated || are_read_by_calls({rows, count})) order = order_of_places({rows, count});
   std::vector<Row> sorted;
   sorted.reserve(order.size());
   for (const std::size_t row : order) sorted.push_back(rows[row]);
+  const std::span<const Row> as_read = order.empty() ? std::span(rows, count) : std::span(sorted);
   const std::vector<std::size_t> starts =
-      order.empty() ? cut_tasks(batch) : cut_tasks_at_spans(sorted);
+      is_inflated && !order.empty() ? cut_tasks_at_spans(as_read) : cut_tasks(as_read);
   std::mutex mutex;
   parallel_for(starts.size() - 1, request.threads, [&](std::size_t task) {
     if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();

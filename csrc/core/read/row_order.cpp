@@ -1,7 +1,7 @@
 #include "core/read/row_order.h"
 
+#include <cstdint>
 #include <functional>
-#include <numeric>
 
 namespace tfrfast {
 
@@ -15,10 +15,23 @@ bool are_in_order(std::span<const Row> rows) noexcept {
 
 std::vector<std::size_t> order_of_places(std::span<const Row> rows) {
   if (are_in_order(rows)) return {};
-  std::vector<std::size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [rows](std::size_t a, std::size_t b) { return lies_before(rows[a], rows[b]); });
+  struct Key {
+    std::uintptr_t shard;
+    std::uint64_t offset;
+    std::size_t row;
+  };
+  std::vector<Key> keys;
+  keys.reserve(rows.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    keys.push_back(
+        {reinterpret_cast<std::uintptr_t>(rows[row].shard), rows[row].frame.offset, row});
+  }
+  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+    return a.shard != b.shard ? a.shard < b.shard : a.offset < b.offset;
+  });
+  std::vector<std::size_t> order;
+  order.reserve(rows.size());
+  for (const Key& key : keys) order.push_back(key.row);
   return order;
 }
 

@@ -1,5 +1,5 @@
 // Orders rows by their place in shards. Compressed shards are read in this order, so that nothing
-// is inflated twice.
+// is inflated twice, and so are files that are not mapped, so that few calls read many rows.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,13 @@ inline bool any_is_inflated(std::span<const Row> rows) {
     const StoredFile& file = *row.shard->file;
     return file.is_inflated() && file.mapping() == nullptr;
   });
+}
+
+// Whether the rows are of several files, of which the first is read by system calls.
+inline bool are_read_by_calls(std::span<const Row> rows) {
+  if (rows.empty() || rows.front().shard == rows.back().shard) return false;
+  const StoredFile& file = *rows.front().shard->file;
+  return file.mapping() == nullptr && !file.traits().is_remote && !file.is_inflated();
 }
 
 }  // namespace tfrfast

@@ -175,15 +175,17 @@ std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& folder,
   {
     const std::lock_guard lock(cache_mutex());
     if (const auto known = known_folders().find(key); known != known_folders().end()) {
-      if (std::shared_ptr<CacheFolder> found = known->second.lock()) return found;
+      // The program may have closed the folder's descriptor.
+      std::shared_ptr<CacheFolder> found = known->second.lock();
+      if (found != nullptr && found->descriptor() >= 0) return found;
     }
   }
   std::shared_ptr<CacheFolder> made(new CacheFolder(folder + "/v2", limit_bytes));
   made->begin();
   const std::lock_guard lock(cache_mutex());
   std::weak_ptr<CacheFolder>& known = known_folders()[key];
-  // Another thread made the folder's object first.
-  if (std::shared_ptr<CacheFolder> found = known.lock()) return found;
+  std::shared_ptr<CacheFolder> found = known.lock();
+  if (found != nullptr && found->descriptor() >= 0) return found;  // another thread made it first
   known = made;
   return made;
 }

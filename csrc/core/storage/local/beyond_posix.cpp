@@ -75,7 +75,6 @@ void start_flushing(int descriptor, std::uint64_t offset, std::uint64_t bytes) n
 }
 
 std::uint64_t data_in_file(int descriptor, std::uint64_t offset) noexcept {
-  // Moving the descriptor's position does no harm: every read names its offset.
   const off_t data = ::lseek(descriptor, static_cast<off_t>(offset), SEEK_DATA);
   if (data >= 0) return static_cast<std::uint64_t>(data);
   return errno == ENXIO ? std::numeric_limits<std::uint64_t>::max() : offset;

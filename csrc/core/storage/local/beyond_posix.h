@@ -44,7 +44,7 @@ void advise_mapping(void* mapping, std::uint64_t offset, std::uint64_t bytes) no
 void advise_file(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 // The first byte at or after `offset` outside holes, or the largest number. Returns `offset` if the
-// system does not know holes.
+// system does not know holes. Moves the position.
 std::uint64_t data_in_file(int descriptor, std::uint64_t offset) noexcept;
 
 // Whether the byte is in the page cache. Empty if the system cannot tell.

@@ -2,11 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <iterator>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/fork.h"
@@ -19,6 +24,14 @@ std::size_t max_shared_descriptors() {
   return std::min(std::max<std::size_t>(max_descriptors() / 4, 1), SharedDescriptors::kMax);
 }
 
+// A place in the second GiB, where programs seldom are.
+off_t new_mark() noexcept {
+  constexpr std::uint32_t kGiB = std::uint32_t{1} << 30;
+  static std::atomic<std::uint32_t> serial{
+      static_cast<std::uint32_t>(std::chrono::system_clock::now().time_since_epoch().count())};
+  return static_cast<off_t>(kGiB + serial.fetch_add(1, std::memory_order_relaxed) % kGiB);
+}
+
 }  // namespace
 
 std::size_t max_descriptors() noexcept {
@@ -28,7 +41,7 @@ std::size_t max_descriptors() noexcept {
                                                  : kUsual;
 }
 
-FileDescriptor::FileDescriptor(const std::string& path) {
+FileDescriptor::FileDescriptor(const std::string& path) : FileDescriptor() {
   // O_NONBLOCK: a file replaced by a pipe must not make the reader wait for a writer.
   int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
   const auto may_try_again = [&flags] {
@@ -43,19 +56,75 @@ FileDescriptor::FileDescriptor(const std::string& path) {
     errno = error;
     return gave_up_one;
   };
+  int opened;
   do {
-    descriptor_ = ::open(path.c_str(), flags);
-  } while (descriptor_ < 0 && may_try_again());
-  if (descriptor_ < 0) throw_system_error(errno, "Opening", path);
+    opened = ::open(path.c_str(), flags);
+  } while (opened < 0 && may_try_again());
+  if (opened < 0) throw_system_error(errno, "Opening", path);
+  if (const off_t mark = new_mark(); ::lseek(opened, mark, SEEK_SET) == mark) {
+    number_ = opened;
+    mark_ = mark;
+    return;
+  }
+  *this = FileDescriptor(opened);
+  if (number_ < 0) throw_system_error(errno, "Inspecting", path);
 }
 
-FileDescriptor::~FileDescriptor() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+FileDescriptor::FileDescriptor(int opened) noexcept : number_(opened) {
+  struct stat status;
+  if (opened < 0) return;
+  if (::fstat(opened, &status) != 0) {
+    const int failed = errno;
+    ::close(std::exchange(number_, -1));
+    errno = failed;
+    return;
+  }
+  device_ = static_cast<std::uint64_t>(status.st_dev);
+  inode_ = static_cast<std::uint64_t>(status.st_ino);
+  flags_ = ::fcntl(opened, F_GETFL);
+}
+
+FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept
+    : number_(std::exchange(other.number_, -1)),
+      mark_(other.mark_),
+      flags_(other.flags_),
+      device_(other.device_),
+      inode_(other.inode_) {}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  std::swap(number_, other.number_);
+  std::swap(mark_, other.mark_);
+  std::swap(flags_, other.flags_);
+  std::swap(device_, other.device_);
+  std::swap(inode_, other.inode_);
+  return *this;
+}
+
+// The flags differ where the inode does not: a new file often gets the inode of a removed one.
+bool FileDescriptor::is_open() const noexcept {
+  if (mark_ != 0) return number_ >= 0 && ::lseek(number_, 0, SEEK_CUR) == mark_;
+  struct stat status;
+  return number_ >= 0 && ::fstat(number_, &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_dev) == device_ &&
+         static_cast<std::uint64_t>(status.st_ino) == inode_ && ::fcntl(number_, F_GETFL) == flags_;
+}
+
+int FileDescriptor::close() noexcept {
+  const int closing = get();
+  number_ = -1;
+  return closing < 0 || ::close(closing) == 0 ? 0 : errno;
+}
+
+// No thread of the child uses a descriptor of the pool.
+void forget_descriptors_in_child() noexcept {
+  SharedDescriptors& shared = SharedDescriptors::instance();
+  shared.by_owner_.clear();
+  shared.recent_.clear();
 }
 
 SharedDescriptors::SharedDescriptors() {
   constexpr auto mutex = []() -> std::mutex& { return instance().mutex_; };
-  make_fork_wait_for<mutex>();
+  make_fork_wait_for<mutex, forget_descriptors_in_child>();
 }
 
 SharedDescriptors& SharedDescriptors::instance() {

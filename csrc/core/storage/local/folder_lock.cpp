@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "core/base/fork.h"
 #include "core/storage/local/beyond_posix.h"
@@ -32,15 +33,11 @@ Attempt within(int max_wait_ms, const Try& attempt) {
   }
 }
 
-// Closes the descriptor unless it gets locked.
-Attempt lock_within(int descriptor, int max_wait_ms) noexcept {
-  if (descriptor < 0) return Attempt::impossible;
-  const Attempt result = within(max_wait_ms, [&] {
-    if (try_lock(descriptor) == 0) return Attempt::locked;
+Attempt lock_within(const FileDescriptor& file, int max_wait_ms) noexcept {
+  return within(max_wait_ms, [&] {
+    if (try_lock(file.get()) == 0) return Attempt::locked;
     return errno == EWOULDBLOCK || errno == EAGAIN ? Attempt::taken : Attempt::impossible;
   });
-  if (result != Attempt::locked) ::close(descriptor);
-  return result;
 }
 
 constinit std::mutex held_mutex;
@@ -118,22 +115,21 @@ bool FolderLock::take(const std::string& folder, int max_wait_ms) {
     return false;
   }
   identity_ = identity;
-  int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   Attempt attempt = lock_within(opened, max_wait_ms);
   if (attempt == Attempt::impossible) {
-    opened = open_lock_file(folder + "/.lock");
+    opened = FileDescriptor(open_lock_file(folder + "/.lock"));
     attempt = lock_within(opened, max_wait_ms);
   }
-  if (attempt == Attempt::locked) descriptor_ = opened;
+  if (attempt == Attempt::locked) file_ = std::move(opened);
   return is_held();
 }
 
 void FolderLock::give_back() noexcept {
   if (is_held()) {
     // Closing is not enough: a forked child may have the descriptor, too.
-    unlock(descriptor_);
-    ::close(descriptor_);
-    descriptor_ = -1;
+    unlock(file_.get());
+    file_.close();
   }
   if (identity_ && !kLocksKeepThreadsOut) let_go(*identity_);
   identity_.reset();

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/storage/local/file_descriptor.h"
+
 namespace tfrfast {
 
 // Device and inode, equal for every path of a folder.
@@ -22,14 +24,14 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  bool is_held() const noexcept { return descriptor_ >= 0; }
+  bool is_held() const noexcept { return file_.number() >= 0; }
 
  private:
   bool take(const std::string& folder, int max_wait_ms);
   void give_back() noexcept;
 
   std::optional<FolderIdentity> identity_;  // of the held folder
-  int descriptor_ = -1;
+  FileDescriptor file_;
 };
 
 }  // namespace tfrfast

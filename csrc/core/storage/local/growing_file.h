@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/storage/local/file_descriptor.h"
 #include "core/storage/publication.h"
 
 namespace tfrfast {
@@ -12,12 +13,9 @@ class GrowingFile {
  public:
   enum class Begin : bool { empty, at_end };
   GrowingFile(std::string path, Begin begin);  // throws Error io
-  ~GrowingFile();                              // closes the file
-  GrowingFile(const GrowingFile&) = delete;
-  GrowingFile& operator=(const GrowingFile&) = delete;
 
   const std::string& path() const noexcept { return path_; }
-  bool is_open() const noexcept { return descriptor_ >= 0; }
+  bool is_open() const noexcept { return file_.number() >= 0; }
 
   // Throw Error io, with `advice`.
   void append(ByteView bytes, const std::string& advice = "");
@@ -25,7 +23,7 @@ class GrowingFile {
 
  private:
   const std::string path_;
-  int descriptor_;
+  FileDescriptor file_;
 };
 
 }  // namespace tfrfast

@@ -13,13 +13,6 @@
 namespace tfrfast {
 namespace {
 
-struct ClosedAtEnd {
-  ~ClosedAtEnd() {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-  const int descriptor;
-};
-
 bool read_beginning(int descriptor, void* bytes, std::size_t count) noexcept {
   return ::pread(descriptor, bytes, count, 0) == static_cast<ssize_t>(count);
 }
@@ -42,42 +35,36 @@ bool peek(const std::string& path, void* bytes, std::size_t count) noexcept {
 #if defined(TFRFAST_LINUX)
   flags |= O_NOATIME;
 #endif
-  const ClosedAtEnd file{::open(path.c_str(), flags)};
+  const FileDescriptor file(::open(path.c_str(), flags));
   struct stat status;
-  const bool has_them = file.descriptor >= 0 && ::fstat(file.descriptor, &status) == 0 &&
-                        S_ISREG(status.st_mode) && read_beginning(file.descriptor, bytes, count);
+  const bool has_them = ::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode) &&
+                        read_beginning(file.number(), bytes, count);
 #if !defined(TFRFAST_LINUX)
-  if (has_them) set_last_use_back(file.descriptor, status);
+  if (has_them) set_last_use_back(file.number(), status);
 #endif
   return has_them;
 }
 
 FileInPlace::FileInPlace(std::string path)
     : path_(std::move(path)),
-      descriptor_(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {
-  if (descriptor_ < 0) throw_system_error(errno, "Opening", path_);
+      file_(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {
+  if (file_.number() < 0) throw_system_error(errno, "Opening", path_);
   struct stat status;
-  const int failed = ::fstat(descriptor_, &status) == 0 ? 0 : errno;
-  if (failed == 0 && S_ISREG(status.st_mode)) return;
-  ::close(descriptor_);
-  if (failed != 0) throw_system_error(failed, "Examining", path_);
+  if (::fstat(file_.number(), &status) != 0) throw_system_error(errno, "Examining", path_);
+  if (S_ISREG(status.st_mode)) return;
   throw Error(ErrorKind::invalid, "'" + path_ + "' is not a regular file.", {path_, {}, {}});
-}
-
-FileInPlace::~FileInPlace() {
-  ::close(descriptor_);
 }
 
 std::uint64_t FileInPlace::bytes() const {
   struct stat status;
-  if (::fstat(descriptor_, &status) != 0) throw_system_error(errno, "Examining", path_);
+  if (::fstat(file_.get(), &status) != 0) throw_system_error(errno, "Examining", path_);
   return static_cast<std::uint64_t>(status.st_size);
 }
 
 bool FileInPlace::read(std::uint64_t at, void* bytes, std::size_t count) const {
   auto* to = static_cast<std::uint8_t*>(bytes);
   while (count > 0) {
-    const ssize_t found = ::pread(descriptor_, to, count, static_cast<off_t>(at));
+    const ssize_t found = ::pread(file_.get(), to, count, static_cast<off_t>(at));
     if (found < 0 && errno == EINTR) continue;
     if (found < 0) throw_system_error(errno, "Reading", path_);
     if (found == 0) return false;
@@ -89,7 +76,7 @@ bool FileInPlace::read(std::uint64_t at, void* bytes, std::size_t count) const {
 void FileInPlace::write(std::uint64_t at, const void* bytes, std::size_t count) {
   const auto* from = static_cast<const std::uint8_t*>(bytes);
   while (count > 0) {
-    const ssize_t written = ::pwrite(descriptor_, from, count, static_cast<off_t>(at));
+    const ssize_t written = ::pwrite(file_.get(), from, count, static_cast<off_t>(at));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw_system_error(errno, "Writing", path_);
     from += written, at += static_cast<std::uint64_t>(written);
@@ -98,13 +85,13 @@ void FileInPlace::write(std::uint64_t at, const void* bytes, std::size_t count) 
 }
 
 void FileInPlace::cut(std::uint64_t bytes) {
-  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) {
+  if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) {
     throw_system_error(errno, "Cutting", path_);
   }
 }
 
 void FileInPlace::flush() {
-  if (::fsync(descriptor_) != 0) throw_system_error(errno, "Flushing", path_);
+  if (::fsync(file_.get()) != 0) throw_system_error(errno, "Flushing", path_);
 }
 
 void cut_file(const std::string& path, std::uint64_t bytes) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/storage/local/file_descriptor.h"
+
 namespace tfrfast {
 
 // Reads the first bytes of a regular file. False if the file is shorter, or the path is a link.
@@ -16,9 +18,6 @@ class FileInPlace {
  public:
   // Follows no link and never waits. Throws Error io, and invalid for anything but a regular file.
   explicit FileInPlace(std::string path);
-  ~FileInPlace();
-  FileInPlace(const FileInPlace&) = delete;
-  FileInPlace& operator=(const FileInPlace&) = delete;
 
   std::uint64_t bytes() const;  // throws Error io, as do the functions below
   // False if the file ends before the last byte.
@@ -29,7 +28,7 @@ class FileInPlace {
 
  private:
   const std::string path_;
-  const int descriptor_;
+  const FileDescriptor file_;
 };
 
 void cut_file(const std::string& path, std::uint64_t bytes);  // throws Error io

@@ -173,10 +173,14 @@ bool LocalExaminer::versions_last(const std::string& path, std::uint64_t device)
 }
 
 LocalFacts examine_open_file(int descriptor, const std::string& path) {
+  const Filesystem filesystem = filesystem_of(descriptor);
+  return {examine_open_file(descriptor, path, filesystem.versions_last), filesystem.is_on_network};
+}
+
+FileFacts examine_open_file(int descriptor, const std::string& path, bool version_lasts) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0) throw_system_error(errno, "Inspecting", path);
-  const Filesystem filesystem = filesystem_of(descriptor);
-  return {facts_from(status, path, filesystem.versions_last), filesystem.is_on_network};
+  return facts_from(status, path, version_lasts);
 }
 
 void assume_versions_last(std::optional<bool> last) noexcept {

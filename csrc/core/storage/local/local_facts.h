@@ -38,6 +38,8 @@ struct LocalFacts {
   bool is_on_network = false;  // faults of a mapping arrive late, or as a hang
 };
 LocalFacts examine_open_file(int descriptor, const std::string& path);
+// The same for a file whose filesystem was examined before.
+FileFacts examine_open_file(int descriptor, const std::string& path, bool version_lasts);
 
 inline bool is_same_file(const FileFacts& a, const FileFacts& b) noexcept {
   return a.version.words[0] == b.version.words[0] && a.version.words[1] == b.version.words[1];

@@ -1,5 +1,6 @@
 #include "core/storage/local/local_file.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
@@ -44,6 +46,48 @@ void unmap_file(void* mapping, std::uint64_t bytes) noexcept {
   mappings.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// Files of /proc have a size of 0, and bytes.
+void refuse_hidden_bytes(const FileDescriptor& file, const std::string& path) {
+  char byte;
+  if (::pread(file.number(), &byte, 1, 0) <= 0) return;
+  if (examine_open_file(file.number(), path).facts.bytes > 0) return;  // it has just grown
+  throw Error(ErrorKind::invalid,
+              "'" + path +
+                  "' has bytes, but its size is 0: the system makes its bytes when they are read. "
+                  "Copy them to a file.",
+              {path, {}, {}});
+}
+
+// Why ranges could not be read. Without an errno, the file ends there.
+struct Failure {
+  std::uint64_t at;
+  int system_error;
+};
+
+// Adjacent ranges are read with one system call.
+std::optional<Failure> read_ranges(int descriptor, std::span<const ReadRange> ranges) noexcept {
+  std::array<iovec, kMaxPieces> pieces;
+  while (!ranges.empty()) {
+    std::uint64_t at = ranges.front().offset;
+    std::uint64_t end = at;
+    std::size_t count = 0;
+    while (count < std::min(ranges.size(), pieces.size()) && ranges[count].offset == end) {
+      pieces[count] = {ranges[count].out, ranges[count].bytes};
+      end += ranges[count].bytes;
+      ++count;
+    }
+    ranges = ranges.subspan(count);
+    for (RemainingPieces left{pieces.data(), static_cast<int>(count)}; left.count() > 0;) {
+      const ssize_t got = ::preadv(descriptor, left.first(), left.count(), static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return Failure{at, got < 0 ? errno : 0};
+      at += static_cast<std::uint64_t>(got);
+      left.advance(static_cast<std::size_t>(got));
+    }
+  }
+  return {};
+}
+
 class MappedFile final : public LocalFile {
  public:
   MappedFile(const std::string& path, const std::string& absolute_path, const FileFacts& facts,
@@ -64,9 +108,9 @@ class MappedFile final : public LocalFile {
         unread_.fetch_sub(static_cast<std::int64_t>(each.bytes), std::memory_order_relaxed);
       }
       // The mapping also works without a descriptor, and after the file was replaced.
-      if (const auto file = descriptor_if_possible()) {
+      if (descriptor_if_possible() != nullptr) {
         try {
-          return read_by_system(*file, ranges);
+          return read_by_system(ranges);
         } catch (const Error& error) {
           if (error.kind() == ErrorKind::truncated) throw;
         }
@@ -126,15 +170,13 @@ class PreadFile final : public LocalFile {
     SharedDescriptors::instance().acquire(this, [&opened] { return opened; });
   }
 
-  void read(std::span<const ReadRange> ranges) const override {
-    read_by_system(*descriptor(), ranges);
-  }
+  void read(std::span<const ReadRange> ranges) const override { read_by_system(ranges); }
 
   std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
                                          Reads) const noexcept override {
     // Only advice: the read itself will report the error.
     if (const auto file = descriptor_if_possible()) {
-      for (const FileRange& each : ranges) advise_file(file->get(), each.offset, each.bytes);
+      for (const FileRange& each : ranges) advise_file(file->number(), each.offset, each.bytes);
     }
     return nullptr;
   }
@@ -149,11 +191,12 @@ std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMod
   refuse_unless_regular(opened);  // before opening, because opening a pipe would wait for a writer
   const auto file = std::make_shared<const FileDescriptor>(opened);
   const std::string resolved = absolute.empty() ? absolute_path(path) : absolute;
-  const LocalFacts found = examine_open_file(file->get(), path);
+  const LocalFacts found = examine_open_file(file->number(), path);
   const FileFacts& facts = found.facts;
+  if (facts.bytes == 0) refuse_hidden_bytes(*file, path);
   if (mode == IoMode::automatic) mode = found.is_on_network ? IoMode::pread : IoMode::mapped;
   if (mode == IoMode::mapped) {
-    void* const mapping = facts.bytes == 0 ? nullptr : map_file(file->get(), facts.bytes);
+    void* const mapping = facts.bytes == 0 ? nullptr : map_file(file->number(), facts.bytes);
     if (mapping != nullptr || facts.bytes == 0) {
       return std::make_shared<MappedFile>(path, resolved, facts, mapping);
     }
@@ -187,7 +230,7 @@ bool LocalFile::await_settled() const noexcept {
 std::shared_ptr<const FileDescriptor> LocalFile::descriptor() const {
   return SharedDescriptors::instance().acquire(this, [this] {
     auto opened = std::make_shared<const FileDescriptor>(absolute_path_);
-    const FileFacts now = examine_open_file(opened->get(), path()).facts;
+    const FileFacts now = examine_open_file(opened->number(), path(), facts().version_lasts);
     if (is_still(now)) return opened;
     const bool replaced = !is_same_file(now, facts());
     if (!replaced && now.bytes < facts().bytes) throw_shrunk(now.bytes);
@@ -206,38 +249,32 @@ std::shared_ptr<const FileDescriptor> LocalFile::descriptor_if_possible() const 
   }
 }
 
-void LocalFile::read_by_system(const FileDescriptor& file,
-                               std::span<const ReadRange> ranges) const {
-  std::array<iovec, kMaxPieces> pieces;
-  while (!ranges.empty()) {
-    // Adjacent ranges are read with one system call.
-    std::uint64_t at = ranges.front().offset;
-    std::uint64_t end = at;
-    std::size_t count = 0;
-    while (count < std::min(ranges.size(), pieces.size()) && ranges[count].offset == end) {
-      pieces[count] = {ranges[count].out, ranges[count].bytes};
-      end += ranges[count].bytes;
-      ++count;
+void LocalFile::read_by_system(std::span<const ReadRange> ranges) const {
+  for (;;) {
+    const auto file = descriptor();
+    const std::optional<Failure> failure = read_ranges(file->number(), ranges);
+    if (file->is_open()) {
+      if (!failure) return;
+      if (failure->system_error == 0) throw_shrunk(failure->at);
+      throw_system_error(failure->system_error,
+                         "Reading byte " + std::to_string(failure->at) + " of", path());
     }
-    ranges = ranges.subspan(count);
-    for (RemainingPieces left{pieces.data(), static_cast<int>(count)}; left.count() > 0;) {
-      const ssize_t got = ::preadv(file.get(), left.first(), left.count(), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) {
-        throw_system_error(errno, "Reading byte " + std::to_string(at) + " of", path());
-      }
-      if (got == 0) throw_shrunk(at);
-      at += static_cast<std::uint64_t>(got);
-      left.advance(static_cast<std::size_t>(got));
-    }
+    // The program has closed the descriptor, and the bytes may come from another file.
+    SharedDescriptors::instance().forget(this);
   }
 }
 
 std::uint64_t LocalFile::next_data(std::uint64_t offset) const noexcept {
   if (offset >= bytes()) return bytes();
-  const auto file = descriptor_if_possible();
-  if (file == nullptr) return offset;  // the read itself will report the error
-  return std::min(data_in_file(file->get(), offset), bytes());
+  // The search moves the position, so it needs a descriptor of its own.
+  const FileDescriptor file(::open(absolute_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  try {
+    if (!is_still(examine_open_file(file.number(), path(), facts().version_lasts))) return offset;
+  } catch (const std::exception&) {
+    return offset;  // the read itself will report the error
+  }
+  const std::uint64_t data = data_in_file(file.get(), offset);
+  return file.is_open() ? std::min(data, bytes()) : offset;
 }
 
 std::uint64_t LocalFile::data_bytes() const noexcept {

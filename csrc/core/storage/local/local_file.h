@@ -56,8 +56,8 @@ class LocalFile : public StoredFile {
   // now, stale_index if the file was otherwise changed, or replaced.
   std::shared_ptr<const FileDescriptor> descriptor() const;
   std::shared_ptr<const FileDescriptor> descriptor_if_possible() const noexcept;  // or null
-  // Adjacent ranges are read with one system call.
-  void read_by_system(const FileDescriptor& file, std::span<const ReadRange> ranges) const;
+  // Reads with descriptor(), and throws like it.
+  void read_by_system(std::span<const ReadRange> ranges) const;
   const std::string& absolute_path() const noexcept { return absolute_path_; }
 
  private:

@@ -27,11 +27,6 @@ int rename_to(const std::string& from, const std::string& to, Existing existing)
                                     : ::rename(from.c_str(), to.c_str());
 }
 
-struct OwnDescriptor {
-  ~OwnDescriptor() { ::close(descriptor); }
-  int descriptor;
-};
-
 std::string unchanged(const std::string& path) {
   return "Nothing was published: '" + path + "' is as it was before.";
 }
@@ -41,11 +36,12 @@ std::string unchanged(const std::string& path) {
 PublishedFile::PublishedFile(std::string path) : Publication(std::move(path)) {
   const std::string folder = folder_of(this->path());
   remove_abandoned(folder);
-  descriptor_ = open_unnamed(folder);
-  if (descriptor_ >= 0) return;
+  file_ = FileDescriptor(open_unnamed(folder));
+  if (file_.number() >= 0) return;
   temporary_path_ = temporary_name(folder);
-  descriptor_ = ::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw_system_error(errno, "Creating a file for", this->path());
+  file_ = FileDescriptor(
+      ::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file_.number() < 0) throw_system_error(errno, "Creating a file for", this->path());
 }
 
 void PublishedFile::keep_temporary_in(std::string folder) {
@@ -55,11 +51,11 @@ void PublishedFile::keep_temporary_in(std::string folder) {
 
 void PublishedFile::keep_permissions() {
   keeps_permissions_ = true;
-  restrict_permissions(descriptor_, path());
+  restrict_permissions(file_.number(), path());
 }
 
 PublishedFile::~PublishedFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  file_.close();
   if (has_name() && !committed_ && home_.is_this_one()) ::unlink(temporary_path_.c_str());
 }
 
@@ -86,7 +82,7 @@ void PublishedFile::append(std::span<const ByteView> pieces) {
 void PublishedFile::reserve(std::uint64_t end) noexcept {
   const std::uint64_t piece = std::min(max_reserved_bytes_, appended_bytes_);
   if (piece < kMinReservedBytes || end - appended_bytes_ > piece) return;
-  if (reserve_space(descriptor_, appended_bytes_, piece)) {
+  if (reserve_space(file_.number(), appended_bytes_, piece)) {
     reserved_bytes_ = appended_bytes_ + piece;
   } else {
     max_reserved_bytes_ = 0;  // the filesystem cannot reserve space, or has little space left
@@ -95,19 +91,19 @@ void PublishedFile::reserve(std::uint64_t end) noexcept {
 
 void PublishedFile::start_flushing() noexcept {
   // Only a hint. A failure repeats, and is reported, when the whole file is flushed.
-  tfrfast::start_flushing(descriptor_, flushing_bytes_, appended_bytes_ - flushing_bytes_);
+  tfrfast::start_flushing(file_.number(), flushing_bytes_, appended_bytes_ - flushing_bytes_);
   flushing_bytes_ = appended_bytes_;
 }
 
 void PublishedFile::give_back_space() noexcept {
   if (reserved_bytes_ <= appended_bytes_) return;
-  if (::ftruncate(descriptor_, static_cast<off_t>(appended_bytes_)) == 0) reserved_bytes_ = 0;
+  if (::ftruncate(file_.number(), static_cast<off_t>(appended_bytes_)) == 0) reserved_bytes_ = 0;
 }
 
 void PublishedFile::write_all(RemainingPieces pieces) {
   while (pieces.count() > 0) {
-    const ssize_t written =
-        ::pwritev(descriptor_, pieces.first(), pieces.count(), static_cast<off_t>(appended_bytes_));
+    const ssize_t written = ::pwritev(file_.number(), pieces.first(), pieces.count(),
+                                      static_cast<off_t>(appended_bytes_));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw_system_error(errno, "Writing", path(), unchanged(path()));
     appended_bytes_ += static_cast<std::uint64_t>(written);
@@ -120,7 +116,7 @@ bool PublishedFile::set_back(std::int64_t* modified_ns) {
   give_back_space();
   const auto examine = [this] {
     struct stat status;
-    if (::fstat(descriptor_, &status) != 0) throw_system_error(errno, "Examining", path());
+    if (::fstat(file_.number(), &status) != 0) throw_system_error(errno, "Examining", path());
 #if defined(__APPLE__)
     return status.st_mtimespec;
 #else
@@ -135,7 +131,7 @@ bool PublishedFile::set_back(std::int64_t* modified_ns) {
     earlier.tv_sec -= 1, earlier.tv_nsec = 999'999'999;
   }
   const timespec times[2] = {{0, UTIME_OMIT}, earlier};
-  const bool was_set = ::futimens(descriptor_, times) == 0;
+  const bool was_set = ::futimens(file_.number(), times) == 0;
   const timespec kept = was_set ? examine() : written;
   *modified_ns = std::int64_t{kept.tv_sec} * 1'000'000'000 + kept.tv_nsec;
   return kept.tv_sec < written.tv_sec ||
@@ -145,23 +141,24 @@ bool PublishedFile::set_back(std::int64_t* modified_ns) {
 void PublishedFile::flush() {
   open_again();
   give_back_space();
-  if (::fsync(descriptor_) != 0) throw_system_error(errno, "Flushing", path(), unchanged(path()));
+  if (::fsync(file_.number()) != 0)
+    throw_system_error(errno, "Flushing", path(), unchanged(path()));
 }
 
 void PublishedFile::park() {
   home_.refuse_in_child(path());
-  if (descriptor_ < 0) return;
+  if (file_.number() < 0) return;
+  open_again();
   if (!has_name()) take_temporary_name();
-  const int closing = descriptor_;
-  descriptor_ = -1;
-  if (::close(closing) != 0) throw_system_error(errno, "Closing", path(), unchanged(path()));
+  const int failed = file_.close();
+  if (failed != 0) throw_system_error(failed, "Closing", path(), unchanged(path()));
 }
 
 void PublishedFile::take_temporary_name() {
   for (const std::string& folder : {temporary_folder_, folder_of(path())}) {
     if (folder.empty()) continue;
     std::string name = temporary_name(folder);
-    if (give_name(descriptor_, name) == 0) {
+    if (give_name(file_.number(), name) == 0) {
       temporary_path_ = std::move(name);
       return;
     }
@@ -171,18 +168,25 @@ void PublishedFile::take_temporary_name() {
 
 void PublishedFile::open_again() {
   home_.refuse_in_child(path());
-  if (descriptor_ >= 0) return;
-  descriptor_ = ::open(temporary_path_.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw_system_error(errno, "Opening a file for", path(), unchanged(path()));
+  if (file_.number() < 0) {
+    file_ = FileDescriptor(::open(temporary_path_.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file_.number() >= 0) return;
+    throw_system_error(errno, "Opening a file for", path(), unchanged(path()));
+  }
+  if (file_.is_open()) return;
+  throw Error(ErrorKind::closed,
+              "This program closed the descriptor of the file that was to become '" + path() +
+                  "', as os.closerange() does. " + unchanged(path()),
+              {path(), {}, {}});
 }
 
 void PublishedFile::take_name(Existing existing) {
   if (!has_name()) {
-    if (give_name(descriptor_, path()) == 0) return;
+    if (give_name(file_.number(), path()) == 0) return;
     if (errno == ENOENT) {
       // The folder was removed because it seemed empty: a file without a name does not show.
       make_folders(folder_of(path()));
-      if (give_name(descriptor_, path()) == 0) return;
+      if (give_name(file_.number(), path()) == 0) return;
     }
     if (errno != EEXIST || existing == Existing::keep) {
       throw_system_error(errno, "Publishing", path(), unchanged(path()));
@@ -196,20 +200,20 @@ void PublishedFile::take_name(Existing existing) {
 
 void PublishedFile::commit(bool durable, Existing existing) {
   home_.refuse_in_child(path());
+  if (file_.number() >= 0) open_again();
   if (keeps_permissions_ && ::access(path().c_str(), F_OK) == 0) {
     open_again();
-    take_permissions(descriptor_, path());
+    take_permissions(file_.number(), path());
   }
   if (!others_may_write_) {
     open_again();
-    take_write_permission_from_others(descriptor_);
+    take_write_permission_from_others(file_.number());
   }
-  if (descriptor_ >= 0) give_back_space();
+  if (file_.number() >= 0) give_back_space();
   if (durable) flush();
   take_name(existing);
   committed_ = true;
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
+  file_.close();
   if (durable) flush_folder(folder_of(path()));
 }
 
@@ -218,13 +222,13 @@ std::unique_ptr<Publication> publish_local_file(const std::string& path) {
 }
 
 void move_file(const std::string& from, const std::string& to, Existing existing) {
-  const int moved = existing == Existing::replace ? ::open(from.c_str(), O_RDONLY | O_CLOEXEC) : -1;
-  if (moved >= 0) {
-    const OwnDescriptor closing{moved};
-    take_permissions(moved, to);
+  if (existing == Existing::replace) {
+    const FileDescriptor moved(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+    if (moved.number() >= 0) take_permissions(moved.number(), to);
   }
-  if (rename_to(from, to, existing) != 0)
+  if (rename_to(from, to, existing) != 0) {
     throw_system_error(errno, "Publishing", to, unchanged(to));
+  }
 }
 
 }  // namespace tfrfast

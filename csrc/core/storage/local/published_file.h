@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/process.h"
+#include "core/storage/local/file_descriptor.h"
 #include "core/storage/local/remaining_pieces.h"
 #include "core/storage/publication.h"
 
@@ -52,7 +53,7 @@ class PublishedFile final : public Publication {
 
   std::string temporary_folder_;
   std::string temporary_path_;  // empty while the file has no name
-  int descriptor_ = -1;
+  FileDescriptor file_;
   const HomeProcess home_;  // the only process that may remove the temporary file
   bool committed_ = false;
   std::uint64_t appended_bytes_ = 0;

@@ -122,28 +122,26 @@ void RemoteExchange::wait_for(const Request& request, std::unique_lock<std::mute
 }
 
 void RemoteExchange::wake_client() noexcept {
-  if (is_woken_ || pipe_[1] < 0) return;
+  if (is_woken_) return;
   const char byte = 1;
   // The pipe is empty, so writing cannot fail for lack of space.
-  while (::write(pipe_[1], &byte, 1) < 0 && errno == EINTR) {
+  while (::write(core_end_.get(), &byte, 1) < 0 && errno == EINTR) {
   }
   is_woken_ = true;
 }
 
 void RemoteExchange::acknowledge() noexcept {
   const std::lock_guard lock(mutex());
-  if (!is_woken_ || pipe_[0] < 0) return;
+  if (!is_woken_) return;
   char byte;
-  while (::read(pipe_[0], &byte, 1) < 0 && errno == EINTR) {
+  while (::read(client_end_.get(), &byte, 1) < 0 && errno == EINTR) {
   }
   is_woken_ = false;
 }
 
 void RemoteExchange::close_pipe() noexcept {
-  for (int& end : pipe_) {
-    if (end >= 0) ::close(end);
-    end = -1;
-  }
+  client_end_.close();
+  core_end_.close();
   is_woken_ = false;
 }
 
@@ -178,18 +176,20 @@ int RemoteExchange::begin_serving() {
   lost.swap(lost_);
   memory = take_back();
   close_pipe();
-  if (::pipe(pipe_) != 0) {
+  int ends[2];
+  if (::pipe(ends) != 0) {
     const int reason = errno;
-    pipe_[0] = pipe_[1] = -1;
     throw Error(ErrorKind::io,
                 "A pipe could not be made: " + std::string(std::strerror(reason)) +
                     ". Raise the limit of open files (`ulimit -n`).",
                 {}, reason);
   }
-  for (const int end : pipe_) ::fcntl(end, F_SETFD, FD_CLOEXEC);
+  for (const int end : ends) ::fcntl(end, F_SETFD, FD_CLOEXEC);
+  client_end_ = FileDescriptor(ends[0]);
+  core_end_ = FileDescriptor(ends[1]);
   is_served_ = true;
   if (!urgent_.empty() || !ahead_.empty()) wake_client();
-  return pipe_[0];
+  return client_end_.number();
 }
 
 void RemoteExchange::end_serving(const std::string& why) {

@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/pool.h"
 #include "core/storage/file_facts.h"
+#include "core/storage/local/file_descriptor.h"
 #include "core/storage/storage_traits.h"
 
 namespace tfrfast {
@@ -163,7 +164,7 @@ class RemoteExchange {
   bool is_served_ = false;
   bool is_woken_ = false;
   std::string why_not_served_;
-  int pipe_[2] = {-1, -1};
+  FileDescriptor client_end_, core_end_;  // of a pipe
 };
 
 }  // namespace tfrfast
