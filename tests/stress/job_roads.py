@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -154,8 +155,8 @@ class Command:
             code = main([name, *arguments])
         out.flush()
         said = errors.getvalue()
-        if "There are no features" in said:  # infers them from records
-            return [], False
+        if code == 2 and re.search("There are no features|The records have ;", said):
+            return [], True  # features are inferred from records, and there are none
         if code == 2 or (code == 1 and not task.skips):
             raise CommandFailedError(said or raw.getvalue().decode())
         assert code in (0, 1), f"exit code {code}: {said}"
@@ -187,7 +188,7 @@ _JOB = frozenset({READS, SKIPS})
 _MAKES = _JOB | {PUBLISHES}
 _COMMAND = _JOB | {COMMAND}
 _COMMAND_MAKES = _MAKES | {COMMAND}
-_OPTIONS = ("--overwrite", "--no-progress", "--no-sync", "--num-shards", "2")
+_OPTIONS = ("--overwrite", "--no-progress", "--no-sync", "--max-bytes", "10000")
 
 ROADS = [
     Road("copy", job(copy), _MAKES | {ORDERED, NUMBERED}),
@@ -202,6 +203,7 @@ ROADS = [
     Road("tfrfast count", job(Command("count", rows=counted)), _COMMAND | {HEADERS}),
     Road("tfrfast stats", job(Command("stats", "--json", "--no-progress", rows=printed_total)), _COMMAND),
     Road("tfrfast verify", job(Command("verify", "--json", "--no-progress", rows=printed_total)), _COMMAND),
+    Road("tfrfast copy", job(Command("copy", "--where", "id > 0", "--out", "{folder}/copy", *_OPTIONS, rows=written_to("copy-*"))), _COMMAND_MAKES | {ARROW, ORDERED}, ("duckdb",)),
     Road("tfrfast shuffle", job(Command("shuffle", "--out", "{folder}/mixed", *_OPTIONS, rows=written_to("mixed-*"))), _COMMAND_MAKES),
     Road("tfrfast export", job(Command("export", "--overwrite", "--no-progress", "{folder}/table.parquet", rows=lambda task, out: exported([str(task.folder / "table.parquet")]))), _COMMAND_MAKES | {ARROW, ORDERED}, ("pyarrow",)),
 ]  # fmt: skip

@@ -69,7 +69,7 @@ ATTACKS: list[Attack] = [
     Attack("threads", disturbances.threads, spares=_set(COMMAND)),
     Attack("calls", failures.calls),
     Attack("limits", failures.limits),
-    Attack("memory", failures.memory, spares=_set(FRAMEWORK, ARROW)),
+    Attack("memory", failures.memory, spares=_set(FRAMEWORK, ARROW, SERVED)),
     Attack("buffers", moving_memory.buffers, _set(WRITES)),
     Attack("numbers", moving_memory.numbers, _set(NUMBERED)),
     Attack("pictures", pictures.after_each_other, _set(PICTURES)),
@@ -80,7 +80,10 @@ ATTACKS: list[Attack] = [
 ]
 
 #: Cells that are known to fail, each with the reason. They run, and their failures are counted.
-KNOWN: dict[tuple[str, str], str] = {}
+KNOWN: dict[tuple[str, str], str] = {
+    ("changes", "Steps"): "a shard with its old size and time looks as before to a step file, so a "
+    "new run says that a step is corrupt, where the step file is of the old shard",
+}
 
 Cell = tuple[Attack, Road]
 

@@ -60,12 +60,13 @@ def odd(chosen: random.Random, name: str) -> bytes:
 
 def after_each_other(scene: Scene) -> None:
     chosen = scene.chosen
+    size = chosen.choice([None, (9, 13), (40, 30)])
     spec = tfr.Image(
-        chosen.choice([None, (9, 13), (40, 30)]),
+        size,
         channels=chosen.choice([1, 3]),
         resize=chosen.choice(["bilinear", "area"]),
         dtype=chosen.choice(["uint8", "float32"]),
-        layout=chosen.choice(["HWC", "CHW"]),
+        layout=chosen.choice(["HWC", "CHW"]) if size else "HWC",
         upright=chosen.random() < 0.5,
         damaged="grey",
     )

@@ -191,7 +191,8 @@ class Truth:
     def _numbers(self, shard: int, text: bytes) -> list[int] | None:
         """Returns the numbers that this record may have; None if they cannot be known."""
         before = [{state.count for state in states} for states in self.shards[:shard]]
-        if any(len(counts) > 1 for counts in before):
+        are_partial = any(each.is_partial for states in self.shards for each in states)
+        if are_partial or any(len(counts) > 1 for counts in before):
             return None
         start = sum(min(counts) for counts in before)
         return [start + number for state in self.shards[shard] for number in state.numbers_of(text)]
@@ -256,4 +257,5 @@ def is_clear(error: BaseException) -> bool:
     is_told = isinstance(error, ValueError | RuntimeError) and any(
         each in str(error) for each in told
     )
-    return bool(str(error)) and (isinstance(error, tuple(kinds)) or is_told)
+    says_something = bool(str(error)) or isinstance(error, MemoryError)  # a text needs memory
+    return says_something and (isinstance(error, tuple(kinds)) or is_told)
