@@ -9,6 +9,7 @@ import functools
 import importlib
 import re
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 #: The purpose of each private name of a module or a class in tensorflow.python.
@@ -116,6 +117,15 @@ SERIALISING = frozenset(
         "tensorflow.python.distribute.coordinator.values",
     ]
 )
+
+#: The function by which distribution strategies ask for the rows of a batch.
+_BATCH_SIZE = ("tensorflow.python.data.experimental.ops.distribute", "compute_batch_size")
+
+
+def asks_for_batch_size(frame: FrameType) -> bool:
+    """True if TensorFlow wants the dataset of this frame to see the size of its batches."""
+    return (frame.f_globals.get("__name__"), frame.f_code.co_name) == _BATCH_SIZE
+
 
 #: The calls that made datasets, by the classes of TensorFlow.
 _CALLS = {

@@ -7,6 +7,7 @@ runs is compiled from the last one.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -79,6 +80,12 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
     @property
     def _built(self) -> Any:
         return self._work.dataset
+
+    @property
+    def _variant_tensor(self) -> Any:
+        # TensorFlow looks for a batch() in the graph, and a plan's graph has none.
+        asks = internals.asks_for_batch_size(sys._getframe(1))
+        return internals.variant_of(self._plain if asks else self._built)
 
     # DatasetV2 keeps its variant tensor here.
     @property

@@ -73,11 +73,6 @@ class SeededOrder:
     #: Files are interleaved, and records are not shuffled. The seed shuffles the files.
     turns: Turns | None = None
 
-    @property
-    def is_file_order(self) -> bool:
-        """True if neither records nor files are shuffled."""
-        return self.turns is not None and not self.turns.shuffles_files
-
 
 @dataclass(frozen=True)
 class Batched:

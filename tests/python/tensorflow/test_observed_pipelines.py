@@ -178,3 +178,18 @@ def test_rows_that_are_cut_again_are_saved(
     restored = iter(dataset)
     tf.train.Checkpoint(iterator=restored).restore(saved)
     assert [batch.numpy().tolist() for batch in restored] == left
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        lambda records: records.take(23).batch(16),
+        lambda records: records.shuffle(100, seed=1).take(23).batch(16).prefetch(1),
+        lambda records: records.map(number_of).batch(16),
+    ],
+)
+def test_strategies_find_the_size_of_batches(files: list[str], ours: Any, batches: Any) -> None:
+    """A strategy that does not find it shares a last, partial batch among all replicas."""
+    from tensorflow.python.data.experimental.ops.distribute import compute_batch_size
+
+    assert compute_batch_size(ours(lambda read: batches(read(files)))) == 16
