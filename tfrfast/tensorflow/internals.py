@@ -56,10 +56,8 @@ dataset_of_names: Any = _named(
 dataset_of_files: Any = _named(
     "data.ops.readers._create_dataset_reader", "TensorFlow's order of num_parallel_reads"
 )
-#: The default arguments of `tf.data.TFRecordDataset`'s op.
-default_buffer_bytes: int = _named(
-    "data.ops.readers._DEFAULT_TF_RECORD_BUFFER_SIZE_BYTES", "recognises the default buffer"
-)
+#: The default buffer of `tf.data.TFRecordDataset`'s op; TensorFlow 2.15 has no name for it.
+default_buffer_bytes: int = found("data.ops.readers._DEFAULT_TF_RECORD_BUFFER_SIZE_BYTES") or 0
 composite_features: Any = _named(
     "ops.parsing_config._construct_tensors_for_composite_features",
     "SparseFeature and partitions made of flat features",
