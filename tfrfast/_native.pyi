@@ -424,7 +424,6 @@ class Writer(_Output):
         overwrite: bool,
         compression: str,
         level: int,
-        parts: OutgoingParts | None = None,
     ) -> None: ...
 
 class ShardedWriter(_Output):
@@ -439,15 +438,7 @@ class ShardedWriter(_Output):
         overwrite: bool,
         compression: str,
         level: int,
-        parts: OutgoingParts | None = None,
     ) -> None: ...
-
-class OutgoingParts:
-    def __init__(
-        self, part_bytes: int, max_parts_of_object: int, max_waiting_parts: int
-    ) -> None: ...
-    def take(self, max_wait_ms: int) -> tuple[str, int, str, bool] | None: ...
-    def fail(self, message: str, system_error: int) -> None: ...
 
 class FrameStream:
     def __init__(self, path: str | bytes) -> None: ...

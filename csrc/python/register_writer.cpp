@@ -5,7 +5,6 @@
 
 #include "core/storage/local/place.h"
 #include "core/storage/local/published_file.h"
-#include "core/storage/remote/outgoing_parts.h"
 #include "core/write/frame_stream.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"
@@ -37,11 +36,10 @@ WriteOptions options_of(bool index, const std::string& index_folder, bool durabl
 std::unique_ptr<Output<ShardWriter>> open_shard(const std::string& path, bool index,
                                                 const std::string& index_folder, bool durable,
                                                 bool overwrite, const std::string& compression,
-                                                int level,
-                                                const std::shared_ptr<OutgoingParts>& parts) {
+                                                int level) {
   const WithoutGil without_gil;
-  WriteOptions options = options_of(index, index_folder, durable, overwrite, compression, level);
-  options.outgoing = parts;
+  const WriteOptions options =
+      options_of(index, index_folder, durable, overwrite, compression, level);
   return std::make_unique<Output<ShardWriter>>(std::make_unique<ShardWriter>(path, options), path,
                                                durable);
 }
@@ -50,25 +48,12 @@ std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
                                                    std::size_t num_shards, std::uint64_t max_bytes,
                                                    bool index, const std::string& index_folder,
                                                    bool durable, bool overwrite,
-                                                   const std::string& compression, int level,
-                                                   const std::shared_ptr<OutgoingParts>& parts) {
+                                                   const std::string& compression, int level) {
   const WithoutGil without_gil;
   ShardedOptions options{num_shards, max_bytes,
                          options_of(index, index_folder, durable, overwrite, compression, level)};
-  options.shard.outgoing = parts;
   return std::make_unique<Output<ShardedWriter>>(std::make_unique<ShardedWriter>(prefix, options),
                                                  prefix, durable);
-}
-
-// Returns (object, number, file, whether this is the last part), or None.
-py::object take_part(OutgoingParts& parts, int max_wait_ms) {
-  std::optional<OutgoingPart> part;
-  {
-    const WithoutGil without_gil;
-    part = parts.take(max_wait_ms);
-  }
-  if (!part) return py::none();
-  return py::make_tuple(to_text(part->object), part->number, to_text(part->path), part->is_last);
 }
 
 template <class Core>
@@ -125,26 +110,13 @@ py::bytes frame_of(py::handle record) {
 }  // namespace
 
 void register_writer(py::module_& module) {
-  py::class_<OutgoingParts, std::shared_ptr<OutgoingParts>>(
-      module, "OutgoingParts", "Parts of objects on their way to a network.")
-      .def(constructor<OutgoingParts, std::uint64_t, std::uint64_t, std::size_t>(),
-           py::arg("part_bytes"), py::arg("max_parts_of_object"), py::arg("max_waiting_parts"))
-      .def("take", &take_part, py::arg("max_wait_ms"))
-      .def(
-          "fail",
-          [](OutgoingParts& self, const std::string& message, int system_error) {
-            const WithoutGil without_gil;
-            self.fail(message, system_error);
-          },
-          py::arg("message"), py::arg("system_error"));
   declare<ShardWriter>(module, "Writer")
       .def(py::init(&open_shard), py::arg("path"), py::arg("index"), py::arg("index_folder"),
-           py::arg("sync"), py::arg("overwrite"), py::arg("compression"), py::arg("level"),
-           py::arg("parts") = py::none());
+           py::arg("sync"), py::arg("overwrite"), py::arg("compression"), py::arg("level"));
   declare<ShardedWriter>(module, "ShardedWriter")
       .def(py::init(&open_shards), py::arg("prefix"), py::arg("num_shards"), py::arg("max_bytes"),
            py::arg("index"), py::arg("index_folder"), py::arg("sync"), py::arg("overwrite"),
-           py::arg("compression"), py::arg("level"), py::arg("parts") = py::none());
+           py::arg("compression"), py::arg("level"));
   py::class_<Stream>(module, "FrameStream")
       .def(py::init(&open_stream), py::arg("path"))
       .def("write", &Stream::write, py::arg("record"))

@@ -29,7 +29,7 @@ _COMMANDS = {
     "keys": "build the file by which records are found by key",
     "export": "write features to Parquet",
     "import": "write Parquet as Examples",
-    "cache": "show or empty caches; list unfinished uploads",
+    "cache": "show or empty caches",
     "doctor": "describe this machine, and causes of slowness",
     "run": "run a program, with its datasets accelerated",
     "bench": "time these files beside TensorFlow",

@@ -34,11 +34,6 @@ class Output:
         self.sync = sync
         self.overwrite = overwrite
 
-    @property
-    def parts(self) -> _native.OutgoingParts | None:
-        """The queue for the parts of shards; None if the writer writes whole files."""
-        return None
-
     def refuse_taken(self, prefixes: Sequence[str] = ()) -> None:
         """Raises FileExistsError if there are shards that may not be replaced.
 
@@ -141,16 +136,16 @@ def open_output(
 ) -> Output:
     """Returns the output for a path or a URL.
 
-    Shards for URLs are sent during writing if their number is known. Otherwise they are made in
-    `folder`, or in a temporary folder. Raises ValueError for a name that cannot be written, and
-    OSError if the storage cannot be reached.
+    Shards for objects, and shards of unknown number for other storages, are made in `folder`, or in
+    a temporary folder. Raises ValueError for a name that cannot be written, and OSError if the
+    storage cannot be reached.
     """
     reached = storage_of(storage)
     url = named_url(path)
     if is_object(url):
         from tfrfast.storage.remote.output import RemoteOutput
 
-        return RemoteOutput(url, reached, index, overwrite, folder, num_shards)
+        return RemoteOutput(url, reached, index, overwrite, folder)
     if not is_writable(url):
         url = os.fsdecode(written_file(path))
     elif num_shards == 0:

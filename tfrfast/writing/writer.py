@@ -40,7 +40,7 @@ class _ShardWriter:
         """Raises OSError if the shards cannot be made, or exist and must not be replaced."""
         output.refuse_taken(prefixes)
         self._output = output
-        self._core = core(os.fsencode(output.path), parts=output.parts, **options)
+        self._core = core(os.fsencode(output.path), **options)
         self._write = output.advised(self._core.write)
 
     def write(self, record: Buffer) -> None:
@@ -144,7 +144,8 @@ class Writer(_ShardWriter):
     Before `close`, nothing appears under the shard's name. If the filesystem has files without a
     name, nothing appears in the folder either. If an exception leaves `with`, or the process dies,
     nothing is published. Many threads may use one writer. A shard whose path is a URL (s3://,
-    gs://, az://) is uploaded in parts during writing, and appears at `close` (docs/remote.md).
+    gs://, az://) is made in a folder for temporary files, and uploaded at `close`
+    (docs/remote.md).
     """
 
     _core: _native.Writer
@@ -188,8 +189,7 @@ class ShardedWriter(_ShardWriter):
       max_bytes: instead of `num_shards`, the largest size of a shard before compression. Shards are
         filled one after the other, so that reading them in order gives the order of writing. A
         larger record has a shard of its own. Without records there is one empty shard. Names are
-        known only at the end. So a set for a URL needs space for all shards in this machine's
-        folder for temporary files (`TMPDIR`). With `num_shards`, it needs space for a few parts.
+        known only at the end.
       compression, level, index, sync: as for `Writer`.
       overwrite: True replaces all shards with that prefix. False makes any such shard an error,
         whatever the size of its set, because a glob would mix old and new shards.
@@ -197,7 +197,7 @@ class ShardedWriter(_ShardWriter):
 
     All shards are complete before the first appears. If an exception leaves `with`, none appears.
     Many threads may use one writer. Shards with URLs are uploaded as by `Writer`, and the set's
-    index is uploaded last. With `max_bytes`, `close` uploads everything.
+    index is uploaded last.
     """
 
     @explains_arguments

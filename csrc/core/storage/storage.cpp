@@ -22,7 +22,7 @@ FileFacts examine_local(const std::string& path, const StorageOptions&) {
   return examine_local_file(path);
 }
 
-// Writers put parts of objects into OutgoingParts, and publish no whole file.
+// Shards for objects are written in a folder of this machine, and uploaded from Python.
 std::unique_ptr<Publication> refuse_to_publish(const std::string& url) {
   throw Error(
       ErrorKind::invalid,

@@ -26,10 +26,6 @@ constexpr std::size_t kLargePayloadBytes = 512 << 10;
 constexpr std::size_t kCopiedPieceBytes = 256 << 10;
 constexpr std::size_t kMinBufferBytes = 4 << 10;
 
-std::unique_ptr<Publication> open_output(const std::string& path, const WriteOptions& options) {
-  return options.outgoing != nullptr ? options.outgoing->publish(path) : publish_file(path);
-}
-
 }  // namespace
 
 std::string index_folder_for(const std::string& shard_path, const WriteOptions& options) {
@@ -45,7 +41,7 @@ ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
     : options_(options),
       index_folder_(index_folder_for(path, options)),
       new_folders_(options.index_folder_is_tried ? "" : index_folder_),
-      file_(open_output(checked_target(path, options.existing), options)) {
+      file_(publish_file(checked_target(path, options.existing))) {
   options_.buffer_bytes = std::max(options_.buffer_bytes, kMinBufferBytes);
   if (!index_folder_.empty()) {
     check_folder_for_indexes(index_folder_, options_.index_folder_is_tried);
@@ -191,13 +187,11 @@ void ShardWriter::publish() {
   file_->commit(false, options_.existing);
   if (addition) {
     // The shard has its final version only now, and the index must name that version.
-    const bool is_here = options_.outgoing == nullptr;
     try {
-      addition->commit(is_here ? facts_when_published(index_->facts(), path()) : index_->facts(),
-                       options_.durable);
+      addition->commit(facts_when_published(index_->facts(), path()), options_.durable);
     } catch (const Error& error) {
       // The shard is published. Without an index, the first reader walks the shard.
-      if (is_here) warn_about_index(error);
+      warn_about_index(error);
     }
     index_.reset();
   }

@@ -16,7 +16,6 @@
 #include "core/read/record_batch.h"
 #include "core/storage/local/folders.h"
 #include "core/storage/publication.h"
-#include "core/storage/remote/outgoing_parts.h"
 #include "core/write/frame_buffer.h"
 #include "core/write/member_writer.h"
 
@@ -35,8 +34,6 @@ struct WriteOptions {
   int level = kDefaultLevel;                               // of compression
   bool index_folder_is_tried = false;  // another shard's writer has checked the folder
   bool hold_descriptor = true;         // false: every write of a buffer opens the file again
-  // If not null, shards become outgoing parts, and only their indexes are published.
-  std::shared_ptr<OutgoingParts> outgoing = nullptr;
 };
 
 // The folder of a shard's index, or empty without an index.

@@ -189,10 +189,7 @@ void ShardedWriter::close() {
   finish_all();
   publish_all();
   if (options_.shard.existing == Existing::replace) remove_others();
-  // The shards become parts of something else, so this machine keeps only their indexes.
-  if (!index_folder().empty() && options_.shard.outgoing == nullptr) {
-    try_to_compact_index(index_folder());
-  }
+  if (!index_folder().empty()) try_to_compact_index(index_folder());
   if (!options_.shard.durable) return;
   flush_folder(folder_of(prefix_));
   if (!index_folder().empty()) flush_folder(index_folder());

@@ -8,14 +8,12 @@ import asyncio
 import itertools
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import tfrfast as tfr
 from range_server import RangeServer, Seen, Trouble
 from record_files import write_shard
-from tfrfast.storage.remote import pace
-from tfrfast.storage.remote.pace import Pace, PartsUnderWay
+from tfrfast.storage.remote.pace import Pace
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -62,27 +60,6 @@ def test_what_is_sent_slowly_arrives(server: RangeServer) -> None:
     ) as writer:
         writer.write(bytes(1_000_000))  # 0.5 s
     assert len(server.objects["bucket/x"].data) == 1_000_016
-
-
-def test_few_parts_of_uploads_are_sent_at_first_and_more_if_they_are_quick(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    way = PartsUnderWay(16)
-    assert way.allowed == 4
-    pieces = []
-    for _ in range(4):
-        assert way.take_space(0)
-        pieces.append(np.empty(1, np.uint8))
-        way.hold(pieces[-1])
-    assert not way.take_space(0)
-    pieces.pop()
-    assert way.allowed == 5
-    assert way.take_space(0)
-    assert way.take_space(0)
-    monkeypatch.setattr(pace, "_SLOW_S", 0.0)
-    pieces.clear()
-    assert way.allowed == 2
-    assert not way.take_space(0)
 
 
 def test_after_time_outs_fewer_and_smaller_requests_run() -> None:

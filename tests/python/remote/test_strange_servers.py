@@ -83,7 +83,7 @@ def test_a_listing_without_end_ends(server: RangeServer, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", ["a\x01b", "..", "./z", "/z"])
-def test_a_name_that_cannot_be_used_blocks_no_folder(
+def test_a_name_that_cannot_be_used_is_an_error(
     bucket: Any, moto: str, s3_keys: dict[str, str], shards: list[str], name: str
 ) -> None:
     for key in ("set/x", "set/y"):
@@ -91,7 +91,9 @@ def test_a_name_that_cannot_be_used_blocks_no_folder(
     bucket.put_object(Key=f"set/{name}", Body=b"strange")
     storage = {"endpoint": moto, **s3_keys}
     try:
-        with pytest.warns(UserWarning, match="1 objects beside .* are left out"):
-            assert len(tfr.Reader("s3://somebucket/set/**", storage=storage)) == 600
+        with pytest.raises(OSError, match="Listing 's3://somebucket/set'"):
+            tfr.Reader("s3://somebucket/set/**", storage=storage)
+        urls = ["s3://somebucket/set/x", "s3://somebucket/set/y"]
+        assert len(tfr.Reader(urls, storage=storage)) == 600
     finally:  # the fixture that empties the bucket cannot name this object
         bucket.Object(f"set/{name}").delete()

@@ -50,7 +50,6 @@ WORKING = {
     "copy": ["copy", DATA, "--records", "numbers", "--out", f"{SET}-some/train"],
     "keys": ["keys", DATA, "--by", "label", "--folder", "keys"],
     "export": ["export", DATA, "out.parquet"],
-    "cache": ["cache", "--uploads", f"{SET}/"],
     "doctor": ["doctor", DATA],
     "bench": ["bench", DATA, DATA, "--weights", "2,1", "--rounds", "1"],
 }
@@ -78,7 +77,7 @@ REFUSED = {
         ["bench", DATA, "here/train-0", "--weights", "1,1"],
         "tfrfast bench times either objects or files of this machine",
     ),
-    "disk cache": (["cache", "--disk", SET], "a URL"),
+    "cache": (["cache", "--disk", SET], "a URL"),
 }
 #: These commands take no paths.
 WITHOUT_PATHS = {"demo", "run"}

@@ -18,10 +18,8 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import some_records, write_shard
-from tfrfast.cli import main
 from tfrfast.jobs.shuffling.publication import Shuffled
 from tfrfast.storage.remote import objects
-from tfrfast.storage.remote.amazon import abort_uploads, unfinished_uploads
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -207,7 +205,7 @@ def test_indexes_are_published_on_request(
 def test_large_objects_go_in_parts(
     bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfrfast.storage.remote.uploads.PART_BYTES", 5 << 20)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", 5 << 20)
     records = [bytes([number]) * (1 << 20) for number in range(12)]
     with tfr.ShardedWriter(f"{ROOT}/large", max_bytes=1 << 30, storage=storage) as writer:
         writer.write_batch(records)
@@ -349,39 +347,11 @@ def test_what_cannot_be_written(storage: dict[str, Any]) -> None:
         tfr.Writer("s3://somebucket/x/", storage=storage)
 
 
-def test_leftovers_of_killed_uploads(
-    bucket: Any,
-    keys_in_environment: None,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for name in ("sets/one/a", "sets/one/b"):
-        bucket.Object(name).initiate_multipart_upload()
-    bucket.Object("elsewhere/c").initiate_multipart_upload()
-    assert main(["cache", "--uploads", f"{ROOT}/"]) == 0
-    said = capsys.readouterr().out
-    assert "2 unfinished uploads" in said
-    assert f"{ROOT}/a" in said
-    assert "elsewhere" not in said
-    assert unfinished(bucket) == 3
-    assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "99999d"]) == 0
-    assert unfinished(bucket) == 3
-    assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "0"]) == 0
-    assert unfinished(bucket) == 1
-    gone = [each._replace(number="gone") for each in unfinished_uploads(f"s3://{bucket.name}")]
-    abort_uploads(gone[0].url, gone)  # another publisher was faster
-    capsys.readouterr()
-    assert main(["cache", "--uploads", "s3://no-such-bucket/"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("tfrfast: Listing the uploads to 's3://no-such-bucket/' failed: ")
-    assert "Traceback" not in said
-
-
 def test_a_writer_that_is_killed_while_it_uploads(
     bucket: Any,
     storage: dict[str, Any],
     keys_in_environment: None,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
     """The upload's object does not appear, also if another object of that name exists."""
@@ -410,6 +380,3 @@ def test_a_writer_that_is_killed_while_it_uploads(
     may_go_on.set()
     assert list(tfr.Reader(f"{ROOT}/x", storage=storage)) == [b"what was there before"]
     assert unfinished(bucket) == 1
-    assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "0"]) == 0
-    assert "1 aborted" in capsys.readouterr().out
-    assert unfinished(bucket) == 0

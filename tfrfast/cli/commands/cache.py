@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import time
 from collections import defaultdict
 
@@ -16,7 +15,6 @@ from tfrfast import _native
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, print_table
 from tfrfast.storage.disk_cache import KeptObject, kept_objects
-from tfrfast.storage.remote.amazon import abort_uploads, unfinished_uploads
 from tfrfast.storage.schemes import is_url
 
 
@@ -41,19 +39,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help="remove the least recently used until BYTES are left (512M, 2G; default: all)",
     )
     parser.add_argument(
-        "--uploads",
-        metavar="URL",
-        help="instead, list unfinished uploads to s3:// URLs with this beginning, which are "
-        "invisible and cost money",
-    )
-    parser.add_argument(
-        "--abort",
-        metavar="AGE",
-        type=_seconds,
-        help="with --uploads: end uploads that began longer ago (90m, 12h, 7d; 0: all), and free "
-        "their space",
-    )
-    parser.add_argument(
         "--disk",
         metavar="FOLDER",
         help="instead, list the data sets whose bytes this tfr.DiskCache keeps",
@@ -74,10 +59,6 @@ def count(files: int) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.uploads is not None:
-        return _show_uploads(options)
-    if options.abort is not None:
-        raise ValueError("--abort goes with --uploads URL.")
     if options.disk is not None:
         if options.prune is not None:
             raise ValueError("--prune removes indexes. With --disk FOLDER, use --clear.")
@@ -152,39 +133,6 @@ def _last_use(files: list[Cached]) -> int:
 
 def _date(used_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(used_ns / 1e9))
-
-
-def _seconds(text: str) -> float:
-    match = re.fullmatch(r"(\d+)([smhd]?)", text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an age. Write 90m, 12h or 7d.")
-    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
-
-
-def _show_uploads(options: argparse.Namespace) -> int:
-    found = unfinished_uploads(options.uploads)
-    old = [] if options.abort is None else [each for each in found if each.age_s >= options.abort]
-    abort_uploads(options.uploads, old)
-    if options.json:
-        print_json(
-            {
-                "uploads": [
-                    {"url": each.url, "age_seconds": each.age_s, "aborted": each in old}
-                    for each in found
-                ]
-            }
-        )
-        return 0
-    print(
-        f"{len(found)} unfinished upload{'s' * (len(found) != 1)}"
-        + (f", {len(old)} aborted" if old else "")
-    )
-    if found:
-        print_table(
-            ["hours ago", "", "object"],
-            [(f"{each.age_s / 3600:.1f}", "aborted" * (each in old), each.url) for each in found],
-        )
-    return 0
 
 
 def _show_disk_cache(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tfrfast import _native
 from tfrfast.base.warning import warn
-from tfrfast.storage.remote import amazon, answers, hub
+from tfrfast.storage.remote import answers, hub
 from tfrfast.storage.remote.answers import Facts
 from tfrfast.storage.remote.client import expect_to_open, use_client
 from tfrfast.storage.remote.failures import EndlessListingError, GivenUpError
@@ -182,14 +182,7 @@ async def _list(
             entries = hub.listed(location, access, folder, is_flat, store.timeout)
             files = (hub.meta_of(each) for each in entries if each["type"] == "file")
             return await _in_thread(files, limit_s, wanted)
-        try:
-            return await _list_by_obstore(store, folder, is_flat, wanted, limit_s)
-        except Exception as error:
-            can_tell = location.scheme == "s3" and amazon.has_boto3()
-            if type(error).__name__ != "InvalidPathError" or not can_tell:
-                raise
-        metas = amazon.listed(location.bucket, access, folder, is_flat)
-        return await _in_thread(metas, limit_s, wanted)
+        return await _list_by_obstore(store, folder, is_flat, wanted, limit_s)
 
     what = f"Listing '{location.root}/{folder}'"
     return await answers.persist(location, access, what, location.root, attempt, limits_time=False)

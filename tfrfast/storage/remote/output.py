@@ -25,15 +25,18 @@ Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_LARGER_DISK = (
+    "That disk needs space for all shards, which are uploaded at the end. Let TMPDIR name a folder "
+    "on a larger disk"
+)
 _SHARD = re.compile(r"-\d{5,}-of-\d{5,}")
 
 
 class RemoteOutput(StagedOutput):
     """Shards that appear under URLs, and are made in a folder of this machine.
 
-    With `num_shards`, shard names are known, parts are uploaded during writing, and the folder
-    holds only a few parts. Otherwise the folder holds all shards. The folder is removed at the end,
-    unless `keep` is called, or the upload has failed.
+    The folder holds all shards, and is removed at the end, unless `keep` is called, or the upload
+    has failed.
     """
 
     def __init__(
@@ -43,7 +46,6 @@ class RemoteOutput(StagedOutput):
         index: Any,
         overwrite: bool,
         folder: str | None,
-        num_shards: int,
     ) -> None:
         objects.check_writable(url)
         self._access = storage.access
@@ -56,19 +58,6 @@ class RemoteOutput(StagedOutput):
         self._is_ended = False
         termination.begin()
         self._terminating = weakref.finalize(self, termination.end)
-        self._num_shards = num_shards
-        self._streamed: uploads.StreamedUploads | None = None
-
-    @property
-    def parts(self) -> _native.OutgoingParts | None:
-        if self._num_shards == 0:
-            return None
-        if self._streamed is None:
-            folder = self._url.rpartition("/")[0]
-            streamed = uploads.StreamedUploads(folder, self._access, self._num_shards)
-            weakref.finalize(self, streamed.begin_giving_up).atexit = False
-            self._streamed = streamed
-        return self._streamed.parts
 
     def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
         """Returns the call. Its error about a full disk names the cause and the remedy."""
@@ -79,20 +68,9 @@ class RemoteOutput(StagedOutput):
             except OSError as error:
                 if error.errno not in _FULL:
                     raise
-                raise _with_advice(error, self._advice()) from None
+                raise _with_advice(error, _LARGER_DISK) from None
 
         return advised_call
-
-    def _advice(self) -> str:
-        if self._num_shards == 0:
-            return (
-                "Without num_shards, that disk needs space for all shards, which are uploaded at "
-                "the end. Say num_shards, or let TMPDIR name a folder on a larger disk"
-            )
-        return (
-            "Parts of shards lie on that disk until they are uploaded. Write fewer shards, or let "
-            "TMPDIR name a folder on a larger disk"
-        )
 
     def refuse_taken(self, prefixes: Sequence[str] = ()) -> None:
         self._prefixes = prefixes
@@ -126,29 +104,13 @@ class RemoteOutput(StagedOutput):
         return [self.name_of(path) for path in paths]
 
     def _publish(self, files: Mapping[str, str]) -> None:
-        sent: list[str] = []
-        are_there, are_whole = False, self._streamed is None
         try:
-            if self._streamed is not None:
-                sent = self._streamed.await_sent()
-                are_whole = not sent
             self.refuse_taken(self._prefixes)
-            if self._streamed is not None:
-                self._streamed.complete()
-            streamed = set(sent)
-            whole = {url: path for url, path in files.items() if url not in streamed}
-            uploads.upload_files(whole, self._access)
-            are_there = True
+            uploads.upload_files(dict(files), self._access)
             self._publish_indexes(files)
             if self._prefixes and self._may_replace:
                 objects.remove_objects(self._others(files), self._access)
         except BaseException as error:
-            if not are_whole:  # parts were sent, and removed from this machine
-                self.discard()
-                appeared = self._streamed.num_appeared if self._streamed is not None else 0
-                raise _with_advice(
-                    error, _advice_without_shards(error, appeared, len(files), are_there)
-                ) from None
             self._removing.detach()
             kept = (
                 f"All shards are complete in {os.path.dirname(self.path)!r}: upload them, or "
@@ -169,8 +131,6 @@ class RemoteOutput(StagedOutput):
 
     def discard(self) -> None:
         self._is_ended = True
-        if self._streamed is not None:
-            self._streamed.give_up()
         self._removing()
         self._terminating()
 
@@ -197,15 +157,3 @@ def _with_advice(error: BaseException, advice: str, name: str | None = None) -> 
         text = f"{str(error.strerror).rstrip('.')}. {advice}"
         return type(error)(error.errno, text, error.filename or name)
     return error
-
-
-def _advice_without_shards(
-    error: BaseException, appeared: int, wanted: int, are_there: bool
-) -> str:
-    """Returns advice after an upload whose shards are no longer on this machine."""
-    if are_there or appeared == wanted:
-        return "All shards have appeared, but not their index: `tfrfast index --publish` makes it"
-    # Other errors contain advice already.
-    says_some = appeared > 0 and isinstance(error, KeyboardInterrupt)
-    some = f"At least {appeared} of {wanted} shards have appeared. " if says_some else ""
-    return f"{some}Write the shards again"
