@@ -166,6 +166,7 @@ def test_json_has_one_form_of_strings_for_each_feature(tmp_path: Path, capsys: O
 
 
 def test_json_of_records_that_have_little_in_common(tmp_path: Path, capsys: Output) -> None:
+    unnamed = tfr.encode_example({"ab": 1}).replace(b"ab", b"\xff\xfe")
     path = written(
         tmp_path / "shard",
         {"a": 1, "b]%s": [b"], [", b'"']},
@@ -173,6 +174,7 @@ def test_json_of_records_that_have_little_in_common(tmp_path: Path, capsys: Outp
         {"a": 0.5},  # the same name, another type
         b"not an Example",
         {},
+        unnamed,
     )
     assert run("cat", "--json", path) == 0
     found = [each.get("features", each.get("hex")) for each in objects(capsys)]
@@ -182,7 +184,12 @@ def test_json_of_records_that_have_little_in_common(tmp_path: Path, capsys: Outp
         {"a": [0.5]},
         b"not an Example".hex(),
         tfr.encode_example({}).hex(),
+        unnamed.hex(),
     ]
+    with pytest.raises(
+        tfr.FeatureError, match=r"a feature b'\\xff\\xfe', whose name is not UTF-8\."
+    ):
+        tfr.infer_features([unnamed])
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=50))

@@ -189,6 +189,18 @@ def test_states_of_other_mixtures_are_refused(shards: dict[str, list[str]]) -> N
         tfr.Loader(mixture_of(shards), 10).load_state_dict(plain)
 
 
+def test_a_refused_state_changes_nothing(shards: dict[str, list[str]]) -> None:
+    loader, changed = (tfr.Loader(mixture_of(shards), 10) for _ in range(2))
+    batches = iter(loader)
+    next(batches)
+    changed.change_weights({"web": 1, "code": 0, "talk": 0})
+    before = loader.state_dict()
+    with pytest.raises(ValueError, match="start is 10000, but must be"):
+        loader.load_state_dict(changed.state_dict() | {"position": 10_000})
+    assert loader.state_dict() == before
+    assert len([*batches]) == 19
+
+
 def test_a_pickled_loader_goes_on_with_its_weights(shards: dict[str, list[str]]) -> None:
     loader = tfr.Loader(mixture_of(shards), 16, features=ID)
     next(iter(loader))

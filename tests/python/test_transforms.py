@@ -223,6 +223,27 @@ def test_a_forked_child_goes_on_where_the_parent_was(shard: str, expected: Any) 
     assert list(batches) == expected[0][3:]
 
 
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize(("asked", "place"), [(4, (0, 4)), (STEPS + 2, (1, 0))])
+def test_a_forked_child_counts_steps_and_epochs_like_its_parent(
+    shard: str, expected: Any, ahead: int, asked: int, place: tuple[int, int]
+) -> None:
+    loader = loader_of(shard, None)
+    loader._deliver_through(ids, ahead)
+    batches = iter(loader)
+    for _ in range(asked - 1):
+        next(batches, None)
+    child = os.fork()
+    if child == 0:
+        good = False
+        try:
+            next(batches, None)
+            good = (loader.epoch, loader.step) == place and list(loader) == expected[1]
+        finally:
+            os._exit(0 if good else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_weights_change_where_the_user_stands(shard: str) -> None:
     mixture = tfr.Mixture({"a": (tfr.Reader(shard), 1), "b": (tfr.Reader(shard), 1)}, seed=1)
     loader = tfr.Loader(

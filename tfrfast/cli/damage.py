@@ -9,6 +9,7 @@ from tfrfast._native import printable
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import format_table
 from tfrfast.reader import Skipped
+from tfrfast.storage.schemes import is_url
 from tfrfast.writing.publishing import unfinished_sets
 
 _SHOWN = 10
@@ -28,7 +29,8 @@ def left_out(damage: Sequence[Skipped]) -> int:
 
 
 def tell_of_unfinished_sets(paths: Iterable[str]) -> None:
-    for each in unfinished_sets(paths):
+    """Says on stderr which sets lack files. Only local folders are listed, so not of URLs."""
+    for each in unfinished_sets(path for path in paths if not is_url(path)):
         print(f"tfrfast: {printable(each)}", file=sys.stderr)
 
 

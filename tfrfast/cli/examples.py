@@ -44,13 +44,13 @@ def pieces_of(batches: Iterable[RecordBatch], fields: Sequence[str] | None) -> I
         try:
             yield _piece(batch, fields)
             continue
-        except (FeatureError, UnicodeDecodeError):
+        except FeatureError:
             pass
         for row in range(len(batch)):
             alone = batch[row : row + 1]
             try:
                 yield _piece(alone, fields)
-            except (FeatureError, UnicodeDecodeError):
+            except FeatureError:
                 kind = record_kind(alone[0])
                 yield Piece(alone, set(), {}, None if kind == _EXAMPLE else kind)
 

@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from tfrfast.base.arguments import UNLIMITED, integer
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns import Batch
 from tfrfast.errors import FeatureError
@@ -128,6 +129,8 @@ def infer_features(
     feature is VarLen. Features without values in any record are left out. Raises FeatureError if a
     record is not an Example, or if a feature has different types in different records.
     """
+    if sample is not None:
+        sample = integer("sample", sample, 0, UNLIMITED)
     one = isinstance(source, (str, os.PathLike))
     if one or (isinstance(source, list) and source and isinstance(source[0], (str, os.PathLike))):
         with Reader(source) as reader:

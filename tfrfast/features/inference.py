@@ -62,14 +62,21 @@ def specs_of(survey: _native.Survey) -> Described:
     for name, kind, present, min_values, max_values in survey.features():
         if present == 0:
             continue
+        try:
+            text = name.decode()
+        except UnicodeDecodeError:
+            raise FeatureError(
+                f"The records have a feature {name!r}, whose name is not UTF-8. Give a dict of "
+                "specs for the other features."
+            ) from None
         dtype = {"string": "bytes", "float": "float32"}.get(kind, kind)
         is_everywhere = present == survey.num_records
         if min_values != max_values or max_values == 0 or (max_values > 1 and not is_everywhere):
-            features[name.decode()] = VarLen(dtype, inferred=True)
+            features[text] = VarLen(dtype, inferred=True)
         else:
             shape = () if max_values == 1 else (max_values,)
             default = None if is_everywhere else NO_VALUES[dtype]
-            features[name.decode()] = FixedLen(shape, dtype, default, inferred=True)
+            features[text] = FixedLen(shape, dtype, default, inferred=True)
     return features
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any, SupportsIndex
 
 from tfrfast.base.arguments import integer
@@ -52,9 +53,11 @@ class Loader(WrappedLoader):
         self._loader = copy.copy(loader)
         self.reader = loader.reader
         self._sharding = sharding
-        self._loader._deliver_through(
-            lambda batch: _placed(batch, sharding), integer("ahead", ahead, 0, 2**31 - 1)
-        )
+        self._ahead = integer("ahead", ahead, 0, 2**31 - 1)
+        self._loader._deliver_through(lambda batch: _placed(batch, sharding), self._ahead)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Loader, ahead=self._ahead), (self._loader, self._sharding)
 
     def __repr__(self) -> str:
         return f"Loader({self._loader!r}, {self._sharding!r})"

@@ -275,6 +275,7 @@ class Loader:
         mixture = self._mixture_of(state)
         plan = self.plan if mixture is None else Plan(mixture, self.plan.batching)
         check_loader_state(state, self.state_dict() | {"order": plan.order_text})
+        plan.rest_after(state["position"])  # raises before any change
         if mixture is not None:
             self._mix(mixture)
         self._core.seek(operator.index(state["epoch"]), operator.index(state["position"]))

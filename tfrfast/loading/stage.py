@@ -264,10 +264,11 @@ class StagePass:
         """Continues from the parent's place in a forked child."""
         owner, step = self._owner, self._owner._place[1]
         _left_behind.append(self._waiting)
-        is_running = owner._is_running(self)
+        is_running = owner._is_running(self) and not self._is_over
         if is_running:
             owner._settle_in_this_process()
             self._batches = owner._core.begin()
+            step -= owner._core.place()[1]  # not 0 if the core was where the consumer was
         self._start(self._batches, step)
         if is_running:
             owner._waiting = self._waiting

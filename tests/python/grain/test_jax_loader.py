@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -53,6 +54,17 @@ def test_a_state_counts_what_was_delivered(shards: list[str], ahead: int) -> Non
         resumed.load_state_dict(state)
         rest.load_state_dict(state)
         assert ids(resumed) == ids(rest)
+
+
+def test_a_pickle_gives_the_rest_of_the_epoch_on_devices(shards: list[str]) -> None:
+    ours = tj.Loader(columns(shards), ahead=5)
+    batches = iter(ours)
+    next(batches)
+    restored = pickle.loads(pickle.dumps(ours))
+    assert restored.state_dict() == ours.state_dict()
+    for expected, batch in zip(batches, restored, strict=True):
+        assert isinstance(batch["id"], jax.Array)
+        assert batch["id"].tolist() == expected["id"].tolist()
 
 
 def test_a_break_begins_the_next_epoch_and_ends_the_other_for(shards: list[str]) -> None:
