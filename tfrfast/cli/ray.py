@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import Executor
 
 _ADDRESS = re.compile(r"ray://\S+|[^\s/*?]+:\d+")
 
@@ -35,12 +35,14 @@ def joined_addresses(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
-def on_ray(address: str) -> Any:
-    """Returns `tfrfast.ray`, connected to the cluster."""
-    import tfrfast.ray as jobs  # first, because its error says how to install Ray
+def executor_of(options: argparse.Namespace) -> Executor | None:
+    """Returns the executor that `--ray` names, connected to its cluster."""
+    if options.ray is None:
+        return None
+    from tfrfast.ray import RayExecutor  # first, because its error says how to install Ray
 
     import ray  # isort: skip
 
     if not ray.is_initialized():
-        ray.init(address or None, log_to_driver=False, logging_level="ERROR")
-    return jobs
+        ray.init(options.ray or None, log_to_driver=False, logging_level="ERROR")
+    return RayExecutor()

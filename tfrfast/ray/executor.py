@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +11,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 import ray
+from ray import cloudpickle
 
 __all__ = ["RayExecutor"]
 
@@ -19,8 +21,14 @@ Result = TypeVar("Result")
 class RayExecutor(Executor):
     """Runs each function as a task of the cluster that this process is connected to.
 
-    A task takes one processor, unless `options`, the options of `ray.remote`, say otherwise. If a
-    node dies, Ray runs its tasks again on another node. Connects like `ray.init()` if needed.
+        tfr.verify("data/train-*", executor=tfrfast.ray.RayExecutor())
+
+    A task runs in this process's folder, if its node has that folder, so relative names lead to the
+    same files. If a node dies, Ray runs its tasks again on another node. Connects like `ray.init()`
+    if needed.
+
+    Args:
+      options: options of `ray.remote` for the tasks. By default a task takes one processor.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -34,12 +42,19 @@ class RayExecutor(Executor):
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         """Returns a future for `fn(*args, **kwargs)`. The future raises the task's own error."""
-        return _TaskFuture(self._run.remote(fn, args, kwargs))
+        return _TaskFuture(self._run.remote(os.getcwd(), cloudpickle.dumps((fn, args, kwargs))))
 
 
-def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    with _interruptible():
-        return fn(*args, **kwargs)
+def _call(folder: str, pickled: bytes) -> Any:
+    before = os.getcwd()
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
+    try:
+        fn, args, kwargs = cloudpickle.loads(pickled)  # may open files by relative names
+        with _interruptible():
+            return fn(*args, **kwargs)
+    finally:
+        os.chdir(before)
 
 
 @contextlib.contextmanager

@@ -10,10 +10,9 @@ from tfrfast.columns.rows import row_numbers
 from tfrfast.features import AnyFeatures
 from tfrfast.loading.records import chosen_order, open_reader
 from tfrfast.order import InOrder, Mixture, Order, Plan
-from tfrfast.ray.nodes import check_nodes
 from tfrfast.ray.parts import Columns
 from tfrfast.reader import Reader
-from tfrfast.storage.paths import Paths, absolute
+from tfrfast.storage.paths import Paths
 from tfrfast.tables import scanning
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def read(
     Ray hands blocks on when they are finished. With `records` or an order,
     `dataset.context.execution_options.preserve_order` is set, and Ray keeps the order of blocks.
 
-    Every node must see the same files, as for `tfrfast.ray.index`. Raises the errors of `tfr.scan`.
+    Every node must see the same files under the same names. Raises the errors of `tfr.scan`.
     An error of a task is the same error, which Ray raises to the dataset's consumer.
 
     Args:
@@ -100,7 +99,6 @@ def read(
     )
     if not ray.is_initialized():
         ray.init()
-    check_nodes(absolute(reader._paths), [], reader._options["storage"])
     chosen = RecordSource(reader, wanted, plan, epoch_number(epoch))
     dataset = read_datasource(
         chosen,

@@ -16,7 +16,6 @@ from tfrfast.jobs import copying
 from tfrfast.jobs.copying import Copied
 from tfrfast.ray.columns import storage_columns
 from tfrfast.ray.executor import RayExecutor
-from tfrfast.ray.nodes import check_nodes
 from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import absolute
@@ -57,8 +56,8 @@ def write(
     one record. Returns a `tfrfast.jobs.copying.Copied`: the new paths and the counts.
 
     First, Ray's tasks encode the dataset's blocks, on any node, into a hidden folder beside `out`.
-    Then other tasks copy the records to the shards, like `tfrfast.ray.copy`. Both together take
-    twice the space. Before the job starts, this process must see files that each node writes.
+    Then other tasks copy the records to the shards, like `tfr.copy`. Both together take twice the
+    space. This process must see files that each node writes.
     Shards appear under their names when all shards are complete. After a failure, no shard appears.
     A task may run twice.
 
@@ -93,10 +92,7 @@ def write(
             "from this storage. Write to a folder."
         )
     ShardedWriter(name, **options).abort()  # raises errors of publishing before any work is done
-    is_remote = is_url(name)
-    executor = None if is_remote else RayExecutor()  # one machine uploads
-    if not is_remote:
-        check_nodes([], [os.path.dirname(name)], reached)
+    executor = None if is_url(name) else RayExecutor()  # one machine uploads
     with _runs_beside(name, reached) as runs:
         paths = _encode(dataset, runs, frozenset(raw), concurrency)
         reader = Reader(paths, index=runs.index or "memory", progress=False, storage=reached)

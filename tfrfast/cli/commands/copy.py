@@ -13,8 +13,8 @@ from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, print_json
 from tfrfast.cli.damage import left_out
 from tfrfast.cli.new_shards import add_output, add_writing, writing_arguments
-from tfrfast.cli.ray import add_ray, on_ray
-from tfrfast.jobs.copying import Copied, copy
+from tfrfast.cli.ray import add_ray, executor_of
+from tfrfast.jobs.copying import copy
 from tfrfast.reader import Reader, all_damage
 from tfrfast.tables.selecting import records_where
 
@@ -59,8 +59,13 @@ def run(options: argparse.Namespace) -> int:
             if options.where is not None
             else _numbers_in(options.records)
         )
-        write = copy if options.ray is None else on_ray(options.ray).copy
-        made: Copied = write(reader, records, options.out, **writing_arguments(options))
+        made = copy(
+            reader,
+            records,
+            options.out,
+            executor=executor_of(options),
+            **writing_arguments(options),
+        )
         damage = all_damage(made.skipped, reader.skipped)  # the condition read all records
     if options.json:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in damage]})

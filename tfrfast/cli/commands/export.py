@@ -7,8 +7,8 @@ import argparse
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, print_json
 from tfrfast.cli.damage import left_out
-from tfrfast.cli.ray import add_ray, on_ray
-from tfrfast.jobs.exporting import Exported, export
+from tfrfast.cli.ray import add_ray, executor_of
+from tfrfast.jobs.exporting import export
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -41,8 +41,7 @@ def run(options: argparse.Namespace) -> int:
     columns = None if options.columns is None else options.columns.split(",")
     if options.record and columns is not None:
         columns.append("record")
-    write = export if options.ray is None else on_ray(options.ray).export
-    made: Exported = write(
+    made = export(
         options.paths,
         options.out,
         num_shards=options.num_shards,
@@ -52,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
         progress=options.progress,
         on_corruption=options.on_corruption,
+        executor=executor_of(options),
     )
     if options.json:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, add_steps, print_json, print_table
-from tfrfast.cli.ray import add_ray, on_ray
+from tfrfast.cli.ray import add_ray, executor_of
 from tfrfast.jobs.indexing.building import build_index
-from tfrfast.jobs.indexing.places import BuiltIndex
 from tfrfast.jobs.indexing.text import check_text_places, export_text_indexes, import_text_indexes
 from tfrfast.steps.building import build_steps
 from tfrfast.storage.paths import expand_paths
@@ -48,15 +46,14 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def _build_steps(options: argparse.Namespace) -> str:
-    own: dict[str, Any] = {
-        "along": options.steps,
-        "folder": options.folder,
-        "progress": options.progress,
-    }
-    if options.ray is None:
-        return build_steps(options.paths, threads=options.threads, **own)
-    path: str = on_ray(options.ray).steps(options.paths, **own)
-    return path
+    return build_steps(
+        options.paths,
+        along=options.steps,
+        folder=options.folder,
+        threads=options.threads,
+        progress=options.progress,
+        executor=executor_of(options),
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,14 +61,14 @@ def run(options: argparse.Namespace) -> int:
         check_text_places(expand_paths(options.paths), options.export_text)
     if options.import_text:
         import_text_indexes(options.paths, options.import_text, index_folder=options.folder)
-    build = build_index if options.ray is None else on_ray(options.ray).index
-    built: list[BuiltIndex] = build(
+    built = build_index(
         options.paths,
         folder=options.folder,
         threads=options.threads,
         progress=options.progress,
         force=options.force and not options.import_text,
         publish=options.publish,
+        executor=executor_of(options),
     )
     if options.export_text:
         export_text_indexes([each.shard for each in built], options.export_text)

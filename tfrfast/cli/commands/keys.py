@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
 from tfrfast.cli.damage import left_out
-from tfrfast.cli.ray import add_ray, on_ray
+from tfrfast.cli.ray import add_ray, executor_of
 from tfrfast.jobs.building_keys import build_key_file
 from tfrfast.reader import Reader
-from tfrfast.storage.paths import absolute, expand_paths
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -38,22 +36,18 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    settled: dict[str, Any] = {
-        "folder": options.folder,
-        "max_memory": options.max_memory,
-        "progress": options.progress,
-    }
     with Reader(
-        options.paths if options.ray is None else absolute(expand_paths(options.paths)),
-        on_corruption=options.on_corruption,
-        progress=options.progress,
+        options.paths, on_corruption=options.on_corruption, progress=options.progress
     ) as reader:
-        if options.ray is None:
-            path, damage = build_key_file(
-                reader, options.by, threads=None, executor=None, **settled
-            )
-        else:
-            path, damage = on_ray(options.ray).jobs.build_key_file(reader, options.by, **settled)
+        path, damage = build_key_file(
+            reader,
+            options.by,
+            folder=options.folder,
+            max_memory=options.max_memory,
+            threads=None,
+            progress=options.progress,
+            executor=executor_of(options),
+        )
     size = os.path.getsize(path)
     if options.json:
         print_json({"path": path, "bytes": size, "skipped": [each._asdict() for each in damage]})

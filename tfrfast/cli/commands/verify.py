@@ -7,8 +7,8 @@ import argparse
 from tfrfast.base.sizes import counted
 from tfrfast.cli.common import Subparsers, add_command, print_json
 from tfrfast.cli.damage import damage_table, tell_of_unfinished_sets
-from tfrfast.cli.ray import add_ray, on_ray
-from tfrfast.jobs.verifying import Verified, verify
+from tfrfast.cli.ray import add_ray, executor_of
+from tfrfast.jobs.verifying import verify
 from tfrfast.storage.paths import expand_paths
 from tfrfast.storage.schemes import is_url
 
@@ -26,8 +26,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    check = verify if options.ray is None else on_ray(options.ray).verify
-    found: Verified = check(options.paths, progress=options.progress)
+    found = verify(options.paths, progress=options.progress, executor=executor_of(options))
     damage = found.damage
     if options.json:
         print_json(
