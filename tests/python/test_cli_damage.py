@@ -235,9 +235,9 @@ def test_options_that_mean_nothing_are_named_as_flags(
             b"\x00\x00\x02\x08\x01" + bytes(range(80)) + bytes.fromhex("57fb808b247547db"),
             " (it looks like the index of a TensorFlow checkpoint)",
         ),
-        (gzip.compress(b'{"a": 1}\n' * 100), " (inflated, it looks like JSON)"),
-        (gzip.compress(b"a,b\n1,2\n3,4\n"), " (inflated, it looks like CSV)"),
-        (gzip.compress(b"a,b\n1,2"), " (inflated, it looks like CSV)"),
+        (gzip.compress(b'{"a": 1}\n' * 100, mtime=0), " (inflated, it looks like JSON)"),
+        (gzip.compress(b"a,b\n1,2\n3,4\n", mtime=0), " (inflated, it looks like CSV)"),
+        (gzip.compress(b"a,b\n1,2", mtime=0), " (inflated, it looks like CSV)"),
     ],
 )
 def test_a_file_that_is_no_tfrecord_file_is_called_that(
