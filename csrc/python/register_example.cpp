@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/waiting.h"
 #include "core/example/decode.h"
 #include "core/example/record_kind.h"
 #include "core/example/sequence.h"
@@ -261,11 +262,12 @@ class PythonSurvey {
     for (std::size_t i = 0; i < records.size(); ++i) survey_.add(records[i], numbers[i]);
   }
 
-  // Adds the reader's records from `begin` to `end`.
+  // Adds the reader's records from `begin` to `end`. Ends early with Ctrl-C, and with the job.
   void read(std::uint64_t begin, std::uint64_t end) {
     constexpr std::uint64_t kBytesAtOnce = std::uint64_t{4} << 20;
     const WithoutGil without_gil;
     while (begin < end) {
+      if (WaitCheck* const check = wait_check()) check->check();
       const std::uint64_t stop = source_->range_end(begin, kBytesAtOnce, end - begin);
       const RecordSource::Range range = source_->read_range(begin, stop);
       for (std::size_t row = 0; row < range.batch->size(); ++row) {

@@ -17,6 +17,7 @@ from patience import PATIENCE_S
 from record_files import flip_payload_byte
 from tfrecord_model import write_shard
 from tfrfast import _native
+from tfrfast.base.job_threads import JobThreads
 from tfrfast.jobs import copying, cutting, running, verifying
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import grouped, part_bytes
@@ -207,6 +208,15 @@ class Stubborn(Future[Any]):
     def cancel(self) -> bool:
         self.cancelled_times += 1
         return False
+
+
+def test_a_survey_of_local_records_ends_with_its_job(shards: list[str]) -> None:
+    reader = tfr.Reader(shards)
+    with JobThreads(1) as pool:
+        pool.end_waits()
+        survey = pool.submit(_native.Survey(reader._core).read, 0, len(reader))
+        with pytest.raises(KeyboardInterrupt):
+            survey.result()
 
 
 def test_a_second_interruption_cancels_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,8 +137,9 @@ def test_a_stop_iteration_does_not_end_the_epoch(shard: str) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("ask", [lambda _, batches: next(batches), lambda loader, _: iter(loader)])
+@pytest.mark.parametrize("has_adapter", [False, True])
 def test_a_transform_that_asks_its_own_loader_is_an_error(
-    shard: str, expected: Any, ask: Any, threads: int
+    shard: str, expected: Any, ask: Any, threads: int, has_adapter: bool
 ) -> None:
     asking: list[Any] = []
 
@@ -148,6 +149,8 @@ def test_a_transform_that_asks_its_own_loader_is_an_error(
         return ids(batch)
 
     loader = loader_of(shard, transform, threads=threads)
+    if has_adapter:
+        loader._deliver_through(lambda batch: batch, 1)
     batches = iter(loader)
     asking.append(batches)
     with pytest.raises(RuntimeError, match="transform asked its own Loader for a batch"):

@@ -98,6 +98,8 @@ class Stage:
 
     def _refuse_own_threads(self) -> None:
         """A result that waits for a later result would wait for ever."""
+        if isinstance(self._core, Stage):
+            self._core._refuse_own_threads()
         if self._pool is not None and hasattr(self._of_thread, "works"):
             raise RuntimeError(
                 "transform asked its own Loader for a batch, which waits for transform. Let "
