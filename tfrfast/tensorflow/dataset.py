@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
@@ -52,8 +52,12 @@ class TFRecordDataset(PlannedDataset):
         Reader.
     """
 
-    def __new__(cls, *arguments: Any, **options: Any) -> Any:
-        return _theirs_alone(*arguments, **options) if internals.missing() else super().__new__(cls)
+    if not TYPE_CHECKING:  # the arguments are those of __init__()
+
+        def __new__(cls, *arguments: Any, **options: Any) -> Any:
+            if internals.missing():
+                return _theirs_alone(*arguments, **options)
+            return super().__new__(cls)
 
     def __init__(
         self,
