@@ -147,8 +147,7 @@ class Command:
         values = {"folder": task.folder}
         name, *arguments = [each.format(**values) for each in self._arguments]
         corruption = ["--on-corruption", "skip"] if task.skips and name != "verify" else []
-        position = len(arguments) - 1 if name == "export" else len(arguments)
-        arguments[position:position] = [*corruption, "--", *task.paths]
+        arguments += [*corruption, "--", *task.paths]
         raw, errors = io.BytesIO(), io.StringIO()
         out = io.TextIOWrapper(raw, encoding="utf-8")
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
@@ -205,5 +204,5 @@ ROADS = [
     Road("tfrfast verify", job(Command("verify", "--json", "--no-progress", rows=printed_total)), _COMMAND),
     Road("tfrfast copy", job(Command("copy", "--where", "id > 0", "--out", "{folder}/copy", *_OPTIONS, rows=written_to("copy-*"))), _COMMAND_MAKES | {ARROW, ORDERED}, ("duckdb",)),
     Road("tfrfast shuffle", job(Command("shuffle", "--out", "{folder}/mixed", *_OPTIONS, rows=written_to("mixed-*"))), _COMMAND_MAKES),
-    Road("tfrfast export", job(Command("export", "--overwrite", "--no-progress", "{folder}/table.parquet", rows=lambda task, out: exported([str(task.folder / "table.parquet")]))), _COMMAND_MAKES | {ARROW, ORDERED}, ("pyarrow",)),
+    Road("tfrfast export", job(Command("export", "--overwrite", "--no-progress", "--out", "{folder}/table.parquet", rows=lambda task, out: exported([str(task.folder / "table.parquet")]))), _COMMAND_MAKES | {ARROW, ORDERED}, ("pyarrow",)),
 ]  # fmt: skip

@@ -87,7 +87,7 @@ def explain_native(refused: TypeError, unnamed: list[Any], named: dict[str, Any]
     given: dict[str, Any] = {}
     for signature in _SIGNATURE.findall(str(refused)):
         types = _types(signature)
-        if not named.keys() <= types.keys():
+        if not named.keys() <= types.keys() or len(unnamed) > len(types):
             return  # a fault of ours
         given = dict(zip(types, unnamed, strict=False)) | named
         _refuse_one(given, types, vars(_native))

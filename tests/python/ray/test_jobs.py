@@ -140,7 +140,10 @@ def test_commands_run_on_ray(
     reader = tfr.Reader(data)
     made = tfr.Reader(str(tmp_path / "x-00000-of-00001"))
     assert list(made) == [reader[7], reader[3], reader[1499]]
-    assert main(["export", "--ray", *data, str(tmp_path / "x.parquet"), "--columns", "id"]) == 0
+    assert (
+        main(["export", "--ray", *data, "--out", str(tmp_path / "x.parquet"), "--columns", "id"])
+        == 0
+    )
     assert (tmp_path / "x.parquet").exists()
     assert main(["verify", "--ray", str(tmp_path / "absent")]) == 2
     assert "absent" in capsys.readouterr().err

@@ -49,13 +49,16 @@ WORKING = {
     "shuffle": ["shuffle", DATA, "--out", f"{SET}-mixed/train", "--num-shards", "2"],
     "copy": ["copy", DATA, "--records", "numbers", "--out", f"{SET}-some/train"],
     "keys": ["keys", DATA, "--by", "label", "--folder", "keys"],
-    "export": ["export", DATA, "out.parquet"],
+    "export": ["export", DATA, "--out", "out.parquet"],
     "doctor": ["doctor", DATA],
     "bench": ["bench", DATA, DATA, "--weights", "2,1", "--rounds", "1"],
 }
 #: Functions that take a URL only as one argument, and the error for the other argument.
 REFUSED = {
-    "import": (["import", f"{SET}/x.parquet", "out"], "tfrfast import reads files of this machine"),
+    "import": (
+        ["import", f"{SET}/x.parquet", "--out", "out"],
+        "tfrfast import reads files of this machine",
+    ),
     "import of text": (["index", DATA, "--import-text", "texts"], "text indexes are of files"),
     "export of text": (["index", DATA, "--export-text", "texts"], "text indexes are of files"),
     "folder of indexes": (["index", DATA, "--folder", SET], "written to a folder of this machine"),
@@ -64,7 +67,10 @@ REFUSED = {
         "written to a folder of this machine",
     ),
     "keys beside": (["keys", DATA, "--by", "label"], "--folder ..."),
-    "exported": (["export", DATA, f"{SET}/x.parquet"], "written to a folder of this machine"),
+    "exported": (
+        ["export", DATA, "--out", f"{SET}/x.parquet"],
+        "written to a folder of this machine",
+    ),
     "work": (
         ["shuffle", DATA, "--out", f"{SET}-m/x", "--num-shards", "1", "--work", SET],
         "written to a folder of this machine",

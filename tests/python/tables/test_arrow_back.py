@@ -204,7 +204,7 @@ def test_parquet_there_and_back(
     import pyarrow.parquet as pq
 
     out = tmp_path / "x.parquet"
-    status, shown, error = run(capsys, "export", *shards, out)
+    status, shown, error = run(capsys, "export", *shards, "--out", out)
     assert (status, error) == (0, "")
     assert shown.startswith("1,500 records")
     table = pq.read_table(out)
@@ -213,7 +213,7 @@ def test_parquet_there_and_back(
     assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
 
     status, shown, error = run(
-        capsys, "import", out, tmp_path / "back", "--num-shards", 1, "--json"
+        capsys, "import", out, "--out", tmp_path / "back", "--num-shards", 1, "--json"
     )
     assert (status, error) == (0, "")
     paths = json.loads(shown)["paths"]
@@ -235,13 +235,15 @@ def test_parquet_of_every_type_there_and_back(
     }
     pq.write_table(pa.table(columns), tmp_path / "in.parquet")
     status, shown, error = run(
-        capsys, "import", tmp_path / "in.parquet", tmp_path / "shard", "--json"
+        capsys, "import", tmp_path / "in.parquet", "--out", tmp_path / "shard", "--json"
     )
     assert (status, error) == (0, "")
     shard = json.loads(shown)["paths"][0]
-    status, _, error = run(capsys, "export", shard, tmp_path / "out.parquet")
+    status, _, error = run(capsys, "export", shard, "--out", tmp_path / "out.parquet")
     assert (status, error) == (0, "")
-    status, shown, _ = run(capsys, "import", tmp_path / "out.parquet", tmp_path / "again", "--json")
+    status, shown, _ = run(
+        capsys, "import", tmp_path / "out.parquet", "--out", tmp_path / "again", "--json"
+    )
     assert status == 0
     again = json.loads(shown)["paths"][0]
     assert list(tfr.Reader(again)) == list(tfr.Reader(shard))
@@ -254,7 +256,7 @@ def test_exports_can_be_cut_narrowed_and_refused(
 
     out = tmp_path / "new" / "x.parquet"
     options = ["--columns", "id,name", "--record", "--num-shards", 3]
-    status, _, _ = run(capsys, "export", *shards, out, *options)
+    status, _, _ = run(capsys, "export", *shards, "--out", out, *options)
     assert status == 0
     names = sorted((tmp_path / "new").iterdir())
     assert [path.name for path in names] == [f"x-{n:05}-of-00003.parquet" for n in range(3)]
@@ -262,21 +264,23 @@ def test_exports_can_be_cut_narrowed_and_refused(
     assert [part.num_rows for part in parts] == [500, 500, 500]
     assert parts[2].column_names == ["id", "name", "record"]
     assert parts[2]["record"].to_pylist() == parts[2]["id"].to_pylist() == list(range(1000, 1500))
-    status, _, error = run(capsys, "export", *shards, out, *options)
+    status, _, error = run(capsys, "export", *shards, "--out", out, *options)
     assert status == 2
     assert "--overwrite" in error
     (tmp_path / "new" / "x-y-00000-of-00003.parquet").touch()  # of another export
     fewer = [*options[:-1], 2]
-    status, _, error = run(capsys, "export", *shards, out, *fewer)
+    status, _, error = run(capsys, "export", *shards, "--out", out, *fewer)
     assert status == 2
     assert "00003.parquet" in error
-    status, _, error = run(capsys, "export", *shards, out, *fewer, "--overwrite")
+    status, _, error = run(capsys, "export", *shards, "--out", out, *fewer, "--overwrite")
     assert (status, error) == (0, "")
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
         *(f"x-{n:05}-of-00002.parquet" for n in range(2)),
         "x-y-00000-of-00003.parquet",
     ]
-    status, _, error = run(capsys, "export", *shards, tmp_path / "y.parquet", "--text", "name")
+    status, _, error = run(
+        capsys, "export", *shards, "--out", tmp_path / "y.parquet", "--text", "name"
+    )
     assert status == 2
     assert "is not text in UTF-8" in error
     assert not list(tmp_path.glob("*y.parquet*"))
@@ -284,6 +288,6 @@ def test_exports_can_be_cut_narrowed_and_refused(
 
 def test_what_is_not_parquet_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x").write_bytes(b"text, and not a table")
-    status, _, error = run(capsys, "import", tmp_path / "x", tmp_path / "out")
+    status, _, error = run(capsys, "import", tmp_path / "x", "--out", tmp_path / "out")
     assert status == 2
     assert error.startswith(f"tfrfast: '{tmp_path}/x' cannot be read as a Parquet file: ")

@@ -23,7 +23,7 @@ def test_a_set_with_another_kind_of_record_is_refused(
     with pytest.raises(tfr.FeatureError, match="Record 3000 of .*x' holds a t.*, not a tf.train"):
         tfr.export(tmp_path / "x", tmp_path / "out.parquet", sample=sample)
     assert not (tmp_path / "out.parquet").exists()
-    assert run("export", str(tmp_path / "x"), str(tmp_path / "out.parquet")) == 2
+    assert run("export", str(tmp_path / "x"), "--out", str(tmp_path / "out.parquet")) == 2
 
 
 def test_a_feature_of_a_single_late_record_is_exported(tmp_path: Path) -> None:

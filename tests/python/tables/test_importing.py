@@ -39,7 +39,7 @@ def test_import_says_what_export_gives_back_otherwise(
     }
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
     path, out = str(tmp_path / "x.parquet"), str(tmp_path / "train")
-    assert main(["import", path, out, "--num-shards", "2"]) == 0
+    assert main(["import", path, "--out", out, "--num-shards", "2"]) == 0
     said = capsys.readouterr().out
     assert "so they are read in another order." in said
     assert said.endswith(
@@ -47,5 +47,5 @@ def test_import_says_what_export_gives_back_otherwise(
         "small (int8 to int64)\n"
     )
     pq.write_table(pa.table(columns).select(["label", "image"]), path)
-    assert main(["import", path, out, "--overwrite", "--num-shards", "1"]) == 0
+    assert main(["import", path, "--out", out, "--overwrite", "--num-shards", "1"]) == 0
     assert capsys.readouterr().out.count("\n") == 1

@@ -18,10 +18,10 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         run,
         help=help,
         description="Write the features of tf.train.Examples to a Parquet file, which appears when "
-        "it is complete. The last argument is its name. Takes PyArrow.",
+        "it is complete. Takes PyArrow.",
         on_corruption=True,
     )
-    parser.add_argument("out", metavar="OUT.parquet", help="the new file")
+    parser.add_argument("--out", required=True, metavar="OUT.parquet", help="the new file")
     parser.add_argument(
         "--num-shards",
         type=int,

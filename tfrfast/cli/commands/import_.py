@@ -22,7 +22,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     parser.add_argument("paths", nargs="+", metavar="FILES", help="Parquet files, or quoted globs")
     parser.add_argument(
-        "out",
+        "--out",
+        required=True,
         metavar="PREFIX",
         help="the beginning of the new names: out/train makes out/train-00000-of-00064",
     )
