@@ -246,6 +246,16 @@ TEST_CASE_FIXTURE(Fixture, "remote file: a client that takes over answers what a
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "remote file: whoever waits learns that an answer found no memory") {
+  network.answers = Network::Answers::none;
+  std::thread waiting = start_thread([&] { CHECK_THROWS_AS(read(100, 50), std::bad_alloc); });
+  while (network.ranges().empty()) std::this_thread::yield();
+  for (std::uint64_t number = 1; number < 10'000; ++number) {
+    RemoteExchange::instance().fail_for_memory(number);
+  }
+  waiting.join();
+}
+
 TEST_CASE_FIXTURE(Fixture, "remote file: what was announced twice may be read twice") {
   const FileRange twice[] = {{100, 50}, {100, 50}, {120, 60}};
   const auto held = file->announce(twice);

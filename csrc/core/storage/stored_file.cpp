@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/never_destroyed.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -20,9 +21,8 @@ std::shared_ptr<const StoredFile> StoredFile::open(const std::string& path, IoMo
 }
 
 const StorageOptions& StoredFile::options() const noexcept {
-  // Never destroyed, because threads may use it until the process ends.
-  static const StorageOptions& usual = *new StorageOptions;
-  return usual;
+  static const NeverDestroyed<StorageOptions> usual;
+  return usual.value;
 }
 
 FileFacts StoredFile::facts_now() const {

@@ -21,8 +21,7 @@ ErrorKind kind_of_code(std::int32_t code) noexcept {
   return code == 1 ? ErrorKind::stale_index : code == 2 ? ErrorKind::invalid : ErrorKind::io;
 }
 
-// Returns false if `action` throws, which happens only if memory runs out. The request then fails,
-// or waits for the client's next call.
+// Returns false if `action` throws, which happens only if memory runs out.
 template <class Action>
 bool carefully(const Action& action) noexcept {
   try {
@@ -59,9 +58,15 @@ void acknowledge() noexcept {
   exchange().acknowledge();
 }
 
+// The same for what answers a request, which fails then: somebody waits for it.
+template <class Action>
+void answer(std::uint64_t number, const Action& action) noexcept {
+  if (!carefully(action)) exchange().fail_for_memory(number);
+}
+
 std::int32_t take(ClientRequest* out) noexcept {
   RemoteExchange::Taken taken;
-  carefully([&] { taken = exchange().take(); });
+  if (!carefully([&] { taken = exchange().take(); })) exchange().fail_next_for_memory();
   if (taken.request == nullptr) return 0;
   const RemoteRequest& request = *taken.request;
   const bool is_read = request.kind == RemoteRequest::Kind::read;
@@ -80,16 +85,17 @@ std::uint64_t take_abandoned() noexcept {
 
 void receive(std::uint64_t number, std::uint64_t at, const void* bytes,
              std::uint64_t count) noexcept {
-  carefully([&] { exchange().receive(number, at, bytes, count); });
+  answer(number, [&] { exchange().receive(number, at, bytes, count); });
 }
 
 void finish_facts(std::uint64_t number, const ClientFacts* facts, const char* version) noexcept {
-  carefully([&] { exchange().finish_examination(number, facts_from(*facts), version); });
+  answer(number, [&] { exchange().finish_examination(number, facts_from(*facts), version); });
 }
 
 void fail(std::uint64_t number, std::int32_t code, std::int32_t system_error,
           const char* message) noexcept {
-  carefully([&] { exchange().fail(number, Error(kind_of_code(code), message, {}, system_error)); });
+  answer(number,
+         [&] { exchange().fail(number, Error(kind_of_code(code), message, {}, system_error)); });
 }
 
 void start_with(ClientStarter starter) noexcept {

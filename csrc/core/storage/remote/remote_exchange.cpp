@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "core/base/foreign_call.h"
@@ -45,6 +46,11 @@ Error not_served(const RemoteRequest& request, const std::string& why) {
 }
 
 }  // namespace
+
+std::exception_ptr RemoteRequest::failure() const noexcept {
+  if (!error) return std::make_exception_ptr(std::bad_alloc());
+  return std::make_exception_ptr(*error);
+}
 
 std::mutex& RemoteExchange::mutex() noexcept {
   return exchange_mutex;
@@ -255,7 +261,7 @@ RemoteExchange::Taken RemoteExchange::take() {
     if (is_counted && ahead_bytes_ > 0 && ahead_bytes_ + request->bytes > kMaxAheadBytes) {
       return {};
     }
-    // If memory for this entry runs out, the request stays in the queue.
+    // If memory for this entry runs out, the request is still in the queue.
     if (!is_stale) taken_.emplace(request->number, request);
     queue.pop_front();
     if (is_stale) continue;
@@ -272,11 +278,15 @@ RemoteExchange::Taken RemoteExchange::take() {
       request->bytes_read = std::move(memory);
       return {request, number};
     } catch (const std::exception&) {
-      fail(number,
-           Error(ErrorKind::memory,
-                 "There is no memory for the " + std::to_string(request->bytes) + " bytes from " +
-                     std::to_string(request->offset) + " on of '" + request->object->url + "'.",
-                 {request->object->url, {}, static_cast<std::int64_t>(request->offset)}));
+      try {
+        fail(number,
+             Error(ErrorKind::memory,
+                   "There is no memory for the " + std::to_string(request->bytes) + " bytes from " +
+                       std::to_string(request->offset) + " on of '" + request->object->url + "'.",
+                   {request->object->url, {}, static_cast<std::int64_t>(request->offset)}));
+      } catch (const std::exception&) {
+        fail_for_memory(number);
+      }
       lock.lock();
     }
   }
@@ -341,6 +351,27 @@ void RemoteExchange::finish_examination(std::uint64_t number, const FileFacts& f
   request->facts = facts;
   request->version = std::move(version);
   finish(request, RemoteRequest::State::done);
+}
+
+void RemoteExchange::fail_for_memory(std::uint64_t number) noexcept {
+  Request request;  // destroyed after the lock is released
+  const std::lock_guard lock(mutex());
+  request = find_taken(number);
+  if (request == nullptr) return;
+  request->is_arriving = false;
+  finish(request, RemoteRequest::State::failed);
+}
+
+void RemoteExchange::fail_next_for_memory() noexcept {
+  Request request;  // destroyed after the lock is released
+  const std::lock_guard lock(mutex());
+  std::deque<Request>& queue = urgent_.empty() ? ahead_ : urgent_;
+  if (queue.empty()) return;
+  request = std::move(queue.front());
+  queue.pop_front();
+  if (request->state == RemoteRequest::State::waiting) {
+    finish(request, RemoteRequest::State::failed);
+  }
 }
 
 void RemoteExchange::fail(std::uint64_t number, const Error& error) {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -47,7 +48,7 @@ struct RemoteRequest {
     waiting,    // for the client
     taken,      // by the client
     done,       // answered
-    failed,     // `error` says why
+    failed,     // see `failure()`
     abandoned,  // no longer wanted, or lost in a fork
   };
 
@@ -63,10 +64,10 @@ struct RemoteRequest {
   int users = 0;  // readers that may still want the answer; without users, the request is abandoned
 
   State state = State::waiting;
-  PooledBuffer bytes_read;  // of a read; allocated when taken
-  std::optional<Error> error;
-  FileFacts facts;      // of an examination
-  std::string version;  // of an examination
+  PooledBuffer bytes_read;     // of a read; allocated when taken
+  std::optional<Error> error;  // of a failed request, unless memory ran out
+  FileFacts facts;             // of an examination
+  std::string version;         // of an examination
   // Keeps the bytes of a read. Null without a cache.
   std::shared_ptr<CachedObject> cache;
 
@@ -74,6 +75,7 @@ struct RemoteRequest {
   RemoteRequest(const RemoteRequest&) = delete;
   RemoteRequest& operator=(const RemoteRequest&) = delete;
 
+  std::exception_ptr failure() const noexcept;
   bool is_over() const noexcept { return state != State::waiting && state != State::taken; }
 };
 
@@ -139,6 +141,10 @@ class RemoteExchange {
   void receive(std::uint64_t number, std::uint64_t at, const void* bytes, std::uint64_t count);
   void finish_examination(std::uint64_t number, const FileFacts& facts, std::string version);
   void fail(std::uint64_t number, const Error& error);
+  // After any other call of the client threw for lack of memory: the taken request fails or, after
+  // take(), the next one. Whoever waits for it gets std::bad_alloc.
+  void fail_for_memory(std::uint64_t number) noexcept;
+  void fail_next_for_memory() noexcept;
 
  private:
   friend void mend_exchange_in_child() noexcept;

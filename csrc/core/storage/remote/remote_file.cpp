@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/never_destroyed.h"
 #include "core/storage/local/local_file.h"
 #include "core/storage/remote/listed_objects.h"
 
@@ -44,7 +45,7 @@ void await_answer(const std::shared_ptr<RemoteRequest>& request) {
     exchange.let_go(request);
     throw;
   }
-  if (request->error) throw *request->error;
+  if (request->state == State::failed) std::rethrow_exception(request->failure());
 }
 
 std::shared_ptr<RemoteRequest> examine(const std::string& url, const std::string& access) {
@@ -129,15 +130,15 @@ void RemoteFile::read(std::span<const ReadRange> ranges) const {
 }
 
 const std::shared_ptr<CachedObject>& RemoteFile::cache() const noexcept {
-  static const auto& none = *new std::shared_ptr<CachedObject>();  // threads may outlive statics
-  if (set_ == nullptr) return none;
+  static const NeverDestroyed<std::shared_ptr<CachedObject>> none;
+  if (set_ == nullptr) return none.value;
   std::shared_ptr<CachedObject>* kept = cache_.load(std::memory_order_acquire);
   if (kept == nullptr) {
     // Without a lock, which a forked child could inherit: if two threads make a cache, one is
     // dropped.
     auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
         new (std::nothrow) std::shared_ptr<CachedObject>(open_cache()));
-    if (made == nullptr) return none;
+    if (made == nullptr) return none.value;
     if (cache_.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel)) {
       kept = made.release();
     }
@@ -313,7 +314,7 @@ void RemoteFile::copy_all(std::vector<PieceCopy>& copies) const {
     const State state = each.request->state;
     if (failure == nullptr && state != State::done) {
       pieces_.drop_failed(each.request);
-      if (state == State::failed) failure = std::make_exception_ptr(*each.request->error);
+      if (state == State::failed) failure = each.request->failure();
     }
     exchange.let_go(each.request);
     lock.unlock();
