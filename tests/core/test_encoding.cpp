@@ -97,7 +97,7 @@ TEST_CASE("a description is read to its end and no further") {
   CHECK(refusal(thing_of({huge / 8 + 2, 0}), [](Decoder& decoder) { decoder.integers(); }) ==
         early);
   CHECK(refusal(thing_of({2}), [](Decoder& decoder) { decoder.flag(); }) ==
-        "This thing is damaged: a choice from 0 to 1 is 2." + kAgain);
+        "This thing is damaged: a number from 0 to 1 is 2." + kAgain);
   CHECK(refusal(thing_of({1}), [](Decoder& decoder) { decoder.finish(); }) ==
         "This thing is damaged: 8 bytes follow its end." + kAgain);
 }

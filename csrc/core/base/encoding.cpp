@@ -95,7 +95,7 @@ bool Decoder::flag() {
 std::uint64_t Decoder::number_to(std::uint64_t last) {
   const std::uint64_t value = number();
   if (value > last) {
-    refuse("a choice from 0 to " + std::to_string(last) + " is " + std::to_string(value));
+    refuse("a number from 0 to " + std::to_string(last) + " is " + std::to_string(value));
   }
   return value;
 }

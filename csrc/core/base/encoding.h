@@ -47,6 +47,7 @@ class Decoder {
   Decoder(const EncodedKind& kind, std::string_view bytes);
 
   std::uint64_t number();
+  std::uint32_t small_number() { return static_cast<std::uint32_t>(number_to(0xffff'ffff)); }
   std::int64_t integer() { return static_cast<std::int64_t>(number()); }
   bool flag();
   template <class Enum>

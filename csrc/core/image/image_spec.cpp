@@ -70,11 +70,9 @@ void encode_image(Encoder& encoder, const ImageSpec& spec) {
 
 ImageSpec decode_image(Decoder& decoder) {
   ImageSpec spec;
-  for (std::uint32_t* const size : {&spec.height, &spec.width, &spec.channels}) {
-    const std::uint64_t number = decoder.number();
-    if (number > kMaxSide) decoder.refuse("an image has a side of " + std::to_string(number));
-    *size = static_cast<std::uint32_t>(number);
-  }
+  spec.height = decoder.small_number();
+  spec.width = decoder.small_number();
+  spec.channels = decoder.small_number();
   spec.crop = decoder.choice(CropKind::random);
   for (Fixed32* const bound : {&spec.min_area, &spec.max_area, &spec.min_ratio, &spec.max_ratio}) {
     *bound = decoder.number();

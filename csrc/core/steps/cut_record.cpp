@@ -412,9 +412,7 @@ StepAxis StepAxis::decode(std::string_view encoded) {
   }
   for (std::size_t left = decoder.count(); left > 0; --left) {
     std::string name(decoder.string());
-    const std::uint64_t values = decoder.number();
-    if (values > std::numeric_limits<std::uint32_t>::max()) decoder.refuse("a count is too large");
-    axis.features[std::move(name)] = static_cast<std::uint32_t>(values);
+    axis.features[std::move(name)] = decoder.small_number();
   }
   decoder.finish();
   return axis;

@@ -38,12 +38,6 @@ std::vector<T> get(Decoder& decoder) {
   return values;
 }
 
-std::uint32_t get_u32(Decoder& decoder) {
-  const std::uint64_t value = decoder.number();
-  if (value > ~std::uint32_t{0}) decoder.refuse("a number is too large");
-  return static_cast<std::uint32_t>(value);
-}
-
 }  // namespace
 
 void refuse_values(const std::string& where, std::string_view name, std::uint32_t values,
@@ -128,9 +122,9 @@ StepPart StepPart::decode(std::string_view encoded) {
     FeaturePart each;
     each.name = decoder.string();
     each.form = decoder.choice(kLastForm);
-    each.values = get_u32(decoder);
-    each.run_steps = get_u32(decoder);
-    each.width = get_u32(decoder);
+    each.values = decoder.small_number();
+    each.run_steps = decoder.small_number();
+    each.width = decoder.small_number();
     each.has_sizes = decoder.flag();
     each.bases = get<std::uint32_t>(decoder);
     each.sizes = get<std::uint32_t>(decoder);

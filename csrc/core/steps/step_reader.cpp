@@ -581,10 +581,6 @@ std::shared_ptr<const StepReader> StepReader::with_columns(
   return std::make_shared<const StepReader>(records_, file_, std::move(options));
 }
 
-std::uint64_t StepReader::fingerprint() const {
-  return fingerprint_;
-}
-
 StepReader::Place StepReader::place(std::uint64_t step) const noexcept {
   if (choice_) step = choice_->number(step);
   const std::vector<std::uint64_t>& starts = unchosen_steps();
@@ -601,12 +597,15 @@ RecordOrigin StepReader::origin(std::uint64_t step) const {
   return origin;
 }
 
-void StepReader::plan(std::span<const std::int64_t> steps, const Row* rows, Plan& plan) const {
+StepReader::Plan StepReader::plan(std::span<const std::int64_t> steps,
+                                  const std::vector<Row>& rows) const {
+  Plan plan;
   Planning planning(*this, plan);
   plan.steps.reserve(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     planning.add(static_cast<std::uint64_t>(steps[i]), rows[i]);
   }
+  return plan;
 }
 
 namespace {
@@ -648,7 +647,6 @@ StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stop
   const std::size_t count = request.records.size();
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
   RecordBatch& batch = *outcome.batch;
-  const std::vector<Row> rows = rows_of(*this, request.records);
   // Steps of compressed shards are read in the order of their places, so that nothing is inflated
   // twice.
   std::vector<std::size_t> order(count);
@@ -658,21 +656,15 @@ StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stop
       return request.records[a] < request.records[b];
     });
   }
-  Plan plan;
-  {
-    std::vector<std::int64_t> steps(count);
-    std::vector<Row> sorted(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      steps[i] = request.records[order[i]];
-      sorted[i] = rows[order[i]];
-    }
-    this->plan(steps, sorted.data(), plan);
-  }
+  std::vector<std::int64_t> steps(count);
+  for (std::size_t i = 0; i < count; ++i) steps[i] = request.records[order[i]];
+  const std::vector<Row> rows = rows_of(*this, steps);
+  const Plan plan = this->plan(steps, rows);
   std::int64_t* const offsets = batch.offsets();
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t bytes = plan.steps[i].bytes();
     if (bytes > max_memory_bytes()) {
-      throw Error(ErrorKind::memory, "Step " + std::to_string(request.records[order[i]]) + " has " +
+      throw Error(ErrorKind::memory, "Step " + std::to_string(steps[i]) + " has " +
                                          std::to_string(bytes) +
                                          " bytes, which is more than memory can hold.");
     }
@@ -756,8 +748,7 @@ AnnouncedRows StepReader::announce(std::span<const std::int64_t> steps,
   try {
     const std::vector<Row> rows = rows_of(*this, steps);
     if (!read_ahead.is_cold(rows)) return {};
-    Plan plan;
-    this->plan(steps, rows.data(), plan);
+    const Plan plan = this->plan(steps, rows);
     std::vector<StoredRange> ranges;
     for (std::size_t i = 0; i < steps.size(); ++i) plan.add_ranges(i, ranges);
     return announce_ranges(std::move(ranges));

@@ -54,7 +54,7 @@ class StepReader final : public RecordSource {
   const ReadOptions& options() const noexcept override { return records_->options(); }
   std::uint64_t record_count() const noexcept override { return first_steps().back(); }
   void describe_parts(std::vector<PartSpec>& parts) const override;
-  std::uint64_t fingerprint() const override;
+  std::uint64_t fingerprint() const override { return fingerprint_; }
   std::size_t shard_of(std::uint64_t step, std::size_t hint) const override {
     return records_->shard_of(place(step).record, hint);
   }
@@ -90,7 +90,7 @@ class StepReader final : public RecordSource {
   const std::vector<std::uint64_t>& unchosen_steps() const noexcept {
     return counted_.empty() ? file_->first_steps() : counted_;
   }
-  void plan(std::span<const std::int64_t> steps, const Row* rows, Plan& plan) const;
+  Plan plan(std::span<const std::int64_t> steps, const std::vector<Row>& rows) const;
   Outcome read_steps(const ReadRequest& request, bool stops_at_first) const;
   void leave_out(RecordBatch& batch, const std::vector<BadStep>& bad) const;
 

@@ -1,6 +1,6 @@
 #include "core/steps/step_spec.h"
 
-#include <limits>
+#include <optional>
 #include <utility>
 
 namespace tfrfast {
@@ -8,7 +8,7 @@ namespace {
 
 constexpr EncodedKind kOptions{"options of steps", "tfOS"};
 
-void put(Encoder& encoder, const std::map<std::string, std::string, std::less<>>& texts) {
+void put(Encoder& encoder, const ByName<std::string>& texts) {
   encoder.number(texts.size());
   for (const auto& [key, value] : texts) {
     encoder.string(key);
@@ -16,20 +16,52 @@ void put(Encoder& encoder, const std::map<std::string, std::string, std::less<>>
   }
 }
 
-std::map<std::string, std::string, std::less<>> texts_of(Decoder& decoder) {
-  std::map<std::string, std::string, std::less<>> texts;
+// Calls `read` for each of some names, which ascend.
+template <class Read>
+void read_names(Decoder& decoder, const Read& read) {
+  std::optional<std::string_view> last;
   for (std::size_t left = decoder.count(); left > 0; --left) {
-    const std::string_view key = decoder.string();
-    if (!texts.empty() && key <= texts.rbegin()->first) decoder.refuse("names have another order");
-    texts.emplace(key, decoder.string());
+    const std::string_view name = decoder.string();
+    if (last && name <= *last) decoder.refuse("names have another order");
+    read(name);
+    last = name;
   }
+}
+
+ByName<std::string> texts_of(Decoder& decoder) {
+  ByName<std::string> texts;
+  read_names(decoder, [&](std::string_view name) { texts.emplace(name, decoder.string()); });
   return texts;
 }
 
-std::uint32_t small_number(Decoder& decoder) {
-  const std::uint64_t number = decoder.number();
-  if (number > std::numeric_limits<std::uint32_t>::max()) decoder.refuse("a window is too large");
-  return static_cast<std::uint32_t>(number);
+StepOptions decode_options(std::string_view encoded) {
+  Decoder decoder(kOptions, encoded);
+  StepOptions options;
+  options.names = texts_of(decoder);
+  read_names(decoder, [&](std::string_view name) {
+    StepWindow window;
+    window.before = decoder.small_number();
+    window.after = decoder.small_number();
+    window.stride = decoder.small_number();
+    window.pad = decoder.choice(StepWindow::Pad::leave_out);
+    options.windows.emplace(name, window);
+  });
+  read_names(decoder, [&](std::string_view name) {
+    LaterStep later;
+    later.of = decoder.string();
+    later.seed = decoder.number();
+    later.min_steps = decoder.small_number();
+    later.max_steps = decoder.small_number();
+    options.laters.emplace(name, std::move(later));
+  });
+  options.absent = texts_of(decoder);
+  if (decoder.flag()) {
+    auto& columns = options.columns.emplace();
+    read_names(decoder, [&](std::string_view name) { columns.emplace(name); });
+  }
+  if (decoder.flag()) options.chosen = decoder.string();
+  decoder.finish();
+  return options;
 }
 
 }  // namespace
@@ -64,54 +96,6 @@ std::string encode_options(const StepOptions& options) {
   if (options.chosen) encoder.string(*options.chosen);
   return encoder.finish();
 }
-
-namespace {
-
-StepOptions decode_options(std::string_view encoded) {
-  Decoder decoder(kOptions, encoded);
-  StepOptions options;
-  options.names = texts_of(decoder);
-  for (std::size_t left = decoder.count(); left > 0; --left) {
-    const std::string_view name = decoder.string();
-    if (!options.windows.empty() && name <= options.windows.rbegin()->first) {
-      decoder.refuse("windows have another order");
-    }
-    StepWindow window;
-    window.before = small_number(decoder);
-    window.after = small_number(decoder);
-    window.stride = small_number(decoder);
-    window.pad = decoder.choice(StepWindow::Pad::leave_out);
-    options.windows.emplace(name, window);
-  }
-  for (std::size_t left = decoder.count(); left > 0; --left) {
-    const std::string_view name = decoder.string();
-    if (!options.laters.empty() && name <= options.laters.rbegin()->first) {
-      decoder.refuse("later steps have another order");
-    }
-    LaterStep later;
-    later.of = decoder.string();
-    later.seed = decoder.number();
-    later.min_steps = small_number(decoder);
-    later.max_steps = small_number(decoder);
-    options.laters.emplace(name, std::move(later));
-  }
-  options.absent = texts_of(decoder);
-  if (decoder.flag()) {
-    auto& columns = options.columns.emplace();
-    for (std::size_t left = decoder.count(); left > 0; --left) {
-      const std::string_view name = decoder.string();
-      if (!columns.empty() && name <= *columns.rbegin()) {
-        decoder.refuse("columns have another order");
-      }
-      columns.emplace(name);
-    }
-  }
-  if (decoder.flag()) options.chosen = decoder.string();
-  decoder.finish();
-  return options;
-}
-
-}  // namespace
 
 std::string StepSpec::encode() const {
   Encoder encoder(kEncoding);
