@@ -11,6 +11,7 @@
 
 #include "core/load/batch_work.h"
 #include "tensorflow/feature_tensors.h"
+#include "tensorflow/file_order.h"
 #include "tensorflow/last_made.h"
 #include "tensorflow/loading_plan.h"
 #include "tensorflow/share.h"
@@ -98,6 +99,7 @@ class DecodingKernel {
 
   // See ShareHolder and PlaceHolder.
   ShareHolder& shares() noexcept { return shares_; }
+  WalkHolder& walks() noexcept { return walks_; }
   // `steps` is the iteration's number of steps.
   void come_to(const std::shared_ptr<const Source>& source,
                const std::shared_ptr<const LoadingPlan>& plan, std::int64_t step,
@@ -123,6 +125,7 @@ class DecodingKernel {
 
  private:
   ShareHolder shares_;
+  WalkHolder walks_;
   LastDecoded<FeatureSchema> features_;
   LastMade<LoadingPlan> plans_;
   IdleWorkers<BatchWork> works_;

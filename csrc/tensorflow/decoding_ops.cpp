@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tensorflow/addresses.h"
 #include "tensorflow/reading_ops.h"
 
 namespace tfrfast::tensorflow {
@@ -70,18 +69,23 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
   write_decoded(call, *features, call.integer(4) != 0, decoded());
 }
 
-void compute_decode_records(DecodingKernel& kernel, KernelCall& call) {
-  const auto features = kernel.features(call.string(3));
+void compute_decode_rows(DecodingKernel& kernel, KernelCall& call) {
+  const Wanted wanted = wanted_of(call.integers(1));
+  const auto features = kernel.features(call.string(6));
   const auto decoded = [&]() -> DecodedRows {
     try {
-      const std::shared_ptr<const Source> source = kernel.share(call.string(0), {})->source();
-      return kernel.decode(source, features, rows_at(*source, call.integers(2)));
+      const FoundRows found = find_rows(kernel.walks(), call.string(0), wanted, call.integers(3),
+                                        call.strings(4), call.integer(5));
+      if (found.rows.empty()) return {kernel.decode(features, {}, {}), 0, found.error};
+      DecodedRows rows = kernel.decode(found.source, features, found.rows);
+      if (rows.error.empty()) rows.error = found.error;
+      return rows;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::invalid) throw;
       return kernel.failed(features, error);
     }
   };
-  write_decoded(call, *features, call.integer(1) != 0, decoded());
+  write_decoded(call, *features, call.integer(2) != 0, decoded());
 }
 
 namespace {

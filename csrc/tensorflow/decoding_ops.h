@@ -14,9 +14,9 @@ void compute_parse_example(DecodingKernel& kernel, KernelCall& call);
 //   source, sequence, steps, number, is_full, features -> columns..., rows, error
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastDecodeRecords: decodes the records at these addresses, with errors as above.
-//   source, is_full, addresses, features -> columns..., rows, error
-void compute_decode_records(DecodingKernel& kernel, KernelCall& call);
+// TfrfastDecodeRows: decodes a batch that TfrfastWalk found, with errors as above.
+//   source, wanted, is_full, batches, errors, number, features -> columns..., rows, error
+void compute_decode_rows(DecodingKernel& kernel, KernelCall& call);
 
 // TfrfastLoadBatch: loads a step of a loader's plan. Without features (""), the records are the
 // only column. With an error, there are no rows. `run` is the first epoch and the number of steps.

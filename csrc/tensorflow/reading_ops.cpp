@@ -1,28 +1,8 @@
 #include "tensorflow/reading_ops.h"
 
 #include "core/storage/storage_options.h"
-#include "tensorflow/addresses.h"
 
 namespace tfrfast::tensorflow {
-namespace {
-
-// Finds the wanted records of some blocks. The result holds all errors except errors of a graph
-// that makes no sense.
-Found find_blocks(ShareHolder& shares, KernelCall& call, std::shared_ptr<const Source>* source) {
-  const Progression wanted = shares.sequence(call.string(1))->records;
-  const Steps blocks = steps_of(call.integers(2));
-  try {
-    const auto share = shares.open(call.string(0), blocks.files);
-    *source = share->source();
-    return share->find(wanted, blocks.begin, blocks.end);
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::out_of_range) throw;
-    return {{}, {{0, encode_error(error)}}};
-  }
-}
-
-}  // namespace
-
 void compute_source(KernelCall& call) {
   SourceSpec spec;
   for (const TString& name : call.strings(0)) {
@@ -35,50 +15,25 @@ void compute_source(KernelCall& call) {
   call.set_string(0, spec.encode());
 }
 
-void compute_blocks_of_file(ShareHolder& shares, KernelCall& call) {
-  const Progression wanted = shares.sequence(call.string(1))->records;
-  const std::int64_t file = call.integer(2);
-  const auto [begin, end] =
-      shares.open(call.string(0), {}, file == 0)->blocks_of_file(wanted, file);
-  call.set_integer(0, begin);
-  call.set_integer(1, end);
-}
-
 void compute_step_count(ShareHolder& shares, KernelCall& call) {
   if (call.integers(2).back() == 0) return call.set_integer(0, 0);  // a stride of 0: no files
   const auto share = shares.open(call.string(0), files_of(call.integers(2)), true);
-  const bool is_planned = share->source()->spec().planned;
-  if (!is_planned) share->begin();
-  call.set_integer(
-      0, is_planned ? share->batch_count(*shares.sequence(call.string(1))) : share->block_count());
+  call.set_integer(0, share->batch_count(*shares.sequence(call.string(1))));
 }
 
-void compute_read_blocks(ShareHolder& shares, KernelCall& call) {
-  std::shared_ptr<const Source> source;
-  Found found = find_blocks(shares, call, &source);
-  Records records = source == nullptr ? Records() : source->read(found.rows);
-  for (Trouble& trouble : found.troubles) {
-    records.add_trouble(trouble.row, std::move(trouble.error));
-  }
-  records.write(call, 0);
-}
-
-void compute_find_records(ShareHolder& shares, KernelCall& call) {
-  std::shared_ptr<const Source> source;
-  const Found found = find_blocks(shares, call, &source);
-  write_found(call, 0, source.get(), found);
-}
-
-void compute_read_records(ShareHolder& shares, KernelCall& call) {
+void compute_read_rows(WalkHolder& holder, KernelCall& call) {
+  const Wanted wanted = wanted_of(call.integers(1));
   Records records;
   try {
-    const std::shared_ptr<const Source> source = shares.open(call.string(0), {})->source();
-    records = source->read(rows_at(*source, call.integers(2)));
+    FoundRows found = find_rows(holder, call.string(0), wanted, call.integers(3), call.strings(4),
+                                call.integer(5));
+    if (!found.rows.empty()) records = found.source->read(found.rows);
+    if (!found.error.empty()) records.add_trouble(found.rows.size(), std::move(found.error));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid) throw;
     records = Records::of_error(encode_error(error));
   }
-  fail_if(call.integer(1) != 0, records.error());
+  fail_if(call.integer(2) != 0, records.error());
   records.write(call, 0);
 }
 

@@ -22,12 +22,6 @@ struct Trouble {
   std::string error;
 };
 
-// Records to read, and the errors among them.
-struct Found {
-  std::vector<Row> rows;
-  std::vector<Trouble> troubles;  // in order
-};
-
 // Joins all errors into one. "" for none.
 std::string summary_of(std::span<const Trouble> troubles);
 

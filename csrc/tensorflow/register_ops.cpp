@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tensorflow/decoding_ops.h"
+#include "tensorflow/file_order.h"
 #include "tensorflow/kernel_call.h"
 #include "tensorflow/reading_ops.h"
 #include "tensorflow/share.h"
@@ -104,35 +105,29 @@ void register_op(const CApi& api, const Op& op) {
                                       {"filenames: string", "skip_damage: int64",
                                        "zero_copy: int64", "compression: int64", "storage: string"},
                                       {"source: string"}));
-  register_op(*api,
-              keeping<ShareHolder, compute_blocks_of_file>(
-                  "TfrfastBlocksOfFile", {"source: string", "sequence: string", "file: int64"},
-                  {"begin: int64", "end: int64"}));
+  register_op(
+      *api, keeping<WalkHolder, compute_walk>(
+                "TfrfastWalk", {"source: string", "wanted: int64", "state: int64", "files: int64"},
+                {"next: int64", "batches: int64", "errors: string"}));
+  register_op(*api, keeping<WalkHolder, compute_read_rows>(
+                        "TfrfastReadRows",
+                        {"source: string", "wanted: int64", "is_full: int64", "batches: int64",
+                         "errors: string", "number: int64"},
+                        {"head: string", "error: string", "tail: string"}));
   register_op(*api, keeping<ShareHolder, compute_step_count>(
                         "TfrfastStepCount", {"source: string", "sequence: string", "files: int64"},
                         {"count: int64"}));
-  register_op(*api, keeping<ShareHolder, compute_read_blocks>(
-                        "TfrfastReadBlocks", {"source: string", "sequence: string", "steps: int64"},
-                        {"head: string", "error: string", "tail: string"}));
   register_op(*api, keeping<ShareHolder, compute_read_batch>(
                         "TfrfastReadBatch",
                         {"source: string", "sequence: string", "steps: int64", "number: int64",
                          "is_full: int64"},
                         {"head: string", "error: string", "tail: string"}));
-  register_op(*api,
-              keeping<ShareHolder, compute_find_records>(
-                  "TfrfastFindRecords", {"source: string", "sequence: string", "steps: int64"},
-                  {"head: int64", "error: string", "tail: int64"}));
-  register_op(*api,
-              keeping<ShareHolder, compute_read_records>(
-                  "TfrfastReadRecords", {"source: string", "is_full: int64", "addresses: int64"},
-                  {"head: string", "error: string", "tail: string"}));
-  register_op(
-      *api,
-      keeping<DecodingKernel, compute_decode_records>(
-          "TfrfastDecodeRecords",
-          {"source: string", "is_full: int64", "addresses: int64", "features: string"},
-          {"columns: column_types", "rows: int64", "error: string"}, {"column_types: list(type)"}));
+  register_op(*api, keeping<DecodingKernel, compute_decode_rows>(
+                        "TfrfastDecodeRows",
+                        {"source: string", "wanted: int64", "is_full: int64", "batches: int64",
+                         "errors: string", "number: int64", "features: string"},
+                        {"columns: column_types", "rows: int64", "error: string"},
+                        {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_parse_example>(
                         "TfrfastParseExample", {"records: string", "features: string"},
                         {"columns: column_types"}, {"column_types: list(type)"}));

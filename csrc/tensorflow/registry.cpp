@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 // hundredth of all time.
 constexpr Clock::duration kBetweenLooks = std::chrono::seconds(1);
 constexpr int kShareOfLooks = 100;
+// Iterations share a kernel if their datasets share a function.
+constexpr std::size_t kHeldSources = 4;
 
 }  // namespace
 
@@ -22,9 +24,10 @@ struct RegistryEntry {
   explicit RegistryEntry(std::string_view what) : text(what) {}
 
   const std::string text;
-  std::mutex mutex;  // guards source, first and next_look; held while the source is opened
+  std::mutex mutex;  // guards source, first, earlier, next_look; held while the source is opened
   std::weak_ptr<const Source> source;
-  std::weak_ptr<const Source> first;  // the source from which plans were made
+  std::weak_ptr<const Source> first;                 // the source from which plans were made
+  std::vector<std::weak_ptr<const Source>> earlier;  // whose files have changed since
   Clock::time_point next_look;
 
   // Guards the members below. Locked after `mutex`, and never held for long: opening a URL may wait
@@ -58,8 +61,10 @@ class Registry {
     std::lock_guard lock(entry->mutex);
     std::shared_ptr<const Source> source = entry->source.lock();
     const Clock::time_point begin = Clock::now();
-    const bool is_early = source != nullptr && (begin < entry->next_look || source->is_remote());
-    if (is_early && !look) return source;
+    if (source != nullptr && !look) {
+      const bool may_look = source->spec().planned && !source->is_remote();
+      if (!may_look || begin < entry->next_look) return source;
+    }
     // Changed files are opened again and judged by their present contents, so touching a file
     // changes nothing. But under a plan no record may move.
     if (source == nullptr || !source->still_fits()) {
@@ -72,12 +77,30 @@ class Registry {
         if (first == nullptr) entry->first = source;
         if (first != nullptr) source->refuse_other_records(*first);
       }
+      std::erase_if(entry->earlier, [](const auto& each) { return each.expired(); });
+      entry->earlier.push_back(entry->source);
       entry->source = source;
       entry->keep(source);
     }
     if (look) source->begin_again();
     const Clock::time_point end = Clock::now();
     entry->next_look = end + std::max(kBetweenLooks, kShareOfLooks * (end - begin));
+    return source;
+  }
+
+  std::shared_ptr<const Source> open(std::string_view text, std::span<const OpenedFile> files) {
+    std::shared_ptr<const Source> source = open(text);
+    const auto has_all = [files](const Source& each) {
+      return std::all_of(files.begin(), files.end(), [&each](const OpenedFile& file) {
+        return file.version == 0 || each.has(file.shard, file.version);
+      });
+    };
+    if (has_all(*source)) return source;
+    const std::shared_ptr<Entry> entry = find(text);
+    const std::lock_guard lock(entry->mutex);
+    for (const std::weak_ptr<const Source>& each : entry->earlier) {
+      if (auto other = each.lock(); other != nullptr && has_all(*other)) return other;
+    }
     return source;
   }
 
@@ -100,7 +123,9 @@ class Registry {
     }
     std::erase_if(entries_, [](const Entries::value_type& each) {
       // The holder of an entry keeps the source open, or is about to open the source.
-      return each.second.use_count() == 1 && each.second->source.expired();
+      const auto is_closed = [](const auto& source) { return source.expired(); };
+      return each.second.use_count() == 1 && is_closed(each.second->source) &&
+             std::all_of(each.second->earlier.begin(), each.second->earlier.end(), is_closed);
     });
     return entries_.emplace(hash, std::make_shared<Entry>(text))->second;
   }
@@ -116,6 +141,11 @@ class Registry {
 
 std::shared_ptr<const Source> open_source(std::string_view text, bool look) {
   return Registry::instance().open(text, nullptr, look);
+}
+
+std::shared_ptr<const Source> open_source(std::string_view text,
+                                          std::span<const OpenedFile> files) {
+  return Registry::instance().open(text, files);
 }
 
 std::shared_ptr<const Source> adopt_source(const std::string& text,
@@ -142,11 +172,20 @@ SourceKeeper::~SourceKeeper() {
   if (--entry_->keepers == 0) last.swap(entry_->kept);
 }
 
-std::shared_ptr<const Source> SourceHolder::open(std::string_view text, bool look) {
-  std::shared_ptr<const Source> source = open_source(text, look);
-  std::lock_guard lock(mutex_);
-  last_.swap(source);
-  return last_;
+std::shared_ptr<const Source> SourceHolder::hold(std::shared_ptr<const Source> source) {
+  Held held{source, Source::use(source)};
+  std::vector<Held> dropped;  // closed without the lock
+  const std::lock_guard lock(mutex_);
+  const auto at = std::find_if(held_.begin(), held_.end(),
+                               [&](const Held& each) { return each.source == source; });
+  if (at != held_.end()) {
+    std::rotate(held_.begin(), at, at + 1);
+  } else {
+    held_.insert(held_.begin(), std::move(held));
+    if (held_.size() > kHeldSources) dropped.push_back(std::move(held_.back()));
+    held_.resize(std::min(held_.size(), kHeldSources));
+  }
+  return source;
 }
 
 }  // namespace tfrfast::tensorflow

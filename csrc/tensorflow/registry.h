@@ -3,17 +3,28 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tensorflow/source.h"
 
 namespace tfrfast::tensorflow {
 
-// Opens a source, or returns the open source. A source stays open as long as it is held. Now and
-// then, and always with `look`, checks whether the files have changed. Throws Error, stale_index if
-// the data changed. Safe from many threads.
+// A shard that was opened as a certain file.
+struct OpenedFile {
+  std::size_t shard = 0;
+  std::int64_t version = 0;  // 0: not opened
+};
+
+// Opens a source, or returns the open source. A source stays open as long as it is held. With
+// `look`, checks whether files have changed; a changed source without a plan is opened again,
+// beside iterations that go on with the earlier files. Checks a planned source also now and then.
+// Throws Error, stale_index if planned data changed. Safe from many threads.
 std::shared_ptr<const Source> open_source(std::string_view text, bool look = false);
+// Like open_source(), but prefers the source whose shards are these files.
+std::shared_ptr<const Source> open_source(std::string_view text, std::span<const OpenedFile> files);
 
 // Like open_source(), for a `source` opened elsewhere. Uses an open source with the same text
 // instead, if there is one.
@@ -35,14 +46,18 @@ class SourceKeeper {
   std::shared_ptr<RegistryEntry> entry_;
 };
 
-// A kernel's hold on its source, so that the next call finds the source open.
+// A kernel's hold on the sources of its iterations, so that the next call finds them open.
 class SourceHolder {
  public:
-  std::shared_ptr<const Source> open(std::string_view text, bool look = false);
+  std::shared_ptr<const Source> hold(std::shared_ptr<const Source> source);
 
  private:
+  struct Held {
+    std::shared_ptr<const Source> source;
+    std::shared_ptr<const void> use;
+  };
   std::mutex mutex_;
-  std::shared_ptr<const Source> last_;
+  std::vector<Held> held_;  // last used first
 };
 
 // The number of open sources, for tests.

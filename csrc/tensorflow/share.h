@@ -17,10 +17,16 @@
 
 namespace tfrfast::tensorflow {
 
-// Some shards of a source, as a source of their own: records and blocks are counted from 0. If
-// there are fewer shards than processes, a share is some records of every shard. So the shares of
-// several processes are disjoint, even if each process draws a different order. Safe from many
-// threads.
+// Some shards of a planned source, as a source of their own: records are counted from 0. If there
+// are fewer shards than processes, a share is some records of every shard. So the shares of several
+// processes are disjoint, even if each process draws a different order. Safe from many threads.
+// Where a share's records lie: in some shards, and there some of the records.
+struct ShareBounds {
+  Progression shards;
+  Progression records;  // of each shard
+};
+ShareBounds bounds_of(Files files, std::int64_t shard_count, std::int64_t max_records) noexcept;
+
 class Share {
  public:
   Share(std::shared_ptr<const Source> source, Files files);
@@ -28,22 +34,11 @@ class Share {
   const std::shared_ptr<const Source>& source() const noexcept { return source_; }
   Files files() const noexcept { return files_; }
 
-  // Planned sources only: the number of batches, and the records of a batch, numbered as in the
-  // source. `seed` is the order's. Throws Error.
+  // The number of batches, and the records of a batch, numbered as in the source. `seed` is the
+  // order's. Throws Error.
   std::int64_t batch_count(const Sequence& sequence) const;
   std::vector<std::int64_t> records_of_batch(const Sequence& sequence, std::uint64_t seed,
                                              std::int64_t step) const;
-
-  // Sources without a plan only, which are read in blocks: the number of blocks, and the begin and
-  // end of the blocks of a file that may hold `wanted` records. blocks_of_file() throws Error
-  // out_of_range if the file does not exist.
-  std::int64_t block_count() const noexcept { return first_blocks_.back(); }
-  void begin() const noexcept;  // the turn of all files has come
-  std::pair<std::int64_t, std::int64_t> blocks_of_file(const Progression& wanted,
-                                                       std::int64_t turn) const;
-  // Finds the `wanted` records of blocks [begin, end). Throws Error out_of_range for blocks that do
-  // not exist. The result holds all other errors.
-  Found find(const Progression& wanted, std::int64_t begin, std::int64_t end) const;
 
  private:
   struct Place {
@@ -58,33 +53,17 @@ class Share {
   // The same calls on the records of this share. Interleaved files of a share have another order,
   // which takes time per file to make, so the last sequence is kept.
   std::shared_ptr<const Sequence> own(const Sequence& sequence) const;
-  // The `wanted` records of this share as record numbers in a shard. `before` records of this share
-  // come before the shard.
-  Progression in_shard(const Progression& wanted, std::int64_t before) const noexcept;
-  // The number of this share's records before a shard. May walk through all earlier shards.
-  std::int64_t records_before(std::size_t turn) const;
-  // Like records_before(), if the number is known without a walk.
-  std::optional<std::int64_t> known_before(std::size_t turn) const;
-
-  void announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const;
-
   std::shared_ptr<const Source> source_;
   Files files_;
   Progression shards_;   // the shards to read
   Progression records_;  // the records to read in each shard
   // The first number of each shard, then the end of the last shard.
-  std::vector<std::int64_t> first_blocks_{0};   // without a plan
-  std::vector<std::int64_t> first_records_{0};  // of a planned source
-  struct Counts {
-    std::mutex mutex;
-    std::vector<std::int64_t> first_records{0};
-  };
+  std::vector<std::int64_t> first_records_{0};
   struct Own {
     Sequence of;
     Sequence sequence;
   };
   std::unique_ptr<LastMade<Own>> own_ = std::make_unique<LastMade<Own>>();
-  std::unique_ptr<Counts> counts_ = std::make_unique<Counts>();  // counted by walks, without a plan
 };
 
 // A kernel's hold on its share. Safe from many threads.
@@ -103,8 +82,6 @@ class ShareHolder {
 
  private:
   SourceHolder sources_;
-  std::mutex mutex_;  // guards use_
-  std::shared_ptr<const void> use_;
   PlaceHolder place_;
   LastMade<Share> shares_;
   LastDecoded<Sequence> sequences_;

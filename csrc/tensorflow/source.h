@@ -13,23 +13,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/index/progressive_index.h"
+#include "core/index/walked_shard.h"
 #include "core/order/progression.h"
 #include "core/read/reader.h"
 #include "core/read/source_spec.h"
 #include "tensorflow/records.h"
 
 namespace tfrfast::tensorflow {
-
-// The size of a shard's blocks. A record belongs to the block in which its frame begins, so finding
-// a block's records needs no table.
-inline constexpr std::uint64_t kBlockBytes = 1 << 20;
-// The size of a compressed shard's blocks, in bytes of the file. A block has the records of the
-// spans that begin in it: usually none, otherwise one span of about 1 MiB.
-inline constexpr std::uint64_t kCompressedBlockBytes = 256 << 10;
-// A file with more blocks than this gets larger blocks, by a power of two. So even a huge sparse
-// file is read to its end.
-inline constexpr std::uint64_t kMaxBlocks = 1 << 15;
 
 // The options for opening shards, with the user's compression even if the files look otherwise.
 // Damage is reported when its turn comes.
@@ -49,8 +39,7 @@ struct Files {
 };
 Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 
-// Steps [begin, end) of some files, in an order that `seed` determines: batches of a plan, or
-// blocks.
+// Steps [begin, end) of some files, in an order that `seed` determines.
 struct Steps {
   std::uint64_t seed = 0;
   Files files;
@@ -88,8 +77,6 @@ class Source {
 
   const SourceSpec& spec() const noexcept { return spec_; }
   std::size_t shard_count() const noexcept { return spec_.shards.size(); }
-  std::int64_t block_count(std::size_t shard) const noexcept { return block_counts_[shard]; }
-  std::uint64_t file_bytes(std::size_t shard) const noexcept { return facts_[shard].bytes; }
 
   // Reads rows of this source. The result holds the errors.
   Records read(std::span<const Row> rows) const;
@@ -107,47 +94,35 @@ class Source {
   const Reader& frames() const;  // throws Error invalid if its records are no frames
   const ShardSet& shard_set() const noexcept { return records_->shards(); }
 
-  // The functions below are for sources without a plan. Records are numbered within their shard.
+  // The functions below are for sources without a plan.
   //
-  // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, with the errors among
-  // them. Announces the next bytes of a remote storage: the more bytes earlier shards had, the
-  // more. Returns how many bytes of the next shards should be announced, too.
-  // While another thread walks through a compressed shard, walks through shard `next`, if any.
-  std::uint64_t find(std::size_t shard, std::int64_t begin, std::int64_t end,
-                     const Progression& wanted, std::uint64_t bytes_before,
-                     std::optional<std::size_t> next, Found& found) const;
-  // Announces the first bytes of a shard, as far as the `wanted` records need them. Returns how
-  // many bytes of the next shards should be announced. May open the shard. Never fails.
-  std::uint64_t announce_beginning(std::size_t shard, const Progression& wanted,
-                                   std::uint64_t bytes) const noexcept;
-  // The turn of a shard has come: from now on its errors are reported.
-  void begin(std::size_t shard) const noexcept { lazy_shards_[shard].is_begun = true; }
-  // Walks through the shard unless its records were counted before. If the shard cannot be opened,
-  // returns 0 after its turn has come, and throws Error before.
-  std::int64_t record_count(std::size_t shard) const;
-  // The index of a shard, if known without a walk. Null if the shard cannot be opened.
-  std::shared_ptr<const ShardIndex> index_at_hand(std::size_t shard) const;
-  // The block of a shard in which a record begins, according to `index`.
-  std::int64_t block_of(std::size_t shard, const ShardIndex& index, std::uint64_t number) const;
-  // The shard of a row that this source found.
-  std::size_t shard_of(const Row& row) const noexcept {
-    return static_cast<std::size_t>(row.shard - lazy_files_.get());
-  }
-  // Returns a shard for reading records up to byte `end` of its stream, found here or by another
-  // process. Throws Error, invalid if the shard does not exist.
-  const IndexedShard& file(std::size_t shard, std::uint64_t end) const;
+  // A shard that is opened when reading reaches it, and stays the same file from then on.
+  struct OpenShard {
+    OpenShard(const std::string& path, IoMode io, const IndexOptions& options);
 
-  // Whether no file has changed since the construction.
+    WalkedShard walked;
+    IndexedShard file;     // for reading
+    std::int64_t version;  // differs between files, and between a file before and after a change
+  };
+  // Opens the shard, or returns the open shard. Throws Error: invalid if the shard does not exist;
+  // stale_index if it has another `version`, unless that is 0.
+  OpenShard& open(std::size_t shard, std::int64_t version = 0) const;
+  // Whether the shard is open, and has this version.
+  bool has(std::size_t shard, std::int64_t version) const noexcept;
+  // Announces bytes [begin, end) of an open shard, if it is remote. Each byte is announced once per
+  // iteration. Never fails.
+  void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
+
+  // Whether no file has changed since it was opened.
   bool still_fits() const;
   // Throws Error stale_index if the records of a file have moved since `then`, a source of the same
   // spec.
   void refuse_other_records(const Source& then) const;
 
  private:
-  struct ReachedShard {  // a shard that is opened when reading reaches it
-    std::atomic<bool> is_begun = false;
+  struct LazyShard {
     std::mutex mutex;
-    std::shared_ptr<ProgressiveIndex> shard;
+    std::unique_ptr<OpenShard> shard;
     // Of a remote shard. The mutex is never held during a wait.
     std::mutex announced_mutex;
     std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends by begins
@@ -157,12 +132,6 @@ class Source {
   // Each index folder is read once, for all shards.
   const std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   void plan(std::shared_ptr<const RecordSource> records);
-  std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
-  void walk_ahead(const ProgressiveIndex& here, std::size_t next) const noexcept;
-  void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
-  std::uint64_t announce_wanted(std::size_t shard, const ShardIndex& index,
-                                const Progression& wanted, std::uint64_t begin,
-                                std::uint64_t end) const noexcept;
 
   Records::Place place() const {
     return spec_.zero_copy ? Records::Place::mapped : Records::Place::copied;
@@ -170,12 +139,9 @@ class Source {
 
   SourceSpec spec_;
   bool is_remote_ = false;
-  std::vector<FileFacts> facts_;            // of each shard at opening; all zeros if missing
-  std::vector<std::int64_t> block_counts_;  // by shard
-  // Of a source without a plan. A file is set when reading reaches its shard.
-  std::unique_ptr<ReachedShard[]> lazy_shards_;
-  std::unique_ptr<IndexedShard[]> lazy_files_;
-  mutable std::mutex use_mutex_;  // guards use_
+  std::vector<FileFacts> facts_;              // of each shard of a planned source, at opening
+  std::unique_ptr<LazyShard[]> lazy_shards_;  // of a source without a plan
+  mutable std::mutex use_mutex_;              // guards use_
   mutable std::weak_ptr<const Use> use_;
   std::shared_ptr<const RecordSource> records_;  // of a planned source
   std::shared_ptr<Places> places_;               // of a planned source

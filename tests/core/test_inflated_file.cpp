@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <random>
 #include <span>
@@ -19,8 +17,6 @@
 #include "announced_bytes.h"
 #include "core/codec/deflater.h"
 #include "core/index/frame_walk.h"
-#include "core/index/progressive_index.h"
-#include "core/storage/storage.h"
 #include "saved_index.h"
 #include "shard_fixture.h"
 
@@ -28,44 +24,6 @@ using namespace tfrfast;
 using namespace tfrfast::testing;
 
 namespace {
-
-// A file whose reads wait while the gate is shut, at most ten seconds.
-class GatedFile final : public StoredFile {
- public:
-  static constexpr StorageTraits kTraits = {};
-  static inline std::atomic<bool> is_shut{false};
-  static inline std::atomic<bool> is_awaited{false};
-
-  GatedFile(const std::string& path, std::shared_ptr<const StoredFile> file)
-      : StoredFile(path, file->facts(), kTraits), file_(std::move(file)) {}
-
-  using StoredFile::read;
-  void read(std::span<const ReadRange> ranges) const override {
-    for (int i = 0; i < 10'000 && is_shut; ++i) {
-      is_awaited = true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    file_->read(ranges);
-  }
-
- private:
-  const std::shared_ptr<const StoredFile> file_;
-};
-
-std::string inner_path(const std::string& path) {
-  return path.substr(std::string_view("gated://").size());
-}
-
-constexpr Storage kGated = {
-    "gated",
-    GatedFile::kTraits,
-    [](const std::string& path, IoMode mode,
-       const StorageOptions&) -> std::shared_ptr<const StoredFile> {
-      return std::make_shared<GatedFile>(path, StoredFile::open(inner_path(path), mode));
-    },
-    [](const std::string& path, const StorageOptions&) { return examine_file(inner_path(path)); },
-    nullptr,
-};
 
 std::string deflated(const std::string& bytes, Compression compression, int level = 6) {
   Deflater deflater(codec_of(compression).window_bits, level);
@@ -344,41 +302,4 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a remote one asks for eac
     }
     CHECK(left->announced.awaited() == 0);
   }
-}
-
-TEST_CASE_FIXTURE(Fixture,
-                  "inflated file: a shard is walked ahead up to a limit, and then as usual") {
-  write_file(path, deflated(plain.bytes(), Compression::gzip));
-  ProgressiveIndex shard(path, IoMode::pread, {IndexUse::memory, "", {}});
-  CHECK(!shard.is_near_end(plain.size()));
-  for (int turn = 0; turn < 50; ++turn) shard.walk_ahead(2 << 20);
-  CHECK(shard.index() == nullptr);
-  CHECK(shard.file()->bytes() > 2 << 20);
-  CHECK(shard.file()->bytes() < plain.size());
-  CHECK(shard.is_near_end(2 * plain.size()));
-  CHECK(!shard.is_near_end(100 << 10));
-  constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
-  const auto found = shard.frames_in_file(0, kEnd);
-  REQUIRE(found.frames.size() == plain.records());
-  for (std::size_t i = 0; i < found.frames.size(); ++i) {
-    CHECK(found.frames[i].offset == plain.offset(i));
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture,
-                  "inflated file: a thread that waits for a walk does something else first") {
-  write_file(path, deflated(plain.bytes(), Compression::gzip));
-  add_storage(kGated);
-  ProgressiveIndex shard("gated://" + path, IoMode::pread, {IndexUse::memory, "", {}});
-  GatedFile::is_shut = true;
-  std::thread other([&] { shard.frames_in_file(0, 1 << 30); });
-  while (!GatedFile::is_awaited) std::this_thread::yield();
-  int waited = 0;
-  const auto found = shard.frames_in_file(0, 1 << 30, [&] {
-    ++waited;
-    GatedFile::is_shut = false;
-  });
-  other.join();
-  CHECK(waited == 1);
-  CHECK(found.frames.size() == plain.records());
 }

@@ -12,7 +12,7 @@
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
-#include "core/index/progressive_index.h"
+#include "core/index/walked_shard.h"
 #include "core/storage/local/published_file.h"
 #include "core/storage/local/settled.h"
 #include "core/storage/storage.h"
@@ -272,17 +272,29 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: a stream never waits for a proof, and
   TestShard shard(path);
   shard.write_records(kRecords, kBytes);
   build(Place::sibling);
-  CHECK(ProgressiveIndex(path, IoMode::mapped, {}).index() != nullptr);
+  CHECK(WalkedShard(path, IoMode::mapped, {}).index() != nullptr);
   shard.set_mtime_ns(shard.mtime_ns() + 77);
+  const auto pass_all = [](WalkedShard& walk) {
+    const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+    ShardPlace place;
+    for (;;) {
+      const WalkedShard::Stretch stretch = walk.pass(place, all, all);
+      if (stretch.is_end) return place.number;
+      place = stretch.next;
+    }
+  };
   {
-    ProgressiveIndex walk(path, IoMode::mapped, {});
+    WalkedShard walk(path, IoMode::mapped, {});
     CHECK(walk.index() == nullptr);
-    CHECK(walk.frames_in(0, 1000).frames.size() == 1000 / (kBytes + kFrameOverhead) + 1);
+    CHECK(walk.pass({}, 10, 1000).next.number == 10);
     CHECK(walk.index() == nullptr);
-    CHECK(walk.frames_in(shard.size() - 100, shard.size()).frames.size() == 2);
+    // A walk that begins in the middle finds no index.
+    CHECK(WalkedShard(path, IoMode::mapped, {}).pass({shard.offset(5), 5}, 2, 1000).next.byte ==
+          shard.offset(7));
+    CHECK(pass_all(walk) == kRecords);
     CHECK(walk.index() != nullptr);
   }
-  const ProgressiveIndex again(path, IoMode::mapped, {});
+  const WalkedShard again(path, IoMode::mapped, {});
   REQUIRE(again.index() != nullptr);
   CHECK(again.index()->origin() == data + ".tfrfast/index");
   CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).walked);
@@ -291,11 +303,11 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: a stream never waits for a proof, and
   // Another state: the walk's index is kept beside the index that does not fit.
   shard.replace_with(other_bytes(folder.path(), "a record less"));
   {
-    ProgressiveIndex walk(path, IoMode::mapped, {});
+    WalkedShard walk(path, IoMode::mapped, {});
     CHECK(walk.index() == nullptr);
-    CHECK(walk.frames_in(0, shard.size()).frames.size() == kRecords - 1);
+    CHECK(pass_all(walk) == kRecords - 1);
   }
-  const ProgressiveIndex other(path, IoMode::mapped, {});
+  const WalkedShard other(path, IoMode::mapped, {});
   REQUIRE(other.index() != nullptr);
   CHECK(other.index()->origin() == cached_index_path(path));
   CHECK(other.index()->record_count() == kRecords - 1);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "../core/shard_fixture.h"
+#include "core/order/sequence.h"
+#include "tensorflow/file_order.h"
 #include "tensorflow/source.h"
 
 namespace tfrfast::tensorflow::testing {
@@ -64,12 +66,23 @@ inline std::vector<std::string> payloads_of(const Records& records) {
   return payloads;
 }
 
-// The records of a shard's first block.
-inline Records read_first_block(const Source& source, std::size_t shard = 0) {
-  Found found;
-  source.find(shard, 0, 1, {0, 1, 100}, 0, {}, found);
-  Records records = source.read(found.rows);
-  for (const Trouble& trouble : found.troubles) records.add_trouble(trouble.row, trouble.error);
+// The next rows of a source in file order, from a cursor that knows all files.
+inline Cursor beginning_of(const Source& source, std::int64_t slots = 1) {
+  Cursor cursor;
+  cursor.slots.resize(static_cast<std::size_t>(slots));
+  cursor.ahead = {{0, 1, static_cast<std::int64_t>(source.shard_count())}, {Cursor::kEnd, 1, 1}};
+  return cursor;
+}
+inline const Wanted kEverything{{0, 1, kEndless}};
+
+// The records of a source, up to the first error.
+inline Records read_to_error(const Source& source) {
+  Cursor cursor = beginning_of(source);
+  std::vector<Row> rows;
+  FileWalk walk(source, kEverything, cursor);
+  const FileWalk::Passed passed = walk.pass(1000, 1 << 30, &rows);
+  Records records = source.read(rows);
+  if (!passed.error.empty()) records.add_trouble(rows.size(), passed.error);
   return records;
 }
 

@@ -79,10 +79,12 @@ TEST_CASE("records: blocks of a file that is not in memory are announced in orde
   spec.index_use = IndexUse::memory;
   spec.shards.push_back({"cold://shard", 0, 0});
   const Source source(std::move(spec));
-  for (std::int64_t block = 0; block < source.block_count(0); ++block) {
-    Found found;
-    source.find(0, block, block + 1, {0, 1, 100}, 0, {}, found);
-    CHECK(payloads_of(source.read(found.rows)).size() == found.rows.size());
+  Cursor cursor = beginning_of(source);
+  FileWalk walk(source, kEverything, cursor);
+  for (auto stop = FileWalk::Stop::enough; stop == FileWalk::Stop::enough;) {
+    std::vector<Row> rows;
+    stop = walk.pass(1000, 1 << 20, &rows).stop;
+    CHECK(payloads_of(source.read(rows)).size() == rows.size());
   }
   std::uint64_t end = 0;
   for (const FileRange& each : cold.announced) {
@@ -98,7 +100,7 @@ TEST_CASE("records: a block is written as what precedes the damage, the error an
   shards[0].flip_bit(payload_offset(shards[0], 2));
   const TestShard& shard = shards[0];
   FakeCall fake;
-  const Records records = read_first_block(*streamed_source(shards));
+  const Records records = read_to_error(*streamed_source(shards));
   run_kernel(fake.context(), [&](KernelCall& call) { records.write(call, 0); });
   REQUIRE(fake.code() == Code::ok);
   CHECK(fake.strings(0) == Strings{shard.record(0), shard.record(1)});
@@ -113,7 +115,7 @@ TEST_CASE("records: damage that is skipped leaves no error") {
   shards[0].flip_bit(payload_offset(shards[0], 0));
   SourceSpec options;
   options.skip_damage = true;
-  const Records records = read_first_block(*streamed_source(shards, options));
+  const Records records = read_to_error(*streamed_source(shards, options));
   CHECK(records.error() == "");
   CHECK(records.is_left_out(0));
   CHECK(payloads_of(records) ==
@@ -125,11 +127,11 @@ TEST_CASE("records: the first of several errors is told, and how many follow it"
   auto shards = write_shards(folder, {5}, 100);
   shards[0].flip_bit(payload_offset(shards[0], 3));
   shards[0].flip_bit(payload_offset(shards[0], 1));
-  const Records both = read_first_block(*streamed_source(shards));
+  const Records both = read_to_error(*streamed_source(shards));
   shards[0].flip_bit(payload_offset(shards[0], 4));
-  const Records all = read_first_block(*streamed_source(shards));
+  const Records all = read_to_error(*streamed_source(shards));
   shards[0].flip_bit(payload_offset(shards[0], 3)).flip_bit(payload_offset(shards[0], 4));
-  const Records first = read_first_block(*streamed_source(shards));
+  const Records first = read_to_error(*streamed_source(shards));
   CHECK(both.error() == first.error() + " 1 more error follows.");
   CHECK(all.error() == first.error() + " 2 more errors follow.");
 }
@@ -139,18 +141,16 @@ TEST_CASE("records: a missing file is an error when its turn comes") {
   auto shards = write_shards(folder, {1, 1});
   std::filesystem::remove(shards[1].path());
   const Source source(streamed_spec(shards));
-  CHECK(source.block_count(1) == 1);
-  CHECK(payloads_of(read_first_block(source)) == Strings{shards[0].record(0)});
-  const Records records = read_first_block(source, 1);
+  const Records records = read_to_error(source);
+  CHECK(payloads_of(records) == Strings{shards[0].record(0)});
   CHECK(decode_error(records.error()).code == Code::not_found);
-  CHECK(payloads_of(records).empty());
 }
 
 TEST_CASE("records: a file that is cut short gives what it still has, then an error") {
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {3}, 100);
   shards[0].truncate_to(shards[0].size() - 1);
-  const Records records = read_first_block(*streamed_source(shards));
+  const Records records = read_to_error(*streamed_source(shards));
   CHECK(decode_error(records.error()).code == Code::data_loss);
   CHECK(payloads_of(records) == Strings{shards[0].record(0), shards[0].record(1)});
 }
@@ -159,7 +159,7 @@ TEST_CASE("records: a tail that is too short for a header is the end, as it is t
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {2}, 100);
   shards[0].append("tail");
-  const Records records = read_first_block(*streamed_source(shards));
+  const Records records = read_to_error(*streamed_source(shards));
   CHECK(records.error() == "");
   CHECK(payloads_of(records).size() == 2);
 }
@@ -172,7 +172,7 @@ TEST_CASE("records: strings of mapped files outlive the source where the runtime
   FakeCall fake;
   hand_out_views(true);
   {
-    const Records records = read_first_block(*streamed_source(shards, options));
+    const Records records = read_to_error(*streamed_source(shards, options));
     run_kernel(fake.context(), [&](KernelCall& call) { records.write_all(call, 0); });
   }
   hand_out_views(false);

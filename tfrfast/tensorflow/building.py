@@ -80,9 +80,7 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
     grouped = pipeline.lifted is None
     if sequence.shuffle is None:
         record_bytes = _record_bytes(pipeline) if grouped else None
-        return source.in_file_order().batches(
-            sequence, _is_symbolic(pipeline), record_bytes, counted=not pipeline.in_blocks
-        )
+        return source.in_file_order().batches(sequence, record_bytes, pipeline.in_blocks)
     assert source.plan is not None
     return graphs.planned_batches(
         source.plan,

@@ -1,37 +1,37 @@
-"""Records in file order: as blocks of strings, or found first, cut into batches, and then read.
+"""Records in file order: a scan walks from batch to batch, and a parallel map reads the batches.
 
-Indexes only make finding records faster. So a dataset is the same graph with and without indexes,
-and a checkpoint fits both.
+The state of the scan is a cursor, a few numbers. A batch is a cursor and a number of rows. So
+indexes only make the walk faster, and a checkpoint holds places instead of records.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
-from tfrfast.tensorflow.blocks import emit_block, in_parts, records
+from tfrfast.tensorflow.blocks import emit_block, records
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
-from tfrfast.tensorflow.functions import flat_map, parallel_map, rebatched, unbatched
+from tfrfast.tensorflow.functions import (
+    flat_map,
+    parallel_map,
+    rebatched,
+    scan,
+    take_while,
+    unbatched,
+)
 from tfrfast.tensorflow.iteration_keys import IterationKeys
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.making import made_once
 from tfrfast.tensorflow.planning import COMPRESSION_CODES
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
-from tfrfast.tensorflow.steps import pieces_of_files, steps, steps_of_all
+from tfrfast.tensorflow.steps import endless, pieces_here
 
-# One thread at a time makes a shard's index. A second call waits for the first.
-_PARALLEL_FINDS = 2
-# The number of blocks of one mebibyte whose records one call finds.
-_BLOCKS_AT_ONCE = 4
-# The numbers of an address.
-_ADDRESS = 4
-# The same numbers for a place without a record.
-_NO_RECORD = -1
+# What the walk is told in place of a file.
+_EPOCH_END, _END = (-1, 0), (-2, 0)
 
 
 class FileOrder:
@@ -46,7 +46,6 @@ class FileOrder:
         storage: Storage,
     ) -> None:
         self._names = names
-        self._is_compressed = bool(compression)
         self._skips_damage = skip_damage
         self.source = ops.tfrfast_source(
             filenames=names,
@@ -56,171 +55,151 @@ class FileOrder:
             storage=tf.constant(storage.encoded),
         )
 
-    def _given(self, sequence: Sequence) -> tuple[Any, Any, Any]:
-        """Returns the source, the number of its files, and the wanted records of one epoch."""
-        wanted = tf.constant(sequence.of_one_epoch.encode())
-        return self.source, tf.size(self._names, tf.int64), wanted
+    def _given(
+        self,
+        sequence: Sequence,
+        rows: int = 0,
+        group: int = 1,
+        ends_short: bool = False,
+    ) -> tuple[Any, ...]:
+        """Returns what the walk is given: the epochs that batches go on through, the source, the
+        number of its files, and the wanted records.
+
+        Without `rows`, batches are blocks of any size.
+        """
+        wanted, batch = sequence.records, sequence.batch
+        repeats = _repeats(sequence) if batch is None or not batch.ends_with_epoch else None
+        is_full = rows > 0 and batch is not None and batch.drop_remainder
+        flags = map(int, (is_full, ends_short, repeats is not None))
+        numbers = wanted.first, wanted.stride, wanted.count, rows, group, 1, 1, *flags
+        return (
+            tf.constant(1 if repeats is None else repeats, tf.int64),
+            self.source,
+            tf.size(self._names, tf.int64),
+            tf.constant(numbers, tf.int64),
+        )
 
     def blocks(self) -> Any:
         """Returns all records in blocks, which TensorFlow does not shard by file."""
-        given = self._given(EVERYTHING)
-        return _payloads(steps_of_all(_pieces(*given)), *given)
+        return _payloads(False, *self._given(EVERYTHING))
 
     def records(self, sequence: Sequence) -> Any:
         """Returns a sequence without a shuffle, record by record."""
-        return _ended(made_once(_records, (_repeats(sequence),), *self._given(sequence)), sequence)
+        return _ended(made_once(_records, (), *self._given(sequence)), sequence)
 
     def batches(
-        self,
-        sequence: Sequence,
-        symbolic: bool,
-        record_bytes: int | None = None,
-        counted: bool = True,
+        self, sequence: Sequence, record_bytes: int | None = None, in_blocks: bool = False
     ) -> Batches:
         """Returns the batches of a sequence without a shuffle.
 
-        With `symbolic`, checkpoints can hold positions alone, but cutting batches is slower. If the
-        size of records is known, one call reads several small batches. Unless `counted`, there
-        may be more elements than batches.
+        If the size of records is known, one call reads several small batches. With `in_blocks`,
+        batches may have fewer rows.
         """
-        assert sequence.batch is not None
-        size, is_full = sequence.batch.rows, sequence.batch.drop_remainder
-        ends_with_epoch = sequence.batch.ends_with_epoch
-        can_group = not (self._skips_damage or is_full or record_bytes is None)
-        group = group_of(size * (record_bytes or 0)) if can_group else 1
-        cut = _Cut(size * group, is_full, symbolic, None if ends_with_epoch else _repeats(sequence))
+        batch = sequence.batch
+        assert batch is not None
+        size, is_full = batch.rows, batch.drop_remainder
 
         def finished(dataset: Any) -> Any:
-            ended = _ended(dataset, sequence, counted)
-            return _repeated(ended, _repeats(sequence)) if ends_with_epoch else ended
+            made = dataset.repeat(_repeats(sequence)) if batch.ends_with_epoch else dataset
+            return _ended(made, sequence)
 
-        given = self._given(sequence)
         # Damaged records are left out before batches are cut, so that batches are full.
         if self._skips_damage:
-            strings = made_once(_cut_payloads, (cut,), *given)
+            strings = made_once(_cut_payloads, (size, is_full), *self._given(sequence))
             return StringBatches(size, is_full, 1, strings, finished=finished)
-        # In a compressed shard, finding inflates spans, which are soon dropped, so their records
-        # should be read at once.
-        blocks = 1 if self._is_compressed else _BLOCKS_AT_ONCE
-        found = made_once(_cut_addresses, (cut, blocks, group > 1), *given)
-        return _FoundBatches(size, is_full, group, found, self.source, finished=finished)
+        can_group = not (is_full or record_bytes is None)
+        group = group_of(size * (record_bytes or 0)) if can_group else 1
+        repeats, source, files, wanted = self._given(sequence, size, group, in_blocks)
+        walked = made_once(_walked, (True,), repeats, source, files, wanted)
+        return _WalkedBatches(size, is_full, group, walked, source, wanted, finished=finished)
 
 
-class _Cut(NamedTuple):
-    """How batches, or groups of batches, are cut."""
-
-    rows: int
-    is_full: bool
-    symbolic: bool
-    repeats: int | None
-
-    def of(self, found: Any) -> Any:
-        """Returns rows cut from `found`."""
-        found = _repeated(found, self.repeats)
-        # TensorFlow has no symbolic checkpoints of rebatch().
-        if self.symbolic:
-            return unbatched(found).batch(self.rows, self.is_full)
-        return rebatched(found, self.rows, self.is_full)
+def _walked(may_shard: bool, repeats: Any, source: Any, files: Any, wanted: Any) -> Any:
+    """Returns groups of batches, and the error of each batch."""
+    given = repeats, source, wanted
+    pieces = _pieces(flat_map(tf.data.Dataset.range(files), _file), *given).prefetch(1)
+    return flat_map(pieces_here(pieces, _own_pieces, *given) if may_shard else pieces, _batches_of)
 
 
-def _records(repeats: int | None, *given: Any) -> Any:
-    return unbatched(_repeated(_payloads(_steps(1, *given), *given), repeats))
+def _pieces(told: Any, repeats: Any, source: Any, wanted: Any) -> Any:
+    told = told.concatenate(tf.data.Dataset.from_tensors(_told(_EPOCH_END))).repeat(repeats)
+    told = told.concatenate(endless(_told(_END)))
+    return take_while(scan(told, tf.zeros([0], tf.int64), _step, source, wanted), _goes_on)
 
 
-def _cut_payloads(cut: _Cut, *given: Any) -> Any:
-    return cut.of(_payloads(_steps(1, *given), *given))
+def _own_pieces(share: Any, repeats: Any, source: Any, wanted: Any) -> Any:
+    return _pieces(tf.data.Dataset.from_tensors(share), repeats, source, wanted).prefetch(1)
 
 
-def _cut_addresses(cut: _Cut, blocks: int, fills: bool, *given: Any) -> Any:
-    """Cuts the addresses of records, which are found `blocks` at a time.
-
-    For groups (`fills`), filling rows precede an error, so that no complete group before the error
-    is held back. Only filling rows are lost with the error.
-    """
-    source, _, wanted = given
-    found = parallel_map(_steps(blocks, *given), _find, source, wanted, calls=_PARALLEL_FINDS)
-    if not fills:
-        return cut.of(flat_map(found, emit_block))
-    return cut.of(flat_map(found, _emit_found, tf.constant(cut.rows - 1, tf.int64)))
+def _batches_of(*piece: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(piece[-2:])
 
 
-def _payloads(blocks: Any, source: Any, _: Any, wanted: Any) -> Any:
+def _told(numbers: tuple[int, int]) -> Any:
+    return tf.constant(numbers, tf.int64)
+
+
+def _file(number: Any) -> Any:
+    return tf.data.Dataset.from_tensors(tf.stack([number, tf.zeros([], tf.int64)]))
+
+
+def _step(state: Any, told: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
+    state, batches, errors = ops.tfrfast_walk(source, wanted, state, told)
+    state.set_shape([None])
+    batches.set_shape([None, None, None])
+    errors.set_shape([None, None])
+    return state, batches, errors
+
+
+def _goes_on(batches: Any, _: Any) -> Any:
+    return tf.shape(batches)[1] > 0
+
+
+def _records(*given: Any) -> Any:
+    return unbatched(_payloads(True, *given))
+
+
+def _cut_payloads(size: int, is_full: bool, *given: Any) -> Any:
+    return rebatched(_payloads(True, *given), size, is_full)
+
+
+def _payloads(may_shard: bool, *given: Any) -> Any:
+    """Returns the records in blocks."""
+    _, source, _, wanted = given
+    blocks = _walked(may_shard, *given)
     return flat_map(parallel_map(blocks, _read_block, source, wanted), emit_block)
 
 
-def _steps(blocks: int, source: Any, files: Any, wanted: Any) -> Any:
-    """Returns the blocks that hold the wanted records."""
-    no_order = IterationKeys(0)
-    return steps(_pieces(source, files, wanted), source, wanted, no_order, blocks)
+def _read_block(batches: Any, errors: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
+    zero = tf.constant(0, tf.int64)
+    return records(*ops.tfrfast_read_rows(source, wanted, zero, batches, errors, zero))
 
 
-def _pieces(source: Any, files: Any, wanted: Any) -> Any:
-    return pieces_of_files(source, wanted, tf.data.Dataset.range(files))
-
-
-def _read_block(block: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
-    return records(*ops.tfrfast_read_blocks(source, wanted, block))
-
-
-def _find(blocks: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
-    return records(*ops.tfrfast_find_records(source, wanted, blocks), _ADDRESS)
-
-
-def _emit_found(head: Any, error: Any, tail: Any, filling: Any) -> Any:
-    """Like emit_block(), with `filling` rows without a record before an error."""
-
-    def filled() -> Any:
-        rows = tf.where(tf.equal(error, ""), tf.constant(0, tf.int64), filling)
-        shape = tf.stack([rows, tf.constant(_ADDRESS, tf.int64)])
-        fill = tf.fill(shape, tf.constant(_NO_RECORD, tf.int64))
-        return in_parts(tf.concat([head, fill], axis=0), error, tail)
-
-    is_sound = tf.logical_and(tf.equal(error, ""), tf.size(head) > 0)
-    return tf.cond(is_sound, lambda: tf.data.Dataset.from_tensors(head), filled)
-
-
-class _FoundBatches(Batches):
-    """Batches of found records, which are read by their addresses, from the source."""
+class _WalkedBatches(Batches):
+    """Batches that the walk has passed over, which are read from the source."""
 
     def count(self, *group: Any) -> Any:
-        every = -(-tf.shape(group[0], tf.int64)[0] // self._size)
-        if self._group == 1:
-            return every
-        # Before an error only whole batches count, as in tf.data.
-        shards = group[0][:, 0]
-        whole = tf.math.count_nonzero(shards > _NO_RECORD) // self._size
-        return tf.where(tf.equal(shards[-1], _NO_RECORD), whole, every)
+        return tf.math.count_nonzero(group[0][:, 0] >= 0)
 
     def member(self, number: int, *group: Any) -> tuple[Any, ...]:
-        if self._group == 1:
-            return group
-        return (group[0][number * self._size : (number + 1) * self._size],)
+        return (*group, tf.constant(number, tf.int64))
 
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        return ops.tfrfast_read_records(*self._tensors, self._fails, *batch)
+        source, wanted = self._tensors
+        return ops.tfrfast_read_rows(source, wanted, self._fails, *batch)
 
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
-        return ops.tfrfast_decode_records(
-            *self._tensors, self._fails, *batch, features.text, column_types=features.column_types
+        source, wanted = self._tensors
+        return ops.tfrfast_decode_rows(
+            source, wanted, self._fails, *batch, features.text, column_types=features.column_types
         )
 
 
 def _repeats(sequence: Sequence) -> int | None:
     """Returns the count for repeat(); None without a repeat()."""
-    endless = -1
-    return (endless if sequence.epochs is None else sequence.epochs) if sequence.repeated else None
+    return (-1 if sequence.epochs is None else sequence.epochs) if sequence.repeated else None
 
 
-def _repeated(dataset: Any, repeats: int | None) -> Any:
-    return dataset if repeats is None else dataset.repeat(repeats)
-
-
-def _ended(dataset: Any, sequence: Sequence, counted: bool = True) -> Any:
-    """Returns the dataset, ended after the requested elements. An endless sequence has an infinite
-    length.
-    """
-    if sequence.batch is not None and sequence.batch.ends_with_epoch:  # and is repeated later
-        sequence = dataclasses.replace(sequence, epochs=1)
-    if sequence.epochs is None:
-        return with_length(dataset, None)
-    return dataset if sequence.records.is_open or not counted else dataset.take(sequence.length)
+def _ended(dataset: Any, sequence: Sequence) -> Any:
+    """Returns the dataset. An endless sequence has an infinite length."""
+    return with_length(dataset, None) if sequence.epochs is None else dataset

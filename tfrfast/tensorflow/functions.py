@@ -150,6 +150,19 @@ def take_while(dataset: Any, body: Body, *others: Any) -> Any:
     return _transformed(tf.raw_ops.TakeWhileDataset, dataset, made, others, "predicate")
 
 
+def scan(dataset: Any, state: Any, body: Body, *others: Any) -> Any:
+    """dataset.scan(state, lambda state, *element: body(state, *element, *others)), for a state of
+    one vector, and a body that returns the next state before the tensors of an element.
+    """
+    others = tuple(map(tf.convert_to_tensor, others))
+    vector = tf.TensorSpec([None], state.dtype)
+    function, (_, *spec) = _traced(_tensors_of, body, dataset, others, before=(vector,))
+    made = function, tuple(spec)
+    return _transformed(
+        tf.raw_ops.ScanDataset, dataset, made, others, "f", initial_state=[state]
+    )
+
+
 def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:
     """map() of a ConcreteFunction, which makes elements like `spec`."""
     return _transformed(
@@ -189,13 +202,14 @@ def of_optional(optional: Any, spec: Any) -> Any:
 
 
 def unbatched(dataset: Any) -> Any:
-    """dataset.unbatch() of elements that are one tensor, without TensorFlow's map() before it."""
-    spec = dataset.element_spec
-    single = tf.TensorSpec(spec.shape[1:], spec.dtype)
+    """dataset.unbatch() of elements that are tensors, without TensorFlow's map() before it."""
+    single = tf.nest.map_structure(
+        lambda each: tf.TensorSpec(each.shape[1:], each.dtype), dataset.element_spec
+    )
     variant = tf.raw_ops.UnbatchDataset(
         input_dataset=internals.variant_of(dataset),
-        output_types=[single.dtype],
-        output_shapes=[single.shape],
+        output_types=internals.flat_types(single),
+        output_shapes=internals.flat_shapes(single),
     )
     return _Transformed(dataset, None, variant, single)
 
@@ -228,9 +242,11 @@ def _traced(
     body: Body,
     dataset: Any,
     others: tuple[Any, ...],
+    before: tuple[Any, ...] = (),
 ) -> tuple[Any, Any]:
     """Returns the function, and the spec of its elements."""
     given = (
+        *before,
         *internals.flat_specs(dataset.element_spec),
         *(tf.TensorSpec(other.shape, other.dtype) for other in others),
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.functions import flat_map, serial_map, show_a_reader
+from tfrfast.tensorflow.functions import Body, flat_map, serial_map, show_a_reader
 from tfrfast.tensorflow.iteration_keys import ENDLESS, IterationKeys, key_of
 from tfrfast.tensorflow.library import ops
 
@@ -48,26 +48,42 @@ def _bounds(number: Any, count: Any, size: Any) -> Any:
     return tf.stack([begin, begin + tf.minimum(count - begin, size)])
 
 
-def pieces_of_files(source: Any, sequence: Any, files: Any) -> Any:
-    """Returns the blocks of a source in file order, as far as the sequence needs them."""
-    return flat_map(files, _blocks_of_file, source, sequence)
+def pieces_here(pieces: Any, own: Body, *others: Any) -> Any:
+    """Yields `pieces`, two tensors each, of all files or, once sharded, the elements of the dataset
+    own(first, stride, *others) of this process's files.
+    """
+    numbers = _numbers_left(IterationKeys(0))
+    # Pieces come second in zip, so that a sharded process does not request one.
+    every = tf.data.Dataset.zip((flat_map(numbers, _unless_sharded), flat_map(pieces, _in_view)))
+    of_share = flat_map(flat_map(numbers, _share), own, *others)
+    return every.concatenate(serial_map(of_share, _without_key))
 
 
-def _blocks_of_file(file: Any, source: Any, sequence: Any) -> Any:
+def _in_view(one: Any, other: Any) -> Any:
     show_a_reader()
-    bounds = tf.stack(ops.tfrfast_blocks_of_file(source, sequence, file))
-    bounds.set_shape([2])
-    return tf.data.Dataset.from_tensors(bounds)
+    return tf.data.Dataset.from_tensors((one, other))
 
 
-def steps_of_all(pieces: Any) -> Any:
-    """Yields each step of `pieces` without a key. TensorFlow does not shard the steps by file."""
-    of_all = tf.constant([0, *ALL_FILES], tf.int64)
-    return flat_map(pieces, _cut_up, of_all, tf.constant(1, tf.int64))
+def _without_key(one: Any, other: Any) -> Any:
+    return tf.zeros([3], tf.int64), (one, other)
 
 
-def _cut_up(bounds: Any, whose: Any, length: Any) -> Any:
-    return _steps_between(whose, bounds, length)
+def _share(numbers: Any, _: Any) -> Any:
+    first, second = tf.unstack(numbers, num=2)
+    own = tf.data.Dataset.from_tensors(tf.stack([first, second - first]))
+    return own.take(tf.cast(_is_sharded(numbers), tf.int64))
+
+
+def endless(vector: Any) -> Any:
+    """Yields a vector without end, which tf.data service does not split."""
+    return flat_map(IterationKeys(0).known(), _repeated, vector)
+
+
+def _repeated(_: Any, vector: Any) -> Any:
+    # Many copies: a symbolic checkpoint grows with each repetition.
+    rows = tf.broadcast_to(vector, tf.stack([_COPIES, tf.size(vector)]))
+    rows.set_shape([None, vector.shape[0]])
+    return tf.data.Dataset.from_tensor_slices(rows).repeat()
 
 
 def steps(pieces: Any, source: Any, sequence: Any, keys: IterationKeys, length: int = 1) -> Any:

@@ -25,11 +25,14 @@ FrameWalk::FrameWalk(const std::shared_ptr<const StoredFile>& file, const WalkOp
                      WalkProgress progress)
     : file_(file),
       at_damage_(options.at_damage),
+      begin_(options.begin),
       progress_(std::move(progress)),
       chunk_(kChunkFrames),
       max_records_(options.compression == Compression::none
                        ? std::numeric_limits<std::uint64_t>::max()
-                       : max_inflated_records()) {
+                       : max_inflated_records()),
+      at_(begin_),
+      good_end_(begin_) {
   if (options.compression == Compression::none) {
     walker_ = walk(file_);
   } else {

@@ -35,6 +35,7 @@ struct WalkOptions {
   WalkedSpans kept = WalkedSpans::none;  // of a compressed shard
   AtDamage at_damage = AtDamage::get_over;
   StorageOptions storage = {};  // may name a cache for the Mirror of file(), if it is compressed
+  std::uint64_t begin = 0;      // where a plain shard's walk begins
 };
 
 // A walk that can pause. `offsets` and `damage` hold the findings so far. Reads payloads only to
@@ -58,6 +59,7 @@ class FrameWalk {
   const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }
 
   bool finished() const noexcept { return finished_; }
+  bool is_of_whole_shard() const noexcept { return begin_ == 0; }
   // All frames that begin before this byte have been found.
   std::uint64_t position() const noexcept { return at_; }
   std::uint64_t good_end() const noexcept { return good_end_; }  // end of the last frame found
@@ -84,6 +86,7 @@ class FrameWalk {
   std::unique_ptr<ShardWalker> walker_;
   std::shared_ptr<const SeekPoints> seek_points_;
   const AtDamage at_damage_;
+  const std::uint64_t begin_;
   const WalkProgress progress_;
   std::optional<FrameFinder> finder_;  // made at the first bad header
   std::vector<std::uint64_t> chunk_;

@@ -1,6 +1,8 @@
 #include "core/storage/local/local_facts.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/platform.h"
 #if defined(TFRFAST_LINUX)
@@ -26,11 +28,22 @@ std::int64_t nanoseconds(const timespec& time) {
                                    static_cast<std::uint64_t>(time.tv_nsec));
 }
 
+// Whether a device, such as /dev/null, has no bytes.
+bool is_empty_device(const struct stat& status, const std::string& path) {
+  if (!S_ISCHR(status.st_mode)) return false;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  char byte;
+  const bool is_empty = ::read(descriptor, &byte, 1) == 0;
+  ::close(descriptor);
+  return is_empty;
+}
+
 void refuse_unless_regular(const struct stat& status, const std::string& path) {
   if (S_ISDIR(status.st_mode)) {
     throw_system_error(EISDIR, "Opening", path, "Name the shards in it, with a glob for example.");
   }
-  if (S_ISREG(status.st_mode)) return;
+  if (S_ISREG(status.st_mode) || is_empty_device(status, path)) return;
   throw Error(ErrorKind::invalid,
               "'" + path +
                   "' is not a regular file. A shard is read at random, which pipes and "

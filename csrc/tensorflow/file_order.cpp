@@ -1,0 +1,510 @@
+#include "tensorflow/file_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/index/damage_in_words.h"
+#include "core/order/sequence.h"
+#include "tensorflow/share.h"
+
+namespace tfrfast::tensorflow {
+namespace {
+
+constexpr std::int64_t kNoFile = -1;
+constexpr std::int64_t kClosing = -2;
+// The records of a block, if batches have no size.
+constexpr std::int64_t kBlockRows = 4096;
+constexpr std::uint64_t kBlockBytes = 1 << 20;
+// One step passes over so many bytes, at first. Each next step passes over twice as many.
+constexpr std::uint64_t kFirstPieceBytes = 1 << 20;
+constexpr std::uint64_t kMaxPieceBytes = 64 << 20;
+// The spans of a compressed shard stay in memory until they are read.
+constexpr std::uint64_t kCompressedPieceBytes = 2 << 20;
+// A step gives at most this many elements.
+constexpr std::size_t kMaxElements = 64;
+// At most this many bytes are announced, and no more than the iteration has read so far: many
+// iterations end early.
+constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
+constexpr std::int64_t kFilesAnnounced = 64;
+constexpr std::size_t kHeaderNumbers = 8;
+
+using Wide = __int128;
+
+[[noreturn]] void refuse_numbers() {
+  throw Error(ErrorKind::invalid,
+              "These numbers are not a place of an iteration in file order. Perhaps they come from "
+              "a checkpoint of another version of tfrfast. Begin the iteration again.");
+}
+
+std::int64_t limited(Wide number) noexcept {
+  return static_cast<std::int64_t>(std::min<Wide>(number, kEndless));
+}
+
+// The first of the numbers first, first + stride, ... that is `from` or more.
+Wide first_from(std::int64_t first, std::int64_t stride, Wide from) noexcept {
+  if (from <= first) return first;
+  return first + (from - first + stride - 1) / stride * stride;
+}
+
+std::string damage_text(const IndexedShard& shard, const Damage& damage) {
+  try {
+    throw_damage(shard, damage);
+  } catch (const Error& error) {
+    return encode_error(error);
+  }
+}
+
+}  // namespace
+
+Wanted wanted_of(std::span<const std::int64_t> numbers) {
+  if (numbers.size() != 10 || numbers[0] < 0 || numbers[1] < 1 || numbers[2] < 0 ||
+      numbers[3] < 0 || *std::min_element(&numbers[4], &numbers[7]) < 1) {
+    throw Error(ErrorKind::invalid,
+                "Records in file order are given by ten numbers: the first, the stride and the "
+                "count, the rows of a batch, batches in a group, files that take turns, records of "
+                "a turn, and three flags.");
+  }
+  return {{numbers[0], numbers[1], numbers[2]},
+          numbers[3],
+          numbers[4],
+          numbers[5],
+          numbers[6],
+          numbers[7] != 0,
+          numbers[8] != 0,
+          numbers[9] != 0};
+}
+
+std::vector<OpenedFile> Cursor::files() const {
+  std::vector<OpenedFile> files;
+  for (const Slot& slot : slots) {
+    if (slot.shard >= 0) files.push_back({static_cast<std::size_t>(slot.shard), slot.version});
+  }
+  return files;
+}
+
+std::int64_t Cursor::files_ahead() const noexcept {
+  std::int64_t count = 0;
+  for (const Run& run : ahead) count += run.count;
+  return count;
+}
+
+void Cursor::encode(std::vector<std::int64_t>& numbers) const {
+  numbers.insert(numbers.end(), {records.first, records.stride, passed, found, turn, left,
+                                 static_cast<std::int64_t>(slots.size()),
+                                 static_cast<std::int64_t>(ahead.size())});
+  for (const Slot& slot : slots) {
+    numbers.insert(numbers.end(), {slot.shard, static_cast<std::int64_t>(slot.byte),
+                                   static_cast<std::int64_t>(slot.number), slot.version});
+  }
+  for (const Run& run : ahead) numbers.insert(numbers.end(), {run.first, run.stride, run.count});
+}
+
+Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
+  if (numbers.size() < kHeaderNumbers) refuse_numbers();
+  Cursor cursor;
+  cursor.records = {numbers[0], numbers[1], 0};
+  cursor.passed = numbers[2];
+  cursor.found = numbers[3];
+  cursor.turn = numbers[4];
+  cursor.left = numbers[5];
+  const auto slots = static_cast<std::uint64_t>(numbers[6]);
+  const auto runs = static_cast<std::uint64_t>(numbers[7]);
+  numbers = numbers.subspan(kHeaderNumbers);
+  // So many records that nothing overflows.
+  constexpr std::int64_t most = kEndless / 4;
+  if (cursor.records.first < 0 || cursor.records.stride < 1 || cursor.passed < 0 ||
+      cursor.passed > most || cursor.found < 0 || cursor.found > most || cursor.left < 0 ||
+      cursor.turn < 0 || slots > numbers.size() / 4 ||
+      static_cast<std::uint64_t>(cursor.turn) >= slots || runs > (numbers.size() - slots * 4) / 3) {
+    refuse_numbers();
+  }
+  for (std::uint64_t i = 0; i < slots; ++i, numbers = numbers.subspan(4)) {
+    if (numbers[1] < 0 || numbers[2] < 0 || numbers[2] > most) refuse_numbers();
+    cursor.slots.push_back({numbers[0], static_cast<std::uint64_t>(numbers[1]),
+                            static_cast<std::uint64_t>(numbers[2]), numbers[3]});
+  }
+  for (std::uint64_t i = 0; i < runs; ++i, numbers = numbers.subspan(3)) {
+    const Wide end = numbers[0] + static_cast<Wide>(numbers[1]) * numbers[2];
+    if (numbers[1] < 1 || numbers[2] < 1 || end > most) refuse_numbers();
+    cursor.ahead.push_back({numbers[0], numbers[1], numbers[2]});
+  }
+  return cursor;
+}
+
+// The next wanted record of this epoch; -1 if there is none.
+std::int64_t FileWalk::next_wanted() const noexcept {
+  const Progression& records = wanted_.records;
+  const Wide next = first_from(records.first, records.stride, cursor_.passed);
+  return (next - records.first) / records.stride < records.count ? limited(next) : -1;
+}
+
+void FileWalk::next_turn() noexcept {
+  cursor_.turn = (cursor_.turn + 1) % static_cast<std::int64_t>(cursor_.slots.size());
+  cursor_.left = 0;
+}
+
+// Where files take turns, a file that has ended gives up its turn, too, as in TensorFlow.
+void FileWalk::close(Cursor::Slot& slot) noexcept {
+  slot = {wanted_.slots > 1 ? kClosing : kNoFile, 0, 0, 0};
+}
+
+FileWalk::Filled FileWalk::end_epoch() {
+  // repeat() of nothing ends.
+  if (cursor_.ahead.front().first == Cursor::kEnd || cursor_.found == 0) return Filled::ended;
+  cursor_.ahead.pop_front();
+  cursor_.passed = cursor_.found = cursor_.turn = cursor_.left = 0;
+  return Filled::no;
+}
+
+FileWalk::Filled FileWalk::leave_epoch() {
+  if (!wanted_.repeats) return Filled::ended;
+  for (Cursor::Slot& slot : cursor_.slots) slot = {};
+  while (!cursor_.ahead.empty() && cursor_.ahead.front().first >= 0) cursor_.ahead.pop_front();
+  return cursor_.ahead.empty() ? Filled::starved : end_epoch();
+}
+
+FileWalk::Filled FileWalk::fill(Cursor::Slot& slot) {
+  if (slot.shard == kClosing) {
+    slot.shard = kNoFile;
+    next_turn();
+    return Filled::no;
+  }
+  if (cursor_.ahead.empty()) return Filled::starved;
+  Cursor::Run& run = cursor_.ahead.front();
+  if (run.first < 0) {
+    const bool is_over =
+        std::all_of(cursor_.slots.begin(), cursor_.slots.end(),
+                    [](const Cursor::Slot& each) { return each.shard == kNoFile; });
+    if (is_over) return end_epoch();
+    next_turn();
+    return Filled::no;
+  }
+  slot = {run.first, 0, 0, 0};
+  run.first += run.stride;
+  if (--run.count == 0) cursor_.ahead.pop_front();
+  return Filled::yes;
+}
+
+FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vector<Row>* found) {
+  Passed passed;
+  while (passed.rows < rows && passed.bytes < bytes) {
+    Cursor::Slot& slot = cursor_.slots[static_cast<std::size_t>(cursor_.turn)];
+    const std::int64_t next = next_wanted();
+    if (next < 0 || slot.shard < 0) {
+      const Filled filled = next < 0 ? leave_epoch() : fill(slot);
+      if (filled == Filled::starved || filled == Filled::ended) {
+        passed.stop = filled == Filled::starved ? Stop::starved : Stop::ended;
+        return passed;
+      }
+      continue;
+    }
+    // Records to skip, except between the rows of a batch, are passed by themselves.
+    const bool is_skip = next > cursor_.passed && passed.rows == 0;
+    if (passed.rows > 0 && next - cursor_.passed >= wanted_.records.stride) return passed;
+    try {
+      Source::OpenShard& shard = source_.open(static_cast<std::size_t>(slot.shard), slot.version);
+      slot.version = shard.version;
+      if (ranges_ != nullptr && shard.walked.index() == nullptr) {
+        passed.stop = Stop::starved;
+        return passed;
+      }
+      pass_stretch(shard, slot, is_skip ? 0 : rows - passed.rows, bytes - passed.bytes,
+                   is_skip ? nullptr : found, passed);
+    } catch (const Error& error) {
+      passed.error = encode_error(error);
+      close(slot);
+    }
+    if (passed.error.empty() && is_skip) return passed;
+    if (passed.error.empty()) continue;
+    ++cursor_.found;
+    passed.stop = Stop::error;
+    return passed;
+  }
+  return passed;
+}
+
+// Passes over frames of one file, at most to the last of `rows` wanted rows, or over damage.
+// Without rows, passes over frames before the next wanted one.
+void FileWalk::pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::int64_t rows,
+                            std::uint64_t bytes, std::vector<Row>* found, Passed& passed) {
+  const Progression& wanted = wanted_.records;
+  const Progression& mine = cursor_.records;
+  const Wide taken = rows == 0 ? 0 : static_cast<Wide>(rows - 1) * wanted.stride + 1;
+  const Wide end = wanted.first + static_cast<Wide>(wanted.stride) * (wanted.count - 1) + 1;
+  Wide count = std::min<Wide>(next_wanted() - cursor_.passed + taken, end - cursor_.passed);
+  if (wanted_.slots > 1) {
+    if (cursor_.left == 0) cursor_.left = wanted_.block;
+    count = std::min<Wide>(count, cursor_.left);
+  }
+  const auto number = static_cast<std::int64_t>(slot.number);
+  const Wide first = first_from(mine.first, mine.stride, number);
+  const std::int64_t frames = limited(first - number + (count - 1) * mine.stride + 1);
+
+  frames_.clear();
+  const ShardPlace begin{slot.byte, slot.number};
+  const WalkedShard::Stretch stretch = shard.walked.pass(
+      begin, static_cast<std::uint64_t>(frames), bytes, found != nullptr ? &frames_ : nullptr);
+  const auto next = static_cast<std::int64_t>(stretch.next.number);
+  const std::int64_t shares = next > first ? limited((next - 1 - first) / mine.stride + 1) : 0;
+  // The wanted records among [cursor_.passed, cursor_.passed + shares), counted from the first one.
+  const Wide from =
+      (first_from(wanted.first, wanted.stride, cursor_.passed) - wanted.first) / wanted.stride;
+  Wide to = (first_from(wanted.first, wanted.stride, static_cast<Wide>(cursor_.passed) + shares) -
+             wanted.first) /
+            wanted.stride;
+  to = std::min<Wide>(to, wanted.count);
+  for (Wide i = from; found != nullptr && i < to; ++i) {
+    const Wide record = first + (wanted.first + i * wanted.stride - cursor_.passed) * mine.stride;
+    const auto at = static_cast<std::uint64_t>(record);
+    found->push_back({&shard.file, at, at, frames_[static_cast<std::size_t>(at - slot.number)]});
+  }
+  if (ranges_ != nullptr && to > from) {
+    ranges_->push_back({static_cast<std::size_t>(slot.shard), begin.byte, stretch.next.byte});
+  }
+  if (to > from) {
+    passed.rows += static_cast<std::int64_t>(to - from);
+    cursor_.found += static_cast<std::int64_t>(to - from);
+  }
+  passed.bytes += stretch.next.byte - begin.byte;
+  cursor_.passed += shares;
+  slot.byte = stretch.next.byte;
+  slot.number = stretch.next.number;
+  if (stretch.damage && !source_.spec().skip_damage && !is_clean_end(*stretch.damage) &&
+      cursor_.passed >= wanted.first) {
+    passed.error = damage_text(shard.file, *stretch.damage);
+  }
+  if (stretch.is_end) {
+    close(slot);
+  } else if (wanted_.slots > 1) {
+    cursor_.left -= shares;
+    if (cursor_.left == 0) next_turn();
+  }
+}
+
+std::shared_ptr<const Source> WalkHolder::open(std::string_view text, const Cursor& cursor,
+                                               bool begins) {
+  return sources_.hold(begins ? open_source(text, true) : open_source(text, cursor.files()));
+}
+
+FoundRows find_rows(WalkHolder& holder, std::string_view text, const Wanted& wanted,
+                    std::span<const std::int64_t> batches, std::span<const TString> errors,
+                    std::int64_t number) {
+  const auto at = static_cast<std::size_t>(number);
+  if (number < 0 || at >= errors.size() || batches.size() % errors.size() != 0) refuse_numbers();
+  const std::size_t width = batches.size() / errors.size();
+  std::span<const std::int64_t> numbers = batches.subspan(at * width, width);
+  FoundRows found{nullptr, {}, std::string(errors[at].read())};
+  if (numbers.empty() || numbers[0] <= 0) return found;
+  const std::int64_t rows = numbers[0];
+  numbers = numbers.subspan(1);
+  Cursor cursor = Cursor::decode(numbers);
+  found.source = holder.open(text, cursor);
+  FileWalk walk(*found.source, wanted, cursor);
+  while (static_cast<std::int64_t>(found.rows.size()) < rows && found.error.empty()) {
+    const FileWalk::Passed passed =
+        walk.pass(rows - static_cast<std::int64_t>(found.rows.size()),
+                  std::numeric_limits<std::int64_t>::max(), &found.rows);
+    found.error = passed.error;
+    if (passed.stop == FileWalk::Stop::starved || passed.stop == FileWalk::Stop::ended) {
+      refuse_numbers();
+    }
+  }
+  return found;
+}
+
+namespace {
+
+// What one step hands to the next: a batch that has begun, and where the walk is.
+struct WalkState {
+  std::int64_t pending = 0;  // rows of the batch
+  std::uint64_t piece_bytes = kFirstPieceBytes;
+  std::uint64_t bytes = 0;  // passed so far
+  Cursor begin;
+  Cursor here;
+
+  WalkState(std::span<const std::int64_t> numbers, const Wanted& wanted) {
+    if (numbers.empty()) {
+      here.slots.resize(static_cast<std::size_t>(wanted.slots));
+      begin = here;
+      return;
+    }
+    if (numbers.size() < 3) refuse_numbers();
+    pending = numbers[0];
+    piece_bytes = static_cast<std::uint64_t>(numbers[1]);
+    bytes = static_cast<std::uint64_t>(numbers[2]);
+    numbers = numbers.subspan(3);
+    begin = Cursor::decode(numbers);
+    here = Cursor::decode(numbers);
+    if (pending < 0 || piece_bytes == 0 || !numbers.empty() || !has_slots(begin, wanted) ||
+        !has_slots(here, wanted)) {
+      refuse_numbers();
+    }
+  }
+  std::vector<std::int64_t> encode() const {
+    std::vector<std::int64_t> numbers = {pending, static_cast<std::int64_t>(piece_bytes),
+                                         static_cast<std::int64_t>(bytes)};
+    begin.encode(numbers);
+    here.encode(numbers);
+    return numbers;
+  }
+  static bool has_slots(const Cursor& cursor, const Wanted& wanted) {
+    return cursor.slots.size() == static_cast<std::size_t>(wanted.slots);
+  }
+};
+
+void add_files(Cursor& cursor, std::span<const std::int64_t> told, std::int64_t shard_count) {
+  Cursor::Run run{told[0], 1, 1};
+  if (told[1] > 0) {
+    const ShareBounds bounds = bounds_of(files_of(told), shard_count, kEndless);
+    cursor.records = {bounds.records.first, bounds.records.stride, 0};
+    if (bounds.shards.count <= 0) return;
+    run = {bounds.shards.first, bounds.shards.stride, bounds.shards.count};
+  }
+  if (!cursor.ahead.empty()) {
+    Cursor::Run& last = cursor.ahead.back();
+    if (last.first == Cursor::kEnd) return;
+    if (last.first >= 0 && run.first == last.first + last.stride * last.count && run.count == 1) {
+      ++last.count;
+      return;
+    }
+  }
+  cursor.ahead.push_back(run);
+}
+
+struct Batch {
+  std::vector<std::int64_t> numbers;
+  std::string error;
+};
+
+Batch batch_of(const Cursor& begin, const Cursor& end, std::int64_t rows) {
+  Batch batch{{rows}, ""};
+  Cursor cursor = begin;
+  // Only files that the batch reaches matter, and that no other file follows.
+  cursor.ahead.clear();
+  std::int64_t files = begin.files_ahead() - end.files_ahead();
+  for (const Cursor::Run& run : begin.ahead) {
+    if (files == 0 && run.first >= 0) break;
+    cursor.ahead.push_back(run);
+    if (files == 0) break;
+    cursor.ahead.back().count = std::min(files, run.count);
+    files -= cursor.ahead.back().count;
+  }
+  cursor.encode(batch.numbers);
+  return batch;
+}
+
+// Passes over a piece. True if the walk has ended.
+bool pass_piece(const Source& source, const Wanted& wanted, WalkState& state,
+                std::vector<Batch>& batches) {
+  FileWalk walk(source, wanted, state.here);
+  const std::int64_t rows = wanted.rows > 0 ? wanted.rows : kBlockRows;
+  const auto max_batches = kMaxElements * static_cast<std::size_t>(wanted.group);
+  std::uint64_t bytes = 0;
+  bool is_over = false;
+  while (batches.size() < max_batches && bytes < state.piece_bytes) {
+    if (state.pending == 0) state.begin = state.here;
+    const std::uint64_t max_bytes = wanted.rows > 0 ? state.piece_bytes - bytes : kBlockBytes;
+    FileWalk::Passed passed = walk.pass(rows - state.pending, max_bytes);
+    state.pending += passed.rows;
+    bytes += passed.bytes;
+    const bool is_whole = state.pending == rows || wanted.rows == 0;
+    const bool may_be_short = (passed.stop == FileWalk::Stop::ended && !wanted.is_full) ||
+                              (passed.stop == FileWalk::Stop::error && wanted.ends_short);
+    if (state.pending > 0 && (is_whole || may_be_short)) {
+      batches.push_back(batch_of(state.begin, state.here, state.pending));
+      state.pending = 0;
+    }
+    if (passed.stop == FileWalk::Stop::error) {
+      batches.push_back({{0}, std::move(passed.error)});
+      state.pending = 0;
+    }
+    is_over = passed.stop == FileWalk::Stop::ended;
+    if (is_over || passed.stop == FileWalk::Stop::starved) break;
+  }
+  if (is_over) state.pending = 0;
+  state.bytes += bytes;
+  const bool is_compressed = source.spec().compression != Compression::none;
+  state.piece_bytes =
+      std::min(state.piece_bytes * 2, is_compressed ? kCompressedPieceBytes : kMaxPieceBytes);
+  return is_over;
+}
+
+// Announces the bytes of the records from `cursor` on that are walked through without reading, as
+// far as `bytes`.
+void announce(const Source& source, const Wanted& wanted, Cursor cursor, std::uint64_t bytes) {
+  if (wanted.records.stride > 1 || cursor.records.stride > 1) return;
+  // Probably, the next files follow.
+  const auto shard_count = static_cast<std::int64_t>(source.shard_count());
+  if (!cursor.ahead.empty() && cursor.ahead.back().stride == 1) {
+    Cursor::Run& last = cursor.ahead.back();
+    const std::int64_t left = shard_count - last.first - last.count;
+    if (last.first >= 0 && left > 0) last.count += std::min(left, kFilesAnnounced);
+  } else if (cursor.ahead.empty() && cursor.slots.front().shard >= 0) {
+    const std::int64_t next = cursor.slots.front().shard + 1;
+    const std::int64_t left = shard_count - next;
+    if (left > 0) cursor.ahead.push_back({next, 1, std::min(left, kFilesAnnounced)});
+  }
+  std::vector<FileWalk::Range> ranges;
+  FileWalk walk(source, wanted, cursor, &ranges);
+  std::uint64_t passed = 0;
+  while (passed < bytes) {
+    const FileWalk::Passed piece = walk.pass(kEndless, bytes - passed);
+    passed += piece.bytes;
+    if (piece.stop != FileWalk::Stop::enough) break;
+  }
+  for (const FileWalk::Range& range : ranges) {
+    source.announce_bytes(range.shard, range.begin, range.end);
+  }
+}
+
+}  // namespace
+
+void compute_walk(WalkHolder& holder, KernelCall& call) {
+  const Wanted wanted = wanted_of(call.integers(1));
+  const std::span<const std::int64_t> numbers = call.integers(2);
+  const std::span<const std::int64_t> told = call.integers(3);
+  if (told.size() != 2) refuse_numbers();
+  WalkState state(numbers, wanted);
+  const std::shared_ptr<const Source> source =
+      holder.open(call.string(0), state.here, numbers.empty());
+  const auto shard_count = static_cast<std::int64_t>(source->shard_count());
+  add_files(state.begin, told, shard_count);
+  add_files(state.here, told, shard_count);
+
+  std::vector<Batch> batches;
+  const Cursor begin = state.here;
+  const std::uint64_t bytes_before = state.bytes;
+  const bool is_over = pass_piece(*source, wanted, state, batches);
+  if (source->is_remote()) {
+    announce(*source, wanted, begin,
+             state.bytes - bytes_before + std::min(state.bytes, kAnnouncedBytes));
+  }
+  std::size_t width = 1;
+  for (const Batch& batch : batches) width = std::max(width, batch.numbers.size());
+  const auto group = static_cast<std::size_t>(wanted.group);
+  const std::size_t groups = (batches.size() + group - 1) / group;
+
+  call.set_integers(0, state.encode());
+  // The end has groups without batches.
+  const bool goes_on = !is_over || groups > 0;
+  const Shape shape = {static_cast<std::int64_t>(groups), goes_on ? wanted.group : 0,
+                       static_cast<std::int64_t>(width)};
+  const std::size_t count = groups * group * width;
+  PooledBuffer memory(std::max<std::size_t>(1, count * sizeof(std::int64_t)));
+  auto* const out = memory.as<std::int64_t>();
+  std::fill_n(out, count, 0);
+  const std::span<TString> errors =
+      call.allocate_strings(2, Shape{static_cast<std::int64_t>(groups), wanted.group});
+  for (std::size_t i = 0; i < groups * group; ++i) {
+    if (i >= batches.size()) {
+      out[i * width] = -1;  // no batch
+      continue;
+    }
+    std::copy(batches[i].numbers.begin(), batches[i].numbers.end(), out + i * width);
+    errors[i].write_copy(batches[i].error.data(), batches[i].error.size());
+  }
+  call.set_tensor(1, DataType::int64, shape, std::move(memory));
+}
+
+}  // namespace tfrfast::tensorflow
