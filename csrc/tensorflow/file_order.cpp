@@ -27,6 +27,7 @@ constexpr std::size_t kMaxElements = 64;
 // iterations end early.
 constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
 constexpr std::int64_t kFilesAnnounced = 64;
+constexpr std::uint64_t kFramesAhead = 256;
 constexpr std::size_t kHeaderNumbers = 8;
 
 using Wide = __int128;
@@ -41,10 +42,15 @@ std::int64_t limited(Wide number) noexcept {
   return static_cast<std::int64_t>(std::min<Wide>(number, kEndless));
 }
 
-// The first of the numbers first, first + stride, ... that is `from` or more.
+// How many of the numbers first, first + stride, ... are below `end`. Dividing takes long.
+Wide count_below(std::int64_t first, std::int64_t stride, Wide end) noexcept {
+  if (end <= first) return 0;
+  return stride == 1 ? end - first : (end - first - 1) / stride + 1;
+}
+
+// The first of these numbers that is `from` or more.
 Wide first_from(std::int64_t first, std::int64_t stride, Wide from) noexcept {
-  if (from <= first) return first;
-  return first + (from - first + stride - 1) / stride * stride;
+  return first + count_below(first, stride, from) * stride;
 }
 
 std::string damage_text(const IndexedShard& shard, const Damage& damage) {
@@ -135,8 +141,8 @@ Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
 // The next wanted record of this epoch; -1 if there is none.
 std::int64_t FileWalk::next_wanted() const noexcept {
   const Progression& records = wanted_.records;
-  const Wide next = first_from(records.first, records.stride, cursor_.passed);
-  return (next - records.first) / records.stride < records.count ? limited(next) : -1;
+  const Wide before = count_below(records.first, records.stride, cursor_.passed);
+  return before < records.count ? limited(records.first + before * records.stride) : -1;
 }
 
 void FileWalk::next_turn() noexcept {
@@ -147,6 +153,7 @@ void FileWalk::next_turn() noexcept {
 // Where files take turns, a file that has ended gives up its turn, too, as in TensorFlow.
 void FileWalk::close(Cursor::Slot& slot) noexcept {
   slot = {wanted_.slots > 1 ? kClosing : kNoFile, 0, 0, 0};
+  ahead_[static_cast<std::size_t>(cursor_.turn)] = {};
 }
 
 FileWalk::Filled FileWalk::end_epoch() {
@@ -160,6 +167,7 @@ FileWalk::Filled FileWalk::end_epoch() {
 FileWalk::Filled FileWalk::leave_epoch() {
   if (!wanted_.repeats) return Filled::ended;
   for (Cursor::Slot& slot : cursor_.slots) slot = {};
+  for (Ahead& ahead : ahead_) ahead = {};
   while (!cursor_.ahead.empty() && cursor_.ahead.front().first >= 0) cursor_.ahead.pop_front();
   return cursor_.ahead.empty() ? Filled::starved : end_epoch();
 }
@@ -203,8 +211,12 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     const bool is_skip = next > cursor_.passed && passed.rows == 0;
     if (passed.rows > 0 && next - cursor_.passed >= wanted_.records.stride) return passed;
     try {
-      Source::OpenShard& shard = source_.open(static_cast<std::size_t>(slot.shard), slot.version);
-      slot.version = shard.version;
+      Ahead& ahead = ahead_[static_cast<std::size_t>(cursor_.turn)];
+      if (ahead.shard == nullptr) {
+        ahead.shard = &source_.open(static_cast<std::size_t>(slot.shard), slot.version);
+        slot.version = ahead.shard->version;
+      }
+      Source::OpenShard& shard = *ahead.shard;
       if (ranges_ != nullptr && shard.walked.index() == nullptr) {
         passed.stop = Stop::starved;
         return passed;
@@ -222,6 +234,28 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     return passed;
   }
   return passed;
+}
+
+// Files that take turns give few frames at a time, so some more frames are found at once.
+WalkedShard::Stretch FileWalk::pass_buffered(Source::OpenShard& shard, const ShardPlace& from,
+                                             std::uint64_t frames, std::int64_t rows) {
+  Ahead& ahead = ahead_[static_cast<std::size_t>(cursor_.turn)];
+  if (ahead.next == ahead.frames.size()) {
+    ahead.frames.clear();
+    ahead.next = 0;
+    const std::uint64_t turns = static_cast<std::uint64_t>(rows / wanted_.slots) + 1;
+    const WalkedShard::Stretch stretch = shard.walked.pass(
+        from, std::max(frames, std::min(turns, kFramesAhead)), kBlockBytes, &ahead.frames);
+    if (ahead.frames.empty()) return stretch;
+  }
+  const std::size_t end = std::min<std::size_t>(ahead.frames.size(), ahead.next + frames);
+  const auto begin = ahead.frames.begin();
+  frames_.assign(begin + static_cast<std::ptrdiff_t>(ahead.next),
+                 begin + static_cast<std::ptrdiff_t>(end));
+  ahead.next = end;
+  const Frame& last = frames_.back();
+  const std::uint64_t byte = last.offset + last.payload_bytes + kFrameOverhead;
+  return {{byte, from.number + frames_.size()}, {}, false};
 }
 
 // Passes over frames of one file, at most to the last of `rows` wanted rows, or over damage.
@@ -246,14 +280,12 @@ void FileWalk::pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::i
   const WalkedShard::Stretch stretch = shard.walked.pass(
       begin, static_cast<std::uint64_t>(frames), bytes, found != nullptr ? &frames_ : nullptr);
   const auto next = static_cast<std::int64_t>(stretch.next.number);
-  const std::int64_t shares = next > first ? limited((next - 1 - first) / mine.stride + 1) : 0;
+  const std::int64_t shares = limited(count_below(limited(first), mine.stride, next));
   // The wanted records among [cursor_.passed, cursor_.passed + shares), counted from the first one.
-  const Wide from =
-      (first_from(wanted.first, wanted.stride, cursor_.passed) - wanted.first) / wanted.stride;
-  Wide to = (first_from(wanted.first, wanted.stride, static_cast<Wide>(cursor_.passed) + shares) -
-             wanted.first) /
-            wanted.stride;
-  to = std::min<Wide>(to, wanted.count);
+  const Wide from = count_below(wanted.first, wanted.stride, cursor_.passed);
+  const Wide passed_now = static_cast<Wide>(cursor_.passed) + shares;
+  const Wide to =
+      std::min<Wide>(count_below(wanted.first, wanted.stride, passed_now), wanted.count);
   for (Wide i = from; found != nullptr && i < to; ++i) {
     const Wide record = first + (wanted.first + i * wanted.stride - cursor_.passed) * mine.stride;
     const auto at = static_cast<std::uint64_t>(record);

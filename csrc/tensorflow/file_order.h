@@ -75,7 +75,11 @@ class FileWalk {
   // index.
   FileWalk(const Source& source, const Wanted& wanted, Cursor& cursor,
            std::vector<Range>* ranges = nullptr)
-      : source_(source), wanted_(wanted), cursor_(cursor), ranges_(ranges) {}
+      : source_(source),
+        wanted_(wanted),
+        cursor_(cursor),
+        ranges_(ranges),
+        ahead_(cursor.slots.size()) {}
 
   enum class Stop : std::uint8_t {
     enough,
@@ -94,6 +98,12 @@ class FileWalk {
   Passed pass(std::int64_t rows, std::uint64_t bytes, std::vector<Row>* found = nullptr);
 
  private:
+  // The open file of a slot, and frames that follow the cursor.
+  struct Ahead {
+    Source::OpenShard* shard = nullptr;
+    std::vector<Frame> frames;
+    std::size_t next = 0;
+  };
   enum class Filled : std::uint8_t { yes, no, starved, ended };
   std::int64_t next_wanted() const noexcept;
   Filled fill(Cursor::Slot& slot);
@@ -101,6 +111,8 @@ class FileWalk {
   Filled end_epoch();
   void next_turn() noexcept;
   void close(Cursor::Slot& slot) noexcept;
+  WalkedShard::Stretch pass_buffered(Source::OpenShard& shard, const ShardPlace& from,
+                                     std::uint64_t frames, std::int64_t rows);
   void pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::int64_t rows,
                     std::uint64_t bytes, std::vector<Row>* found, Passed& passed);
 
@@ -108,6 +120,7 @@ class FileWalk {
   const Wanted& wanted_;
   Cursor& cursor_;
   std::vector<Range>* const ranges_;
+  std::vector<Ahead> ahead_;  // by slot
   std::vector<Frame> frames_;
 };
 

@@ -20,7 +20,7 @@ def build(pipeline: Pipeline) -> Any:
     source, sequence = pipeline.source, pipeline.sequence
     if sequence is None:
         records = source.stream()
-    elif source.takes_turns and sequence.shuffle is None:
+    elif source.shuffles_files and sequence.shuffle is None:
         records = _asked_of(source.stream(), sequence)  # without indexes
     elif sequence.shuffle is None:
         records = source.in_file_order().records(sequence)

@@ -23,7 +23,6 @@ from tfrfast.tensorflow.functions import (
     take_while,
     unbatched,
 )
-from tfrfast.tensorflow.iteration_keys import IterationKeys
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.making import made_once
 from tfrfast.tensorflow.planning import COMPRESSION_CODES
@@ -44,8 +43,11 @@ class FileOrder:
         zero_copy: bool,
         compression: str,
         storage: Storage,
+        turns: tuple[int, int] = (1, 1),
     ) -> None:
+        """`turns` is the number of files that take turns, and the records of a turn."""
         self._names = names
+        self._turns = turns
         self._skips_damage = skip_damage
         self.source = ops.tfrfast_source(
             filenames=names,
@@ -71,7 +73,7 @@ class FileOrder:
         repeats = _repeats(sequence) if batch is None or not batch.ends_with_epoch else None
         is_full = rows > 0 and batch is not None and batch.drop_remainder
         flags = map(int, (is_full, ends_short, repeats is not None))
-        numbers = wanted.first, wanted.stride, wanted.count, rows, group, 1, 1, *flags
+        numbers = wanted.first, wanted.stride, wanted.count, rows, group, *self._turns, *flags
         return (
             tf.constant(1 if repeats is None else repeats, tf.int64),
             self.source,

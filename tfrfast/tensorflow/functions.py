@@ -158,9 +158,7 @@ def scan(dataset: Any, state: Any, body: Body, *others: Any) -> Any:
     vector = tf.TensorSpec([None], state.dtype)
     function, (_, *spec) = _traced(_tensors_of, body, dataset, others, before=(vector,))
     made = function, tuple(spec)
-    return _transformed(
-        tf.raw_ops.ScanDataset, dataset, made, others, "f", initial_state=[state]
-    )
+    return _transformed(tf.raw_ops.ScanDataset, dataset, made, others, "f", initial_state=[state])
 
 
 def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:

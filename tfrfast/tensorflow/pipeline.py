@@ -168,7 +168,7 @@ class Pipeline:
             return Refusal("there is a batch() before it" if number > 0 else "it has no rows")
         if drop and self.source.skip_damage and sequence.shuffle is not None:
             return Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
-        if self.source.takes_turns and self.shuffle is None:
+        if self.source.shuffles_files and self.shuffle is None:
             return self._in_turns(sequence, number, lifted)
         return self._in_batches(sequence, number, lifted)
 

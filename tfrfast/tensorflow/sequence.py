@@ -152,11 +152,6 @@ class Sequence:
         return dataclasses.replace(self, records=self.records.below(record_count))
 
     @property
-    def of_one_epoch(self) -> Sequence:
-        """Returns only the records, once."""
-        return Sequence(self.records)
-
-    @property
     def length(self) -> int | None:
         """Returns the number of elements; None: without end."""
         size = self.epoch_size

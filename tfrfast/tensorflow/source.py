@@ -120,7 +120,11 @@ class Source:
     @property
     def takes_turns(self) -> bool:
         """True if records come in a known order other than file after file."""
-        return self.has_known_order and (self.turns != 1 or self.names.shuffle is not None)
+        return self.has_known_order and (self.turns != 1 or self.shuffles_files)
+
+    @property
+    def shuffles_files(self) -> bool:
+        return self.names.shuffle is not None
 
     @property
     def description(self) -> str:
@@ -137,7 +141,10 @@ class Source:
         """Returns the records of the known shards, or of other shards with the same options."""
         known = names is None
         names = self.names.tensor if known else names
-        made = FileOrder(names, self.skip_damage, self.zero_copy, self.compression, self.storage)
+        turns = (self.turns or 1, self.block_records) if known else (1, 1)
+        made = FileOrder(
+            names, self.skip_damage, self.zero_copy, self.compression, self.storage, turns
+        )
         if known:
             self.open_files.keep(made.source)
         return made
@@ -153,7 +160,7 @@ class Source:
 
     def stream(self) -> Any:
         """Returns all records in file order, or in the order of `num_parallel_reads`."""
-        if self.has_known_order and not self.takes_turns:
+        if self.has_known_order and not self.shuffles_files:
             return self.in_file_order().records(EVERYTHING)
         if self.num_parallel_reads is None and self.names.tensor is not None:
             return self._stream_symbolic(self.names.tensor)

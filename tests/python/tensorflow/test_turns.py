@@ -113,9 +113,7 @@ def test_the_parse_is_lifted_out_and_batches_can_be_parsed(tmp_path: Path) -> No
     assert sorted(values(source.shuffle(9).map(number_of))) == sorted(values(theirs.unbatch()))
 
 
-def test_indexes_are_built_only_for_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_index_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = write_shards(tmp_path, COUNTS)
     built = []
     planned = Source.planned
@@ -127,9 +125,8 @@ def test_indexes_are_built_only_for_batches(
     monkeypatch.setattr(Source, "planned", watched)
     dataset = tfr.TFRecordDataset(files, num_parallel_reads=2).take(40).repeat(2)
     assert len(list(dataset)) == 80
-    assert not any(built)
     assert len(values(dataset.batch(8))) == 10
-    assert any(built)
+    assert not any(built)
 
 
 def test_what_is_left_of_files_that_take_turns_is_shuffled_through_a_buffer(
@@ -163,21 +160,29 @@ class TestDamage:
         ours = good_batches(tfr)
         assert ours[: len(theirs)] == theirs
 
-    def test_that_hides_how_many_records_there_are(self, tmp_path: Path) -> None:
+    def test_at_the_end_of_a_file_comes_in_its_turn(self, tmp_path: Path) -> None:
         files = write_shards(tmp_path, COUNTS)
         Path(files[2]).write_bytes(Path(files[2]).read_bytes()[:-3])
-        dataset = tfr.TFRecordDataset(files, num_parallel_reads=2).batch(4)
-        assert "missing or damaged" in tfr.explain(dataset).steps[-1].why
-        with pytest.raises(tf.errors.DataLossError):
-            values(dataset)
+
+        def outcomes(library: Any) -> list[Any]:
+            iterator = iter(library.TFRecordDataset(files, num_parallel_reads=2).batch(4))
+            seen: list[Any] = []
+            while True:
+                try:
+                    seen.append(next(iterator).numpy().tolist())
+                except StopIteration:
+                    return seen
+                except tf.errors.DataLossError:
+                    seen.append("damage")
+
+        assert outcomes(tfr) == outcomes(tf.data)
 
     def test_a_missing_file_is_told_when_it_is_read(self, files: list[str]) -> None:
         dataset = tfr.TFRecordDataset([*files, files[0] + "x"], num_parallel_reads=2).batch(4)
         with pytest.raises(tf.errors.NotFoundError):
             values(dataset)
 
-    def test_is_left_out_by_streaming(self, damaged: list[str]) -> None:
+    def test_is_left_out(self, damaged: list[str]) -> None:
         dataset = tfr.TFRecordDataset(damaged, num_parallel_reads=2, on_corruption="skip")
         batched = dataset.batch(4)
-        assert "whose turn" in tfr.explain(batched).steps[-1].why
         assert sum(map(len, values(batched))) == sum(COUNTS) - 1
