@@ -230,6 +230,7 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     if (passed.error.empty() && is_skip) return passed;
     if (passed.error.empty()) continue;
     ++cursor_.found;
+    if (wanted_.slots > 1) next_turn();
     passed.stop = Stop::error;
     return passed;
   }
