@@ -1,0 +1,128 @@
+"""Places in file order: files that change under an iterator, and what is walked and lost."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import cut, frame_starts, some_records, write_shards
+
+tf = pytest.importorskip("tensorflow")
+
+Pipeline = Callable[[Any], Any]
+
+PIPELINES: dict[str, Pipeline] = {
+    "records": lambda source: source,
+    "skip": lambda source: source.skip(3),
+    "shard": lambda source: source.shard(2, 1),
+    "batches": lambda source: source.batch(7),
+    "mapped": lambda source: source.map(tf.strings.length).batch(16),
+    "window": lambda source: source.window(2).flat_map(lambda window: window.batch(2)),
+}
+
+
+def values(iterator: Any) -> list[Any]:
+    return [each.tolist() if hasattr(each, "tolist") else each for each in iterator]
+
+
+def outcomes(dataset: Any) -> list[Any]:
+    """Returns the elements, and the kind of each error at its place."""
+    found: list[Any] = []
+    iterator = dataset.as_numpy_iterator()
+    while True:
+        try:
+            found += values([next(iterator)])
+        except StopIteration:
+            return found
+        except tf.errors.OpError as error:
+            found.append(type(error).__name__)
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def rename(path: Path) -> None:
+    path.rename(f"{path}.elsewhere")
+
+
+def replace(path: Path) -> None:
+    shutil.copy(path, f"{path}.new")
+    with open(f"{path}.new", "r+b") as file:
+        file.truncate(1000)
+    os.replace(f"{path}.new", path)
+
+
+def grow(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(path.read_bytes()[:500])
+
+
+@pytest.mark.parametrize("change", [remove, rename, replace, grow])
+def test_an_iterator_reads_the_files_that_it_opened(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    names = write_shards(tmp_path, [30_000, 10_000], longest=20)
+    datasets = [
+        PIPELINES[name](tfr.TFRecordDataset(names, num_parallel_reads=turns))
+        for name, turns in (("records", None), ("shard", None), ("batches", None), ("batches", 2))
+    ]
+    expected = [values(dataset.as_numpy_iterator()) for dataset in datasets]
+    begun = [dataset.as_numpy_iterator() for dataset in datasets]
+    found = [values(next(iterator) for _ in range(150)) for iterator in begun]
+    change(Path(names[0]))
+    time.sleep(1.1)  # longer than the files of a shuffle are left unchecked
+    assert [head + values(rest) for head, rest in zip(found, begun, strict=True)] == expected
+
+
+def test_a_checkpoint_of_another_file_is_refused(tmp_path: Path) -> None:
+    names = write_shards(tmp_path, [3000, 30])
+    iterator = iter(tfr.TFRecordDataset(names).batch(10))
+    next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
+    del iterator
+    gc.collect()  # closes the files
+    replace(Path(names[0]))
+    again = iter(tfr.TFRecordDataset(names).batch(10))
+    tf.train.Checkpoint(iterator=again).read(path)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="replaced or changed"):
+        list(again)
+
+
+def test_files_are_opened_when_their_records_are_wanted(tmp_path: Path) -> None:
+    (name,) = write_shards(tmp_path, [100])
+    source = tfr.TFRecordDataset([name, str(tmp_path / "missing")])
+    assert len(list(source.take(100))) == 100
+    assert len(list(source.take(100).batch(10))) == 10
+    with pytest.raises(tf.errors.NotFoundError):
+        list(source.take(101))
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=PIPELINES)
+@pytest.mark.parametrize("is_indexed", [False, True], ids=["unknown", "indexed"])
+def test_records_before_damage_come_before_the_error(
+    tmp_path: Path, pipeline: Pipeline, is_indexed: bool
+) -> None:
+    names = write_shards(tmp_path, [30, 10])
+    cut(names[0], frame_starts(some_records(30, 0))[17] + 20)
+    if is_indexed:
+        tfr.Reader(names, on_corruption="skip").close()
+    theirs = outcomes(pipeline(tf.data.TFRecordDataset(names)))
+    assert "DataLossError" in theirs
+    assert outcomes(pipeline(tfr.TFRecordDataset(names))) == theirs
+
+
+def test_a_device_without_bytes_has_no_records(tmp_path: Path) -> None:
+    (name,) = write_shards(tmp_path, [10])
+    for names in ([os.devnull], [os.devnull, name], [name, os.devnull]):
+        theirs = values(tf.data.TFRecordDataset(names).as_numpy_iterator())
+        assert values(tfr.TFRecordDataset(names).as_numpy_iterator()) == theirs
+        assert len(tfr.Reader(names)) == len(theirs)
