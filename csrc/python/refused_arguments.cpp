@@ -1,5 +1,7 @@
 #include "python/refused_arguments.h"
 
+#include <stdexcept>
+
 #include "python/plain_function.h"
 
 namespace py = pybind11;
@@ -47,6 +49,9 @@ void replace_call(py::handle function) {
   if (definition.ml_flags != (METH_FASTCALL | METH_KEYWORDS)) return;  // a plain function
   const auto theirs = reinterpret_cast<Call>(reinterpret_cast<void (*)()>(definition.ml_meth));
   if (theirs == &call) return;
+  if (pybind_call != nullptr && pybind_call != theirs) {
+    throw std::runtime_error("pybind11 calls functions in two ways, of which one is unknown here.");
+  }
   pybind_call = theirs;
   definition.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call));
 }

@@ -265,6 +265,8 @@ class PythonSurvey {
   // Adds the reader's records from `begin` to `end`. Ends early with Ctrl-C, and with the job.
   void read(std::uint64_t begin, std::uint64_t end) {
     constexpr std::uint64_t kBytesAtOnce = std::uint64_t{4} << 20;
+    if (source_ == nullptr)
+      throw Error(ErrorKind::invalid, "A Survey without a reader reads none.");
     const WithoutGil without_gil;
     while (begin < end) {
       if (WaitCheck* const check = wait_check()) check->check();

@@ -124,7 +124,10 @@ def _is_finished(error: Exception) -> bool:
 
 
 def _is_of_others(error: Exception) -> bool:
-    """True for errors of functions and objects that the user gave."""
+    """True for errors of functions and objects that the user gave, and of other libraries."""
+    kind = type(error)
+    if kind is UnicodeDecodeError or kind.__module__.partition(".")[0] not in ("builtins", "numpy"):
+        return True  # nobody would recognise it in other words
     trace, name = error.__traceback__, "tfrfast"
     while trace is not None:
         name = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]

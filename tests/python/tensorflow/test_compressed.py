@@ -166,8 +166,8 @@ def test_explain_names_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tfr._native, "inflated_bytes", lambda: 0)
     monkeypatch.setattr(slow_paths, "_told", set())
     with pytest.warns(tfr.SlowPathWarning, match="of the dataset keeps the inflated bytes"):
-        shuffled = tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1)
-    assert "inflated=tfr.DiskCache(folder, limit)" in str(tfr.explain(shuffled))
+        explained = tfr.explain(tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1))
+    assert "inflated=tfr.DiskCache(folder, limit)" in str(explained)
     mirror = tfr.DiskCache(tmp_path / "mirror", "64M")
     kept = tfr.TFRecordDataset(names, "GZIP", inflated=mirror).shuffle(10, seed=1)
     assert "inflated=" not in str(tfr.explain(kept))
