@@ -68,7 +68,8 @@ ATTACKS: list[Attack] = [
     Attack("exits", disturbances.exits, spares=_set(TENSORFLOW)),
     Attack("threads", disturbances.threads, spares=_set(COMMAND)),
     Attack("calls", failures.calls),
-    Attack("limits", failures.limits),
+    # TensorFlow itself ends the process where its source of random numbers cannot be opened.
+    Attack("limits", failures.limits, spares=_set(TENSORFLOW)),
     Attack("memory", failures.memory, spares=_set(FRAMEWORK, ARROW, SERVED)),
     Attack("buffers", moving_memory.buffers, _set(WRITES)),
     Attack("numbers", moving_memory.numbers, _set(NUMBERED)),
