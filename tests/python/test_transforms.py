@@ -163,6 +163,21 @@ def test_a_transform_that_asks_its_own_loader_is_an_error(
     assert delivered == expected[0]
 
 
+def test_without_threads_the_error_says_what_to_do_and_no_batch_is_lost(
+    shard: str, expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    batches = iter(loader_of(shard))
+    with monkeypatch.context() as no_threads:
+        no_threads.setattr(threading.Thread, "start", refuse)
+        for _ in range(2):
+            with pytest.raises(OSError, match="Ask for fewer threads, or raise the limits"):
+                next(batches)
+    assert list(batches) == expected[0]
+
+
 def test_a_transform_that_returns_nothing_is_an_error(shard: str) -> None:
     with pytest.raises(TypeError, match="transform returned None"):
         list(loader_of(shard, lambda batch: None))

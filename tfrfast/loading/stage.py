@@ -92,9 +92,17 @@ class Stage:
         return ThreadPoolExecutor(self._threads, "tfrfast", initializer=setattr, initargs=mark)
 
     def _begin_work(self, batch: Any) -> Future[Any] | _Done:
-        return (
-            _Done(self._work, batch) if self._pool is None else self._pool.submit(self._work, batch)
-        )
+        if self._pool is None:
+            return _Done(self._work, batch)
+        try:
+            return self._pool.submit(self._work, batch)
+        except RuntimeError as error:
+            if "start new thread" not in str(error):
+                raise
+            raise OSError(
+                "Starting a thread for transform failed. Ask for fewer threads, or raise the "
+                "limits on processes and memory (`ulimit -u`, `ulimit -v`)."
+            ) from error
 
     def _refuse_own_threads(self) -> None:
         """A result that waits for a later result would wait for ever."""

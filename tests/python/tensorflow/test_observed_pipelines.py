@@ -193,3 +193,13 @@ def test_strategies_find_the_size_of_batches(files: list[str], ours: Any, batche
     from tensorflow.python.data.experimental.ops.distribute import compute_batch_size
 
     assert compute_batch_size(ours(lambda read: batches(read(files)))) == 16
+
+
+def test_a_part_of_rows_of_different_lengths_follows_the_whole(files: list[str], ours: Any) -> None:
+    specs = {"numbers": tf.io.RaggedFeature(tf.int64)}
+
+    def pipeline(read: Any) -> Any:
+        rows = read(files).map(lambda record: tf.io.parse_single_example(record, specs)["numbers"])
+        return rows.concatenate(rows.take(3))
+
+    assert outcome(ours(pipeline)) == outcome(theirs(pipeline))

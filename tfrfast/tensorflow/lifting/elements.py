@@ -47,13 +47,15 @@ def _as_element(part: Any, spec: Any) -> Any:
             out_type=tf.variant,
         )
     if isinstance(spec, tf.TensorSpec) and part.dtype != spec.dtype:
-        return tf.raw_ops.RaggedTensorFromVariant(
+        values = tf.raw_ops.RaggedTensorFromVariant(
             encoded_ragged=part,
             input_ragged_rank=0,
             output_ragged_rank=0,
             Tvalues=spec.dtype,
             Tsplits=tf.int64,
         ).output_dense_values
+        values.set_shape(spec.shape)  # concatenate() compares the shapes
+        return values
     return part
 
 
