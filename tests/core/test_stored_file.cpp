@@ -286,7 +286,7 @@ TEST_CASE("file: what cannot be opened says why") {
     CHECK(is_folder.system_error() == EISDIR);
     CHECK(holds(is_folder.message(), "Name the shards in it"));
 
-    const Error device = error_of([&] { StoredFile::open("/dev/null", io); });
+    const Error device = error_of([&] { StoredFile::open("/dev/zero", io); });
     CHECK(device.kind() == ErrorKind::invalid);
     CHECK(holds(device.message(), "not a regular file"));
   }

@@ -22,7 +22,7 @@ std::shared_ptr<const StoredFile> StoredFile::open(const std::string& path, IoMo
 
 const StorageOptions& StoredFile::options() const noexcept {
   static const NeverDestroyed<StorageOptions> usual;
-  return usual.value;
+  return usual.value();
 }
 
 FileFacts StoredFile::facts_now() const {

@@ -131,14 +131,14 @@ void RemoteFile::read(std::span<const ReadRange> ranges) const {
 
 const std::shared_ptr<CachedObject>& RemoteFile::cache() const noexcept {
   static const NeverDestroyed<std::shared_ptr<CachedObject>> none;
-  if (set_ == nullptr) return none.value;
+  if (set_ == nullptr) return none.value();
   std::shared_ptr<CachedObject>* kept = cache_.load(std::memory_order_acquire);
   if (kept == nullptr) {
     // Without a lock, which a forked child could inherit: if two threads make a cache, one is
     // dropped.
     auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
         new (std::nothrow) std::shared_ptr<CachedObject>(open_cache()));
-    if (made == nullptr) return none.value;
+    if (made == nullptr) return none.value();
     if (cache_.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel)) {
       kept = made.release();
     }
