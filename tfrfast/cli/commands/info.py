@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from tfrfast.cli.common import (
     say,
 )
 from tfrfast.cli.damage import damage_table, tell_of_unfinished_sets
+from tfrfast.errors import RecordError
 from tfrfast.reader import Reader
 from tfrfast.steps.steps import Steps
 
@@ -124,7 +127,15 @@ def _kinds(reader: Reader) -> list[str]:
     begins = np.cumsum([0, *(shard.num_records for shard in reader.shards[:-1])])
     spread = np.linspace(0, count - 1, _TRIED_RECORDS).astype(np.int64)
     tried = np.unique([*begins[:: -(-len(begins) // _TRIED_SHARDS)], *spread])
-    records = reader.read(tried[(tried >= 0) & (tried < count)])
+    numbers = tried[(tried >= 0) & (tried < count)]
+    unreadable = RecordError, OSError, MemoryError
+    records: Iterable[bytes] = []
+    try:
+        records = reader.read(numbers)
+    except unreadable:  # a record that cannot be read has no kind, and info tells the rest
+        for number in numbers.tolist():
+            with contextlib.suppress(*unreadable):
+                records = [*records, reader[number]]
     return sorted({record_kind(each).removeprefix("a ") for each in records})
 
 
