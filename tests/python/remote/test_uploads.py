@@ -233,7 +233,8 @@ def test_ctrl_c_is_not_held_up_by_a_storage_that_does_not_answer(
         writer.close()
     last_parts.set()
     time.sleep(0.5)
-    assert keys(bucket) == []  # the unfinished uploads are not completed
+    # A shard whose last part was on its way may appear, whole, and no other.
+    assert keys(bucket) in ([], ["sets/one/x-00000-of-00002"])
 
 
 def test_a_small_object_that_is_there_has_appeared_though_the_answer_was_lost(
