@@ -101,7 +101,9 @@ TEST_CASE(
                               {250, 251, 1, 1}, {999, 50, 2, 3},  {49, 300, 1, 300},
                               {30000, 2, 1, 2}, {2, 30000, 9, 5}};
   int number = 0;
-  for (const auto& [height, width, result_height, result_width] : kSizes) {
+  for (const Sizes& sizes : kSizes) {
+    const std::uint32_t height = sizes.height, width = sizes.width;
+    const std::uint32_t result_height = sizes.result_height, result_width = sizes.result_width;
     for (int form = 0; form < 16; ++form, ++number) {
       CAPTURE(height);
       CAPTURE(result_height);
