@@ -84,7 +84,7 @@ class CachedObject {
     right,        // compared by this process
     wrong,
   };
-  struct Line {
+  struct alignas(8) Line {  // clang needs the alignment to read it at once
     std::uint32_t crc = 0;
     State state = State::unknown;
   };
