@@ -81,22 +81,12 @@ def write_with_tensorflow(records: list[bytes]) -> Way:
     return run
 
 
-def write_drop_in(records: list[bytes]) -> Way:
-    def run(path: Path) -> None:
-        with tfr.TFRecordWriter(path) as writer:
-            for record in records:
-                writer.write(record)
-
-    return run
-
-
 def test_writing(records: list[bytes], folder: Path) -> None:
     """Times all ways in turns, so that each meets the same noise. Prints medians and their ratio to
     TensorFlow's: of elapsed time, of processor time, and of the time until the disk has everything.
     """
     ways = {
         "tf.io.TFRecordWriter": write_with_tensorflow(records),
-        "tfr.TFRecordWriter": write_drop_in(records),
         "tfr.Writer.write": write_each(records),
         "tfr.Writer.write_batch": write_batches(records, folder),
     }

@@ -38,7 +38,6 @@ _NAMES = {
     "tables.scanning": "scan",
     "tensorflow": "TFRecordDataset accelerate explain",
     "tfds_folder.tfds": "tfds",
-    "writing.record_writer": "TFRecordWriter",
     "writing.writer": "ShardedWriter Writer",
 }
 _MODULES = {name: f"tfrfast.{module}" for module, names in _NAMES.items() for name in names.split()}

@@ -47,7 +47,6 @@ from tfrfast.tensorflow import TFRecordDataset as TFRecordDataset
 from tfrfast.tensorflow import accelerate as accelerate
 from tfrfast.tensorflow import explain as explain
 from tfrfast.tfds_folder.tfds import tfds as tfds
-from tfrfast.writing.record_writer import TFRecordWriter as TFRecordWriter
 from tfrfast.writing.writer import ShardedWriter as ShardedWriter
 from tfrfast.writing.writer import Writer as Writer
 

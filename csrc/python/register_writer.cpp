@@ -5,7 +5,6 @@
 
 #include "core/storage/local/place.h"
 #include "core/storage/local/published_file.h"
-#include "core/write/frame_stream.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"
 #include "python/choices.h"
@@ -88,13 +87,6 @@ py::class_<Output<Core>> declare(py::module_& module, const char* name) {
       });
 }
 
-using Stream = SharedWriter<FrameStream>;
-
-std::unique_ptr<Stream> open_stream(const std::string& path) {
-  const WithoutGil without_gil;
-  return std::make_unique<Stream>(std::make_unique<FrameStream>(path), path);
-}
-
 py::bytes frame_of(py::handle record) {
   const Payload payload(record);
   const std::span<const std::uint8_t> bytes = payload.bytes();
@@ -117,16 +109,9 @@ void register_writer(py::module_& module) {
       .def(py::init(&open_shards), py::arg("prefix"), py::arg("num_shards"), py::arg("max_bytes"),
            py::arg("index"), py::arg("index_folder"), py::arg("sync"), py::arg("overwrite"),
            py::arg("compression"), py::arg("level"));
-  py::class_<Stream>(module, "FrameStream")
-      .def(py::init(&open_stream), py::arg("path"))
-      .def("write", &Stream::write, py::arg("record"))
-      .def("flush", [](Stream& self) { self.use([](FrameStream& stream) { stream.flush(); }); })
-      .def("close", [](Stream& self) { self.finish([](FrameStream& stream) { stream.close(); }); });
   py::class_<HomeProcess>(module, "HomeProcess", "The process that made the object.")
       .def(constructor<HomeProcess>())
-      .def("is_this_one", &HomeProcess::is_this_one)
-      .def("refuse_in_child", &HomeProcess::refuse_in_child, py::arg("path"));
-  module.attr("WRITER_IS_CLOSED") = kWriterIsClosed;
+      .def("is_this_one", &HomeProcess::is_this_one);
   module.def("frame", &frame_of, py::arg("record"), "The record as it is in a shard.");
   module.def(
       "move_file",

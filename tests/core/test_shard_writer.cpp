@@ -9,7 +9,6 @@
 #include "core/base/warnings.h"
 #include "core/index/folder_index.h"
 #include "core/storage/local/beyond_posix.h"
-#include "core/write/frame_stream.h"
 #include "core/write/sharded_writer.h"
 #include "failing_calls.h"
 #include "shard_fixture.h"
@@ -255,20 +254,4 @@ TEST_CASE("sharded writer: names shards and knows them again") {
   CHECK(list_shards(place.data + "/b") ==
         std::vector<std::string>{place.data + "/b-00000-of-00002",
                                  place.data + "/b-123456-of-1234567"});
-}
-
-TEST_CASE("frame stream: is seen after each flush") {
-  const Place place;
-  FrameStream stream(place.shard);
-  CHECK(read_file(place.shard).empty());
-  std::string expected;
-  for (const std::size_t bytes : {0u, 300u, 262'140u, 262'144u, 1'000'000u, 7u}) {
-    stream.write(bytes_of(payload(bytes)));
-    expected += frame_of(payload(bytes));
-    stream.flush();
-    CHECK(read_file(place.shard) == expected);
-  }
-  stream.close();
-  stream.close();
-  CHECK(read_file(place.shard) == expected);
 }

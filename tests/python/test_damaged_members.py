@@ -37,7 +37,7 @@ def cut_anywhere(records: list[bytes]) -> list[bytes]:
 
 
 def cut_between_records(records: list[bytes]) -> list[bytes]:
-    """Cuts as `tfr.TFRecordWriter` does."""
+    """Cuts into one stream, as `tf.io.TFRecordWriter` does."""
     pieces = [b""]
     for record in records:
         if len(pieces[-1]) > MEMBER_BYTES:

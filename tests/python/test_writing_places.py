@@ -4,7 +4,6 @@ file keeps its permissions."""
 from __future__ import annotations
 
 import errno
-import gzip
 import os
 import stat
 from collections.abc import Callable
@@ -186,25 +185,12 @@ def replaced_by_shuffle(path: Path) -> None:
     path.with_name("out-00000-of-00001").rename(path)
 
 
-def replaced_by_record_writer(path: Path) -> None:
-    with tfr.TFRecordWriter(path) as writer:
-        writer.write(b"new")
-
-
-def replaced_by_compressed_writer(path: Path) -> None:
-    with tfr.TFRecordWriter(path, "GZIP") as writer:
-        writer.write(b"new")
-    path.write_bytes(gzip.decompress(path.read_bytes()))
-
-
 @pytest.mark.parametrize(
     "replace",
     [
         replaced_by_writer,
         replaced_by_sharded_writer,
         replaced_by_shuffle,
-        replaced_by_record_writer,
-        replaced_by_compressed_writer,
     ],
 )
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o660, 0o440, 0o777])

@@ -19,7 +19,7 @@ def writer(write: Callable[[Task], Iterator[Item]]) -> Callable[[Task], Opened]:
 
 def _put(made: Any, task: Task) -> None:
     """Writes one by one, or in batches."""
-    if task.chosen.random() < 0.5 or isinstance(made, tfr.TFRecordWriter):
+    if task.chosen.random() < 0.5:
         for record in task.records:
             made.write(record)
     else:
@@ -49,18 +49,10 @@ def sharded(task: Task) -> Iterator[Item]:
     return written(made.paths)
 
 
-def record_writer(task: Task) -> Iterator[Item]:
-    path = task.folder / "new"
-    with tfr.TFRecordWriter(str(path)) as made:
-        _put(made, task)
-    return written([str(path)])
-
-
 _WRITES = frozenset({WRITES, PUBLISHES})
 
 ROADS = [
     Road("Writer", writer(plain), _WRITES | {ORDERED}),
     Road("Writer, GZIP", writer(packed), _WRITES | {ORDERED}),
     Road("ShardedWriter", writer(sharded), _WRITES),
-    Road("TFRecordWriter", writer(record_writer), frozenset({WRITES, ORDERED})),
 ]

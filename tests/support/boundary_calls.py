@@ -166,16 +166,6 @@ def write_shards(folder: Path) -> Call:
     return call
 
 
-def write_stream(folder: Path) -> Call:
-    def call() -> None:
-        with tfr.TFRecordWriter(folder / "shard") as writer:
-            for record in RECORDS[:100]:
-                writer.write(record)
-            writer.flush()
-
-    return call
-
-
 def build_index(folder: Path) -> Call:
     path = shard(folder)
 
@@ -328,7 +318,6 @@ CALLS: dict[str, Maker] = {
         write,
         write_batches,
         write_shards,
-        write_stream,
         build_index,
         open_plan,
         shuffle,

@@ -31,10 +31,5 @@ made = tfr.shuffle("in-*", "out/train", num_shards={"a": 1}, splits={"a": 1.0}, 
 assert_type(made, Shuffled)
 assert_type(made.splits, dict[str, list[str]])
 
-with tfr.TFRecordWriter("shard", "GZIP") as drop_in:
-    assert_type(drop_in, tfr.TFRecordWriter)
-    drop_in.write("text")
-    drop_in.flush()
-
 tfr.Writer("shard", compression="gzip")  # type: ignore[arg-type]
 tfr.Writer("shard", "GZIP")  # type: ignore[call-arg]

@@ -72,7 +72,7 @@ _READING_URLS = (
 _WRITING_URLS = (
     "but this is written to a folder of this machine. Write there, and copy the files; "
     f"tfr.Writer, tfr.ShardedWriter and tfr.copy write to {writable_schemes()}. "
-    "tfr.TFRecordWriter hands names to TensorFlow, which may have a file system for them."
+    "tf.io.TFRecordWriter may know other file systems."
 )
 
 

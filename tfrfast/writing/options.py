@@ -29,7 +29,7 @@ def compression_level(compression: object, level: SupportsIndex | None) -> int:
         raise ValueError(
             f"{compression} is not written here: random access needs several members, and "
             f"TensorFlow reads only the first {compression} member of a file. Write "
-            f"{' or '.join(_WRITTEN)}, or use tfr.TFRecordWriter."
+            f"{' or '.join(_WRITTEN)}, or use tf.io.TFRecordWriter."
         )
     elif compression not in _WRITTEN:
         allowed = " or ".join(f'"{name}"' for name in ("", *_WRITTEN))

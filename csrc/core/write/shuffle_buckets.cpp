@@ -152,7 +152,7 @@ void ShuffleBuckets::write_out() {
 void ShuffleBuckets::append(std::size_t bucket, std::span<const std::uint8_t> frames) {
   // Opened for each write, because there may be more buckets than the system allows open files.
   const std::string advice = "The same call goes on where it stopped.";
-  GrowingFile file(bucket_path(bucket), GrowingFile::Begin::at_end);
+  GrowingFile file(bucket_path(bucket));
   file.append(frames, advice);
   file.close(advice);
   state_.bucket_bytes[bucket] += frames.size();

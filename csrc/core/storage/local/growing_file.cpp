@@ -11,13 +11,10 @@
 
 namespace tfrfast {
 
-GrowingFile::GrowingFile(std::string path, Begin begin) : path_(std::move(path)) {
+GrowingFile::GrowingFile(std::string path) : path_(std::move(path)) {
   refuse_planted_link(path_);
-  const int flags = begin == Begin::empty ? O_TRUNC : O_APPEND;
-  file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666));
-  if (file_.number() < 0) {
-    throw_system_error(errno, begin == Begin::empty ? "Creating" : "Opening", path_);
-  }
+  file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666));
+  if (file_.number() < 0) throw_system_error(errno, "Opening", path_);
 }
 
 void GrowingFile::append(ByteView bytes, const std::string& advice) {

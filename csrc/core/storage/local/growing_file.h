@@ -1,4 +1,4 @@
-// A file that is visible while it is written.
+// A file that grows at its end, and is visible meanwhile.
 #pragma once
 
 #include <string>
@@ -8,14 +8,10 @@
 
 namespace tfrfast {
 
-// Any local file that can be written in order, for example a pipe. One thread at a time.
+// One thread at a time.
 class GrowingFile {
  public:
-  enum class Begin : bool { empty, at_end };
-  GrowingFile(std::string path, Begin begin);  // throws Error io
-
-  const std::string& path() const noexcept { return path_; }
-  bool is_open() const noexcept { return file_.number() >= 0; }
+  explicit GrowingFile(std::string path);  // throws Error io
 
   // Throw Error io, with `advice`.
   void append(ByteView bytes, const std::string& advice = "");
