@@ -17,7 +17,6 @@ import numpy as np
 import tfrfast as tfr
 from benchmarks.cases import Case
 from benchmarks.rates import Builder
-from tfrfast import _native
 from tfrfast.bench.pipelines import (
     TENSORFLOW_WAYS,
     WINDOW,
@@ -93,13 +92,15 @@ def _tensorflow(way: str, threads: int | None) -> _WorkBuilder:
 
 
 def _dali(data: str, work: Work, threads: int | None, scratch: Path) -> Epoch:
-    """DALI's CPU reader, with indexes that `tfrfast index --export-text` writes. Checks no CRC."""
+    """DALI's CPU reader, with indexes as docs/dali.md writes them. Checks no CRC."""
     from nvidia.dali import fn, pipeline_def
     from nvidia.dali import tfrecord as kinds
 
     indexes = [str(scratch / f"{data}-{os.path.basename(path)}.idx") for path in work.files]
     for path, index in zip(work.files, indexes, strict=True):
-        _native.export_text_index(os.fsencode(path), os.fsencode(index))
+        with tfr.Reader(path) as reader, open(index, "w", encoding="ascii") as text:
+            places = map(reader.locate, range(len(reader)))
+            text.writelines(f"{place.offset} {place.length + 16}\n" for place in places)
     kind_of = {
         "int64": (kinds.int64, 0),
         "float32": (kinds.float32, 0.0),

@@ -8,7 +8,6 @@
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
-#include "core/index/text_index.h"
 #include "core/storage/local/folders.h"
 #include "core/storage/local/own_file.h"
 #include "core/storage/storage.h"
@@ -22,20 +21,6 @@ namespace py = pybind11;
 
 namespace tfrfast::python {
 namespace {
-
-void import_text(const std::string& text_path, const std::string& shard_path,
-                 const std::string& folder) {
-  const WithoutGil without_gil;
-  const auto file = StoredFile::open(shard_path);
-  keep_index(place_for(folder, shard_path), *import_text_index(text_path, file));
-}
-
-void export_text(const std::string& shard_path, const std::string& text_path) {
-  const WithoutGil without_gil;
-  const IndexedShard shard = open_indexed(shard_path, IoMode::automatic, {});
-  make_folders(folder_of(text_path));
-  export_text_index(*shard.index, text_path);
-}
 
 // Indexes a shard. Returns (index path, whether the index was built, records, pieces of damage). An
 // empty folder means the sibling folder.
@@ -178,8 +163,6 @@ void register_index(py::module_& module) {
     return all;
   });
   module.def("check_own_name", &check_own_name, py::arg("path"));
-  module.def("import_text_index", &import_text, py::arg("text_path"), py::arg("shard_path"),
-             py::arg("folder"));
   module.def(
       "identity_lasts", [](const std::string& path) { return examine_file(path).version_lasts; },
       py::arg("path"));
@@ -195,7 +178,6 @@ void register_index(py::module_& module) {
       },
       py::arg("path"), py::arg("storage"),
       "Returns the size, the modification time in ns, and the version of a file in any storage.");
-  module.def("export_text_index", &export_text, py::arg("shard_path"), py::arg("text_path"));
   module.def(
       "sibling_index_folder",
       [](const std::string& path) { return to_text(sibling_index_folder(path)); },

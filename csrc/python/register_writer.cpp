@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 
-#include "core/storage/local/place.h"
 #include "core/storage/local/published_file.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"
@@ -120,9 +119,6 @@ void register_writer(py::module_& module) {
       },
       py::arg("from_path"), py::arg("to_path"), py::arg("overwrite"), py::call_guard<WithoutGil>(),
       "Renames a file within its filesystem, in one step.");
-  module.def(
-      "check_place", [](const std::string& path) { check_place(path, "Creating", ""); },
-      py::arg("path"), "OSError if no file could be published there.");
   module.def(
       "check_shard_places",
       [](const std::string& prefix, std::size_t num_shards, bool index,

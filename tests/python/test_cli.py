@@ -36,26 +36,6 @@ def test_index_builds_beside_the_data_and_keeps_what_fits(
     assert "2 indexes built" in capsys.readouterr().out
 
 
-def test_text_indexes_go_out_and_come_back(
-    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    texts = tmp_path / "texts"
-    assert run("index", "--export-text", str(texts), *shards) == 0
-    lines = (texts / "train-0.idx").read_text().splitlines()
-    offset, length = map(int, lines[1].split())
-    with tfr.Reader(shards[0]) as reader:
-        place = reader.locate(1)
-    assert (offset, length) == (place.offset, place.length + 16)
-    elsewhere = tmp_path / "indexes"
-    assert run("index", "--import-text", str(texts), "--folder", str(elsewhere), *shards) == 0
-    with tfr.Reader(shards, index=elsewhere) as reader:
-        assert len(reader) == 20
-    (texts / "train-0.idx").write_text("0 17\n")
-    capsys.readouterr()
-    assert run("index", "--import-text", str(texts), "--folder", str(elsewhere), *shards) == 2
-    assert "line 1: the last record ends at byte 17" in capsys.readouterr().err
-
-
 def test_info_counts_and_draws(shards: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("info", *shards) == 0
     out = capsys.readouterr().out

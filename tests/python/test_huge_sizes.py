@@ -161,17 +161,6 @@ def test_a_seek_point_that_claims_a_huge_span_is_not_believed(tmp_path: Path) ->
         tfr.Reader(shard, index="require")
 
 
-def test_a_huge_text_index_is_a_memory_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shard = write_shard(tmp_path / "shard", [b"a"])
-    text = tmp_path / "shard.idx"
-    text.write_text("0 17\n")
-    os.truncate(text, 1 << 43)
-    assert main(["index", "--import-text", str(tmp_path), shard]) == 2
-    assert NO_ROOM in capsys.readouterr().err
-
-
 def test_a_padded_column_is_a_memory_error() -> None:
     longest = np.zeros(10_000_000, np.int64)
     records = [tfr.encode_example({"x": longest})] + [tfr.encode_example({"x": [1]})] * 100_000

@@ -201,26 +201,6 @@ def test_two_seconds_of_rest_are_all_it_takes(tmp_path: Path) -> None:
     assert not scans(path)
 
 
-def test_text_indexes_are_compared_with_every_header(path: Path, tmp_path: Path) -> None:
-    lines = []
-    at = 0
-    for record in ONE_LESS:
-        lines.append(f"{at} {len(record) + 16}\n")
-        at += len(record) + 16
-    text = tmp_path / "shard.idx"
-    text.write_text("".join(lines))
-    folder = tmp_path / "imported"
-    arguments = [os.fsencode(each) for each in (text, path, folder)]
-    with pytest.raises(ValueError, match="has no such records"):
-        _native.import_text_index(*arguments)
-    assert not folder.exists()
-    rewrite(path, shard_of(ONE_LESS))
-    rested(path)
-    _native.import_text_index(*arguments)
-    assert not scans(path, index=tmp_path / "imported")
-    assert list(tfr.Reader(path, index=tmp_path / "imported")) == ONE_LESS
-
-
 def test_nothing_is_warned_of_in_the_ordinary(path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

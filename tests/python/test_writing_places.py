@@ -150,17 +150,6 @@ def test_building_an_index_says_so_before_it_scans(
     assert scanned == []
 
 
-def test_exporting_indexes_says_so_before_any_is_built(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "data").mkdir()
-    shard = write_shard(tmp_path / "data" / "shard", [b"record"])
-    (tmp_path / "text" / "shard.idx").mkdir(parents=True)
-    assert main(["index", "--export-text", str(tmp_path / "text"), shard]) == 2
-    assert "Is a directory" in capsys.readouterr().err
-    assert not (tmp_path / "data.tfrfast").exists()
-
-
 # ---- permissions
 
 
@@ -210,16 +199,6 @@ def test_what_is_replaced_keeps_its_permissions(
     after = path.stat()
     assert stat.S_IMODE(after.st_mode) == stat.S_IMODE(before.st_mode)
     assert (after.st_uid, after.st_gid) == owner
-
-
-def test_so_does_an_exported_index(tmp_path: Path) -> None:
-    shard = write_shard(tmp_path / "shard", [b"record"])
-    text = tmp_path / "shard.idx"
-    text.touch()
-    text.chmod(0o640)
-    assert main(["index", "--export-text", str(tmp_path), shard]) == 0
-    assert text.read_text() == "0 22\n"
-    assert stat.S_IMODE(text.stat().st_mode) == 0o640
 
 
 def test_a_linked_shard_keeps_the_permissions_of_what_is_linked(data: Path) -> None:

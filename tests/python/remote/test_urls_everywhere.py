@@ -14,7 +14,6 @@ import tfrfast as tfr
 from cli_files import run, write_examples
 from range_server import RangeServer
 from tfrfast.cli.subcommands import _COMMANDS
-from tfrfast.jobs.indexing.text import export_text_indexes, import_text_indexes
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -59,8 +58,6 @@ REFUSED = {
         ["import", f"{SET}/x.parquet", "--out", "out"],
         "tfrfast import reads files of this machine",
     ),
-    "import of text": (["index", DATA, "--import-text", "texts"], "text indexes are of files"),
-    "export of text": (["index", DATA, "--export-text", "texts"], "text indexes are of files"),
     "folder of indexes": (["index", DATA, "--folder", SET], "written to a folder of this machine"),
     "folder of keys": (
         ["keys", DATA, "--by", "label", "--folder", SET],
@@ -139,8 +136,6 @@ def test_functions_read_urls(examples: list[str], name: str) -> None:
 
 
 REFUSING: dict[str, tuple[Callable[[], Any], str]] = {
-    "export_text_indexes": (lambda: export_text_indexes(DATA, "texts"), "text indexes are of"),
-    "import_text_indexes": (lambda: import_text_indexes(DATA, "texts"), "text indexes are of"),
     "export": (lambda: tfr.export(DATA, f"{SET}/x"), "written to a folder of this machine"),
     "DiskCache": (lambda: tfr.DiskCache(SET, "1G"), "Name a folder on a local disk"),
     "Reader(index=)": (lambda: tfr.Reader(DATA, index=SET), "written to a folder of this machine"),

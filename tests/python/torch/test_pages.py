@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import tfrfast as tfr
 from quoted_code import run_page, write_shards
+from tfrecord_model import shard_of
 
 torch = pytest.importorskip("torch")
 
@@ -64,8 +66,12 @@ def test_from_dali() -> None:
         "pipeline_def": lambda **options: lambda function: function,
         "train_step": lambda dense, label: None,
     }
-    run_page("docs/dali.md", given, {', device="cuda")': ")"})["pictures"]()
+    page = run_page("docs/dali.md", given, {', device="cuda")': ")"})
+    page["pictures"]()
     assert [len(jpegs) for jpegs, _ in fed] == [256, 44]
+    Path("shard").write_bytes(shard_of([b"", b"record", b"x"]))
+    page["write_index"]("shard", "shard.idx")
+    assert Path("shard.idx").read_text() == "0 16\n16 22\n38 17\n"
 
 
 def test_from_webdataset() -> None:

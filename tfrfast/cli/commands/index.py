@@ -1,4 +1,4 @@
-"""`tfrfast index`: builds indexes beside the data, and exchanges them with other tools."""
+"""`tfrfast index`: builds indexes beside the data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, add_steps, print_json, print_table
 from tfrfast.cli.ray import add_ray, executor_of
 from tfrfast.jobs.indexing.building import build_index
-from tfrfast.jobs.indexing.text import check_text_places, export_text_indexes, import_text_indexes
 from tfrfast.steps.building import build_steps
-from tfrfast.storage.paths import expand_paths
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -31,18 +29,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     add_steps(parser, "for tfr.Steps, also find the steps of episodes")
     parser.add_argument("--threads", type=int, help="that build (default: all processors)")
     add_ray(parser)
-    text = parser.add_mutually_exclusive_group()
-    text.add_argument(
-        "--export-text",
-        metavar="FOLDER",
-        help="also write each index as text, '<offset> <length>' a line, as NVIDIA DALI and the "
-        "tfrecord package read it: FOLDER/<shard name>.idx",
-    )
-    text.add_argument(
-        "--import-text",
-        metavar="FOLDER",
-        help="use text indexes from FOLDER/<shard name>.idx, if a scan confirms them",
-    )
 
 
 def _build_steps(options: argparse.Namespace) -> str:
@@ -57,21 +43,15 @@ def _build_steps(options: argparse.Namespace) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.export_text:  # fails before a long build, not after it
-        check_text_places(expand_paths(options.paths), options.export_text)
-    if options.import_text:
-        import_text_indexes(options.paths, options.import_text, index_folder=options.folder)
     built = build_index(
         options.paths,
         folder=options.folder,
         threads=options.threads,
         progress=options.progress,
-        force=options.force and not options.import_text,
+        force=options.force,
         publish=options.publish,
         executor=executor_of(options),
     )
-    if options.export_text:
-        export_text_indexes([each.shard for each in built], options.export_text)
     path = None
     if options.steps:
         path = _build_steps(options)
