@@ -18,7 +18,6 @@
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/share.h"
-#include "tensorflow/string_probe.h"
 #include "tensorflow/tstring.h"
 
 #define TFRFAST_CALL extern "C" __attribute__((visibility("default")))
@@ -28,8 +27,8 @@ namespace {
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
 
-enum Flag : std::int64_t { build_indexes = 1, skip_damage = 2, zero_copy = 4, beside = 8 };
-constexpr unsigned kCompressionShift = 4;  // above the flags
+enum Flag : std::int64_t { build_indexes = 1, skip_damage = 2, beside = 4 };
+constexpr unsigned kCompressionShift = 3;  // above the flags
 
 // Keeps a source open as long as Python holds the plan.
 struct OpenPlan {
@@ -76,7 +75,6 @@ OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
   SourceSpec spec;
   spec.planned = true;
   spec.skip_damage = (flags & skip_damage) != 0;
-  spec.zero_copy = (flags & zero_copy) != 0;
   spec.compression = compression_of_code(flags >> kCompressionShift);
   spec.storage = StorageOptions::decode(storage);
   ShardSetOptions options = shard_options(spec);
@@ -220,12 +218,6 @@ TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const ch
 // The table through which a client makes requests for URLs (core/storage/remote/remote_client.h).
 TFRFAST_CALL const void* tfrfast_remote_client_table() noexcept {
   return &client_table();
-}
-
-TFRFAST_CALL void tfrfast_probe_counts(std::int64_t* copies, std::int64_t* live) noexcept {
-  const ProbeCounts counts = probe_counts();
-  *copies = counts.copies;
-  *live = counts.live;
 }
 
 TFRFAST_CALL void tfrfast_hand_out_views(int yes) noexcept {

@@ -9,9 +9,8 @@ void compute_source(KernelCall& call) {
     spec.shards.push_back({std::string(name.read()), 0, 0});
   }
   spec.skip_damage = call.integer(1) != 0;
-  spec.zero_copy = call.integer(2) != 0;
-  spec.compression = compression_of_code(call.integer(3));
-  spec.storage = StorageOptions::decode(call.string(4));
+  spec.compression = compression_of_code(call.integer(2));
+  spec.storage = StorageOptions::decode(call.string(3));
   call.set_string(0, spec.encode());
 }
 

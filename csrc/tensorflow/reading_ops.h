@@ -7,7 +7,7 @@
 namespace tfrfast::tensorflow {
 
 // TfrfastSource: makes a source without a plan from names and flags.
-//   filenames, skip_damage, zero_copy, compression, storage -> source
+//   filenames, skip_damage, compression, storage -> source
 void compute_source(KernelCall& call);
 
 // TfrfastStepCount: counts the batches of a plan for these files. An iteration begins here, and

@@ -34,22 +34,6 @@ std::uint64_t payload_bytes_of(std::span<const Row> piece) {
   return bytes;
 }
 
-// Whether the row may be read in its mapping. A record that exceeds memory may not: a sparse file
-// may claim a record of any size, and verifying such a record would take forever.
-bool is_mapped(const Row& row) {
-  return row.shard->file->mapping() != nullptr && row.frame.payload_bytes <= max_memory_bytes();
-}
-
-// Returns the end of a run of mapped rows of one file.
-std::size_t end_of_file(std::span<const Row> rows, std::size_t begin) {
-  std::size_t end = begin + 1;
-  while (end < rows.size() && rows[end].shard->file == rows[begin].shard->file &&
-         is_mapped(rows[end])) {
-    ++end;
-  }
-  return end;
-}
-
 }  // namespace
 
 std::string summary_of(std::span<const Trouble> troubles) {
@@ -61,21 +45,16 @@ std::string summary_of(std::span<const Trouble> troubles) {
   return error;
 }
 
-Records Records::read(std::span<const Row> rows, const ReadOptions& options, Place place) {
+Records Records::read(std::span<const Row> rows, const ReadOptions& options) {
   Records records;
   records.rows_ = rows.size();
-  const bool may_map = place == Place::mapped && hands_out_views();
   std::uint64_t bytes_left = max_memory_bytes();
   bool is_full = false;
   for (std::size_t begin = 0; begin < rows.size();) {
-    const bool map =
-        may_map && is_mapped(rows[begin]) && !rows[begin].shard->file->is_better_read();
-    const std::size_t end = map ? end_of_file(rows, begin) : piece_end(rows, begin);
+    const std::size_t end = piece_end(rows, begin);
     const std::span<const Row> piece = rows.subspan(begin, end - begin);
-    const std::uint64_t bytes = map ? 0 : payload_bytes_of(piece);
-    if (map) {
-      records.map_piece(piece, begin, options);
-    } else if (bytes <= bytes_left) {
+    const std::uint64_t bytes = payload_bytes_of(piece);
+    if (bytes <= bytes_left) {
       bytes_left -= bytes;
       records.copy_piece(piece, begin, options);
     } else {
@@ -100,7 +79,7 @@ void Records::copy_piece(std::span<const Row> rows, std::size_t first, const Rea
       waiting_.push_back({row, pieces_.size()});
     }
   }
-  pieces_.push_back({first, std::move(batch), nullptr, {}});
+  pieces_.push_back({first, std::move(batch), {}});
 }
 
 void Records::read_waiting(std::span<const Row> rows, const ReadOptions& options) {
@@ -124,18 +103,6 @@ void Records::read_waiting(std::span<const Row> rows, const ReadOptions& options
     begin = end;
   }
   waiting_.clear();
-}
-
-void Records::map_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options) {
-  leave_out(verify_mapped_frames(rows), first, options.skip_damage);
-  const std::shared_ptr<const StoredFile>& file = rows[0].shard->file;
-  std::vector<WireBytes> payloads;
-  payloads.reserve(rows.size());
-  for (const Row& row : rows) {
-    payloads.emplace_back(file->mapping() + row.frame.offset + kHeaderBytes,
-                          static_cast<std::size_t>(row.frame.payload_bytes));
-  }
-  pieces_.push_back({first, nullptr, file, std::move(payloads)});
 }
 
 void Records::leave_out(const std::vector<BadRow>& bad, std::size_t first, bool skip_damage) {
@@ -171,7 +138,7 @@ Records Records::of_made(const RecordSource& source, std::span<const std::int64_
         made.leave_out(row, row + 1);
       }
     }
-    made.pieces_.push_back({first, nullptr, batch, std::move(payloads)});
+    made.pieces_.push_back({first, batch, std::move(payloads)});
   }
   return made;
 }
@@ -210,7 +177,7 @@ void Records::write_rows(KernelCall& call, int output, std::size_t begin, std::s
       if (!is_left_out(row)) kept.push_back(row - piece.first_row);
     }
     write_shared_strings(
-        out, kept.size(), [&](std::size_t i) { return piece[kept[i]]; }, piece.memory());
+        out, kept.size(), [&](std::size_t i) { return piece[kept[i]]; }, piece.batch);
     out += kept.size();
   }
 }

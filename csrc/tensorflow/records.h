@@ -27,18 +27,12 @@ std::string summary_of(std::span<const Trouble> troubles);
 
 // The output of one call: the records before the first error, the error, and the good records after
 // the error. Rows are read in pieces of about a mebibyte, and large records alone, so that a string
-// that outlives its batch keeps little memory. Mapped records may stay in their mapping.
+// that outlives its batch keeps little memory.
 class Records {
  public:
-  enum class Place : std::uint8_t {
-    copied,
-    // Mapped records stay in their mapping, if strings can keep the mapping alive. The files must
-    // not change.
-    mapped,
-  };
   // Reads `rows`. Leaves out damaged rows, with an error unless the options say to skip damage.
   // Leaves out the rows that memory cannot hold together with earlier rows, with one error for all.
-  static Records read(std::span<const Row> rows, const ReadOptions& options, Place place);
+  static Records read(std::span<const Row> rows, const ReadOptions& options);
   // Reads records of a source whose records are not frames. Throws Error.
   static Records of_made(const RecordSource& source, std::span<const std::int64_t> records);
   static Records of_error(std::string error);
@@ -66,19 +60,15 @@ class Records {
  private:
   struct Piece {
     std::size_t first_row = 0;
-    std::shared_ptr<const RecordBatch> batch;  // of copied rows; null for other rows
-    std::shared_ptr<const void> owner;         // of the other rows' memory
-    std::vector<WireBytes> payloads;           // of the other rows
+    std::shared_ptr<const RecordBatch> batch;
+    std::vector<WireBytes> payloads;  // of made records, some of which may be left out
 
-    std::size_t size() const { return batch != nullptr ? batch->size() : payloads.size(); }
+    std::size_t size() const { return payloads.empty() ? batch->size() : payloads.size(); }
     WireBytes operator[](std::size_t i) const {
-      return batch != nullptr ? (*batch)[i] : payloads[i];
-    }
-    std::shared_ptr<const void> memory() const {
-      return batch != nullptr ? std::shared_ptr<const void>(batch) : owner;
+      return payloads.empty() ? (*batch)[i] : payloads[i];
     }
   };
-  // A copied row that is not read yet, and its piece.
+  // A row that is not read yet, and its piece.
   struct Waiting {
     std::size_t row = 0;
     std::size_t piece = 0;
@@ -87,7 +77,6 @@ class Records {
   void copy_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
   // Reads the waiting rows in the order of their places, so that nothing is inflated twice.
   void read_waiting(std::span<const Row> rows, const ReadOptions& options);
-  void map_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
   void leave_out(std::size_t begin, std::size_t end);
   void leave_out(const std::vector<BadRow>& bad, std::size_t first, bool skip_damage);
   void write_rows(KernelCall& call, int output, std::size_t begin, std::size_t end) const;

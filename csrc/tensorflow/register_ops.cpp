@@ -8,7 +8,6 @@
 #include "tensorflow/kernel_call.h"
 #include "tensorflow/reading_ops.h"
 #include "tensorflow/share.h"
-#include "tensorflow/string_probe.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -100,11 +99,10 @@ void register_op(const CApi& api, const Op& op) {
 [[gnu::constructor]] void register_all() {
   const CApi* api = c_api();
   if (api == nullptr) return;
-  register_op(
-      *api, stateless<compute_source>("TfrfastSource",
-                                      {"filenames: string", "skip_damage: int64",
-                                       "zero_copy: int64", "compression: int64", "storage: string"},
-                                      {"source: string"}));
+  register_op(*api, stateless<compute_source>("TfrfastSource",
+                                              {"filenames: string", "skip_damage: int64",
+                                               "compression: int64", "storage: string"},
+                                              {"source: string"}));
   register_op(
       *api, keeping<WalkHolder, compute_walk>(
                 "TfrfastWalk", {"source: string", "wanted: int64", "state: int64", "files: int64"},
@@ -143,8 +141,6 @@ void register_op(const CApi& api, const Op& op) {
                          "step: int64", "features: string"},
                         {"columns: column_types", "indices: int64", "valid: bool", "error: string"},
                         {"column_types: list(type)"}));
-  register_op(*api, stateless<compute_probe_strings>("TfrfastProbeStrings", {"count: int64"},
-                                                     {"strings: string"}));
   register_op(*api,
               stateless<compute_raise>("TfrfastRaise", {"error: string"}, {"records: string"}));
   register_op(*api, stateless<compute_pass>("TfrfastPass", {"error: string"}, {"passes: bool"}));

@@ -306,7 +306,7 @@ Announcements Source::announce(std::span<const std::int64_t> records) const {
 
 Records Source::read(std::span<const Row> rows) const {
   const Announcements announced = announce(rows);
-  return Records::read(rows, read_options(), place());
+  return Records::read(rows, read_options());
 }
 
 Announcements Source::announce(std::span<const Row> rows) const noexcept {

@@ -133,10 +133,6 @@ class Source {
   const std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   void plan(std::shared_ptr<const RecordSource> records);
 
-  Records::Place place() const {
-    return spec_.zero_copy ? Records::Place::mapped : Records::Place::copied;
-  }
-
   SourceSpec spec_;
   bool is_remote_ = false;
   std::vector<FileFacts> facts_;              // of each shard of a planned source, at opening

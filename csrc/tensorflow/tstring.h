@@ -84,8 +84,7 @@ class TString {
 };
 static_assert(sizeof(TString) == 24);
 
-// Whether records are handed out as counted views. Off until a self-check has seen the runtime
-// count; see string_probe.h.
+// Whether records are handed out as counted views. Off until Python has looked at the runtime.
 bool hands_out_views() noexcept;
 void hand_out_views(bool yes) noexcept;
 

@@ -12,7 +12,6 @@ namespace {
 SourceSpec some_spec() {
   SourceSpec spec;
   spec.planned = true;
-  spec.zero_copy = true;
   spec.compression = Compression::zlib;
   spec.verify = Verify::header;
   spec.io = IoMode::pread;
@@ -61,7 +60,6 @@ TEST_CASE("source spec: every field tells specs apart") {
   CHECK(changed([](SourceSpec& spec) { spec.storage.cache_limit_bytes = 1; }));
   CHECK(changed([](SourceSpec& spec) { spec.storage.place = "http://one"; }));
   CHECK(changed([](SourceSpec& spec) { spec.skip_damage = true; }));
-  CHECK(changed([](SourceSpec& spec) { spec.zero_copy = false; }));
   CHECK(changed([](SourceSpec& spec) { spec.compression = {}; }));
   CHECK(changed([](SourceSpec& spec) { spec.verify = Verify::full; }));
   CHECK(changed([](SourceSpec& spec) { spec.io = IoMode::mapped; }));

@@ -164,23 +164,6 @@ TEST_CASE("records: a tail that is too short for a header is the end, as it is t
   CHECK(payloads_of(records).size() == 2);
 }
 
-TEST_CASE("records: strings of mapped files outlive the source where the runtime counts them") {
-  const TemporaryFolder folder;
-  const auto shards = write_shards(folder, {3}, 100);
-  SourceSpec options;
-  options.zero_copy = true;
-  FakeCall fake;
-  hand_out_views(true);
-  {
-    const Records records = read_to_error(*streamed_source(shards, options));
-    run_kernel(fake.context(), [&](KernelCall& call) { records.write_all(call, 0); });
-  }
-  hand_out_views(false);
-  REQUIRE(fake.code() == Code::ok);
-  CHECK(fake.strings(0) == Strings{shards[0].record(0), shards[0].record(1), shards[0].record(2)});
-  fake.drop_output(0);
-}
-
 TEST_CASE("source: a planned one refuses data of other sizes or counts") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {3}, 100);

@@ -92,7 +92,7 @@ class TFRecordDataset(PlannedDataset):
             return
         compression = compression_type or ""
         turns = _turns(num_parallel_reads, names.known)
-        source = Source(names, skips, False, compression, reached, num_parallel_reads, turns)
+        source = Source(names, skips, compression, reached, num_parallel_reads, turns)
         if not tf.executing_eagerly() and names.known is None:
             super().__init__(told_as(source.stream(), f"{source.description}: streaming"))
         else:

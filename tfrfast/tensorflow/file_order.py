@@ -40,7 +40,6 @@ class FileOrder:
         self,
         names: Any,
         skip_damage: bool,
-        zero_copy: bool,
         compression: str,
         storage: Storage,
         turns: tuple[int, int] = (1, 1),
@@ -52,7 +51,6 @@ class FileOrder:
         self.source = ops.tfrfast_source(
             filenames=names,
             skip_damage=tf.constant(int(skip_damage), tf.int64),
-            zero_copy=tf.constant(int(zero_copy), tf.int64),
             compression=tf.constant(COMPRESSION_CODES[compression], tf.int64),
             storage=tf.constant(storage.encoded),
         )

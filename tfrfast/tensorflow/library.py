@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,6 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
     declare("tfrfast_plan_stream_bytes", ctypes.c_int64, plan)
     declare("tfrfast_remote_client_table", ctypes.c_void_p)
     declare("tfrfast_plan_step_count", ctypes.c_int64, plan, ctypes.c_char_p, ctypes.c_size_t)
-    declare("tfrfast_probe_counts", None, numbers, numbers)
     declare("tfrfast_hand_out_views", None, ctypes.c_int)
     declare("tfrfast_open_source_count", ctypes.c_int64)
     return calls
@@ -92,12 +91,6 @@ def hand_out_views(yes: bool) -> None:
     calls.tfrfast_hand_out_views(yes)
 
 
-def _probe_counts() -> tuple[int, int]:
-    copies, live = ctypes.c_int64(), ctypes.c_int64()
-    calls.tfrfast_probe_counts(ctypes.byref(copies), ctypes.byref(live))
-    return copies.value, live.value
-
-
 @contextlib.contextmanager
 def private_session() -> Iterator[Any]:
     """Yields a graph and a session of their own.
@@ -109,26 +102,9 @@ def private_session() -> Iterator[Any]:
         yield session
 
 
-def _copy_and_drop_a_view() -> None:
-    def copy(count: Any) -> Any:
-        views = tf.ensure_shape(ops.tfrfast_probe_strings(count), [None])
-        return tf.strings.length(tf.gather(views, [0, 0]))
-
-    # The count is fed: TensorFlow would fold a constant one away, and the ops with it.
-    with private_session() as session:
-        count = tf.compat.v1.placeholder(tf.int64, [])
-        session.run(copy(count), {count: 1})
-
-
-def runtime_counts_views(copy_and_drop: Callable[[], None] = _copy_and_drop_a_view) -> bool:
-    """True if the runtime counts a view's references when it copies and drops the view.
-
-    TensorFlow counts from 2.21 on. Before, a copy would outlive its memory.
-    """
-    copies, live = _probe_counts()
-    copy_and_drop()
-    copies_after, live_after = _probe_counts()
-    return copies_after >= copies + 2 and live_after == live
-
-
-hand_out_views(runtime_counts_views())
+#: True if the runtime counts the references of a string that is a view: releases do from TensorFlow
+#: 2.21 on. Before, a copy would outlive its memory.
+COUNTS_VIEWS = (
+    tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 21) and "dev" not in tf.__version__
+)
+hand_out_views(COUNTS_VIEWS)

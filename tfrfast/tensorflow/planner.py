@@ -369,7 +369,6 @@ def _source(records: Records, file_shuffle: SeededOrder | None) -> Source:
     return Source(
         FileNames(dataset, tensor, names, shuffle=file_shuffle),
         skip_damage=records.opening.skip_damage,
-        zero_copy=False,
         compression=records.opening.compression,
         storage=storage,
         num_parallel_reads=None if turns == 1 else turns,

@@ -13,7 +13,7 @@ from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.library import PROGRESS, calls, end_waits_at_interrupts
 
-_BUILD_INDEXES, _SKIP_DAMAGE, _ZERO_COPY, _BESIDE, _COMPRESSION = 1, 2, 4, 8, 16
+_BUILD_INDEXES, _SKIP_DAMAGE, _BESIDE, _COMPRESSION = 1, 2, 4, 8
 # The ops' numbers.
 COMPRESSION_CODES: dict[str, int] = {"": 0}
 COMPRESSION_CODES.update((codec.name, codec.code) for codec in CODECS.values())
@@ -51,7 +51,6 @@ def open_plan(
     *,
     build_indexes: bool,
     skip_damage: bool,
-    zero_copy: bool,
     compression: str = "",
     storage: Storage,
     beside: bool = False,
@@ -64,7 +63,7 @@ def open_plan(
 
     Building raises the errors of opening, as TensorFlow's exceptions.
     """
-    flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage + _ZERO_COPY * zero_copy
+    flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage
     flags += _BESIDE * beside + _COMPRESSION * COMPRESSION_CODES[compression]
     described = storage.encoded
     packed = b"".join(name + b"\0" for name in names)

@@ -30,7 +30,6 @@ class Source:
 
     names: FileNames
     skip_damage: bool
-    zero_copy: bool
     compression: str
     storage: Storage  # options of URLs
     num_parallel_reads: Any = None
@@ -53,7 +52,6 @@ class Source:
             names,
             build_indexes=build_indexes,
             skip_damage=self.skip_damage,
-            zero_copy=self.zero_copy,
             compression=self.compression,
             storage=self.storage,
             beside=beside,
@@ -142,9 +140,7 @@ class Source:
         known = names is None
         names = self.names.tensor if known else names
         turns = (self.turns or 1, self.block_records) if known else (1, 1)
-        made = FileOrder(
-            names, self.skip_damage, self.zero_copy, self.compression, self.storage, turns
-        )
+        made = FileOrder(names, self.skip_damage, self.compression, self.storage, turns)
         if known:
             self.open_files.keep(made.source)
         return made

@@ -57,7 +57,7 @@ class HeaderCheck {
 
 // Where a piece's payloads go, and what else is wanted of them.
 struct Wanted {
-  std::uint8_t* data;           // may be null
+  std::uint8_t* data;
   const std::int64_t* offsets;  // in `data`, of each row
   bool takes_crcs;
   bool streams;  // writes long payloads past the caches
@@ -74,24 +74,20 @@ void take(const std::uint8_t* frame, const Row& row, std::size_t i, const Wanted
   const auto payload_bytes = static_cast<std::size_t>(row.frame.payload_bytes);
   const std::uint8_t* const payload = frame + kHeaderBytes;
   std::memcpy(taken.seals[i].header, frame, kHeaderBytes);
-  if (wanted.data == nullptr) {
-    taken.crcs[i] = masked_crc32c(payload, payload_bytes);
+  std::uint8_t* const out = wanted.data + wanted.offsets[i];
+  if (!wanted.takes_crcs || is_checked_later(payload_bytes)) {
+    std::memcpy(out, payload, payload_bytes);
+  } else if (wanted.streams && payload_bytes >= kMinStreamedRecord) {
+    taken.crcs[i] = mask_crc(stream_crc32c(out, payload, payload_bytes));
   } else {
-    std::uint8_t* const out = wanted.data + wanted.offsets[i];
-    if (!wanted.takes_crcs || is_checked_later(payload_bytes)) {
-      std::memcpy(out, payload, payload_bytes);
-    } else if (wanted.streams && payload_bytes >= kMinStreamedRecord) {
-      taken.crcs[i] = mask_crc(stream_crc32c(out, payload, payload_bytes));
-    } else {
-      taken.crcs[i] = mask_crc(copy_crc32c(out, payload, payload_bytes));
-    }
+    taken.crcs[i] = mask_crc(copy_crc32c(out, payload, payload_bytes));
   }
   std::memcpy(taken.seals[i].footer, payload + payload_bytes, kFooterBytes);
 }
 
 // Computes the checksums that take() has left.
 void check_later(std::span<const Row> rows, const Wanted& wanted, Taken& taken) noexcept {
-  if (wanted.data == nullptr || !wanted.takes_crcs) return;
+  if (!wanted.takes_crcs) return;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto payload_bytes = static_cast<std::size_t>(rows[i].frame.payload_bytes);
     if (is_checked_later(payload_bytes)) {
@@ -196,8 +192,8 @@ MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Se
 
 class FrameReading {
  public:
-  // Copies row i to data[offsets[i]]. If both are null, verifies row i in its mapping. Errors
-  // number row i first_row + i or, with `batch_rows`, batch_rows[i].
+  // Copies row i to data[offsets[i]]. Errors number row i first_row + i or, with `batch_rows`,
+  // batch_rows[i].
   FrameReading(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row, std::uint8_t* data,
                const std::int64_t* offsets, std::size_t first_row,
                const std::size_t* batch_rows = nullptr, SkipAdvice advice = SkipAdvice::try_it,
@@ -237,7 +233,6 @@ class FrameReading {
 
   // Whether to take rows from the file's mapping.
   bool is_mapped(const StoredFile& file) const {
-    if (data_ == nullptr) return true;
     // The mapped copy may be damaged for good. read() also tries other sources.
     return file.mapping() != nullptr && !is_mended_ && !file.is_better_read();
   }
@@ -263,8 +258,7 @@ class FrameReading {
   }
 
   Wanted wanted(std::size_t first) const {
-    return {data_, offsets_ == nullptr ? nullptr : offsets_ + first, verify_ == Verify::full,
-            streams_};
+    return {data_, offsets_ + first, verify_ == Verify::full, streams_};
   }
 
   // Counts all bytes of a piece for the first row's shard, which is right on average.
@@ -419,10 +413,6 @@ std::vector<BadRow> read_frames(std::span<const Row> rows, std::span<const std::
   for (std::size_t i = 0; i < rows.size(); ++i) offsets[i] = batch.offsets()[batch_rows[i]];
   return FrameReading(rows, verify, at_bad_row, batch.data(), offsets.data(), 0, batch_rows.data())
       .run();
-}
-
-std::vector<BadRow> verify_mapped_frames(std::span<const Row> rows) {
-  return FrameReading(rows, Verify::full, AtBadRow::go_on, nullptr, nullptr, 0).run();
 }
 
 void read_frame(const Row& row, Verify verify, SkipAdvice advice, std::uint8_t* out,

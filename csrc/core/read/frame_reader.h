@@ -53,10 +53,6 @@ std::vector<BadRow> read_frames(std::span<const Row> rows, Verify verify, AtBadR
 std::vector<BadRow> read_frames(std::span<const Row> rows, std::span<const std::size_t> batch_rows,
                                 Verify verify, AtBadRow at_bad_row, const RecordBatch& batch);
 
-// Verifies frames of mapped shards in place, without a copy. The frames may change afterwards. Only
-// for callers that know that the files will not change: they touch the payloads outside any guard.
-std::vector<BadRow> verify_mapped_frames(std::span<const Row> rows);
-
 // The advice on skipping in an error about a damaged record.
 enum class SkipAdvice : std::uint8_t {
   try_it,       // says that damaged records can be skipped

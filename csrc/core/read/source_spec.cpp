@@ -36,7 +36,6 @@ std::string SourceSpec::encode() const {
   Encoder encoder(kEncoding);
   encoder.flag(planned);
   encoder.flag(skip_damage);
-  encoder.flag(zero_copy);
   encoder.integer(compression_code(compression));
   encoder.choice(verify);
   encoder.choice(io);
@@ -62,7 +61,6 @@ SourceSpec SourceSpec::decode(std::string_view encoded) {
   SourceSpec spec;
   spec.planned = decoder.flag();
   spec.skip_damage = decoder.flag();
-  spec.zero_copy = decoder.flag();
   const std::int64_t code = decoder.integer();
   if (code < 0 || code > kFindOut) decoder.refuse("compression is " + std::to_string(code));
   spec.compression = compression_of_code(code);

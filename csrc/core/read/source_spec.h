@@ -33,13 +33,12 @@ struct PartSpec {
 };
 
 struct SourceSpec {
-  static constexpr EncodedKind kEncoding{"source", "tfSR", 2};
+  static constexpr EncodedKind kEncoding{"source", "tfSR", 3};
 
   // Planned: all counts are known, and data with other counts are refused. Otherwise a shard is
   // opened when reading reaches it.
   bool planned = false;
   bool skip_damage = false;
-  bool zero_copy = false;  // strings may point into mapped files
   std::optional<Compression> compression = Compression::none;  // empty: detect for each shard
   Verify verify = Verify::full;
   IoMode io = IoMode::automatic;

@@ -33,7 +33,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path: Path = tmp_path_factory.mktemp("foreign") / "shard"
     with tfr.Writer(path) as writer:
         writer.write_batch(RECORDS)
-    options = {"build_indexes": True, "skip_damage": False, "zero_copy": False}
+    options = {"build_indexes": True, "skip_damage": False}
     plan = open_plan([bytes(path)], **options, storage=Storage(None))
     assert plan is not None
     return plan.source

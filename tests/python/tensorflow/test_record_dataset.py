@@ -386,7 +386,6 @@ def test_open_shards_are_not_closed_under_threads_that_outlive_the_program(
         [files[0].encode()],
         build_indexes=True,
         skip_damage=False,
-        zero_copy=False,
         storage=Storage(None),
     )
     assert not plan._closing.atexit

@@ -17,7 +17,6 @@ tf = pytest.importorskip("tensorflow")
 
 from tfrfast.tensorflow import library  # noqa: E402
 
-COUNTS_VIEWS = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 21)
 RECORDS = some_records(400, longest=20_000)  # 4 MB
 
 
@@ -28,7 +27,7 @@ def strings(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.param == "copied":
         library.hand_out_views(False)
     yield
-    library.hand_out_views(library.runtime_counts_views())
+    library.hand_out_views(library.COUNTS_VIEWS)
 
 
 @pytest.fixture
@@ -36,30 +35,6 @@ def file(tmp_path: Path) -> str:
     file = write_shard(tmp_path / "records", RECORDS)
     tfr.Reader(file).close()
     return file
-
-
-class TestSelfCheck:
-    def test_finds_what_this_runtime_does(self) -> None:
-        if tf.__version__.startswith("2.15"):
-            assert not library.runtime_counts_views()
-        if COUNTS_VIEWS:
-            assert library.runtime_counts_views()
-
-    def test_a_runtime_that_does_not_count_fails_it(self) -> None:
-        assert not library.runtime_counts_views(lambda: None)
-
-    @pytest.mark.skipif(not COUNTS_VIEWS, reason="this runtime counts no views")
-    def test_a_runtime_that_forgets_to_drop_fails_it(self) -> None:
-        kept = []
-
-        def copy_and_keep() -> None:
-            views = library.ops.tfrfast_probe_strings(tf.constant(1, tf.int64))
-            kept.append(tf.gather(tf.ensure_shape(views, [None]), [0, 0]))
-
-        assert not library.runtime_counts_views(copy_and_keep)
-        kept.clear()
-        gc.collect()
-        assert library.runtime_counts_views()
 
 
 class Mallinfo2(ctypes.Structure):
@@ -119,7 +94,7 @@ def test_strings_outlive_what_they_came_from(file: str) -> None:
         assert record.numpy() == RECORDS[number]
 
 
-@pytest.mark.skipif(not COUNTS_VIEWS, reason="this runtime counts no views")
+@pytest.mark.skipif(not library.COUNTS_VIEWS, reason="this runtime counts no views")
 def test_views_take_no_memory_of_their_own(file: str) -> None:
     """A tensor and its slices share one copy of the bytes."""
     batch = next(iter(tfr.TFRecordDataset(file).batch(len(RECORDS))))
