@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 import tfrfast as tfr
-from tfrfast.order.permutation import Permutation
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 import shuffle_measures as measure  # noqa: E402
+from orders import shuffled  # noqa: E402
 
 RECORDS = 204_800
 SEEDS = 12
@@ -29,7 +29,7 @@ Shuffle = Callable[[int, int], measure.Order]  # (records, seed)
 
 
 def exact(records: int, seed: int) -> measure.Order:
-    return Permutation(records, seed)[:]
+    return shuffled(records, seed)
 
 
 def numpy_permutation(records: int, seed: int) -> measure.Order:
@@ -64,7 +64,7 @@ SHUFFLES: dict[str, Shuffle] = {
 
 def first_records(shuffle: Shuffle) -> list[measure.Order]:
     if shuffle is exact:
-        return [np.array([Permutation(RECORDS, s)[0]]) for s in range(FIRST_SEEDS)]
+        return [shuffled(RECORDS, s, last=1) for s in range(FIRST_SEEDS)]
     if shuffle is in_blocks:
         orders = [tfr.BlockShuffle(*BLOCKS, seed=seed) for seed in range(FIRST_SEEDS)]
         return [tfr.Plan(order, 1, num_records=RECORDS).indices(0, 0) for order in orders]
@@ -98,25 +98,27 @@ def measures_of(shuffle: Shuffle, orders: Sequence[measure.Order]) -> dict[str, 
 
 
 def key_avalanche(change_epoch: bool) -> float:
-    n, positions = 2**32, np.arange(4) * (2**30 - 1)
+    n = 2**32
     seeds = np.random.default_rng(0).integers(0, 2**63, 1000).tolist()
     flips = np.empty((64, 4000), np.uint64)
     for bit in range(64):
         rows = []
         for seed in seeds:
-            one, other = Permutation(n, seed, 5), Permutation(n, seed ^ (1 << bit), 5)
-            if change_epoch:
-                other = Permutation(n, seed, 5 ^ (1 << bit))
-            rows.append(one[positions] ^ other[positions])
+            other = (seed, 5 ^ (1 << bit)) if change_epoch else (seed ^ (1 << bit), 5)
+            rows.append(shuffled(n, seed, 5, last=4) ^ shuffled(n, *other, last=4))
         flips[bit] = np.concatenate(rows)
     return measure.avalanche(flips, 32)
 
 
 def position_avalanche() -> float:
-    perm = Permutation(2**32, 1)
-    positions = np.random.default_rng(1).integers(0, 2**32, 4000)
-    flips = np.stack([perm[positions] ^ perm[positions ^ (1 << bit)] for bit in range(32)])
-    return measure.avalanche(flips.astype(np.uint64), 32)
+    plan = tfr.Plan(tfr.Shuffle(1), 1, num_records=2**32)
+
+    def at(position: int) -> int:
+        return int(plan.records_at(0, position, position + 1)[0])
+
+    positions = np.random.default_rng(1).integers(0, 2**32, 4000).tolist()
+    flips = [[at(p) ^ at(p ^ (1 << bit)) for p in positions] for bit in range(32)]
+    return measure.avalanche(np.array(flips, np.uint64), 32)
 
 
 def reads_table() -> str:

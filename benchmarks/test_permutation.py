@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from tfrfast.order.permutation import Permutation
 
 BATCH = 4096
 SIZES = [2_000_000, 10**9, 2**40]
@@ -21,15 +20,6 @@ def records(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.mark.benchmark(group="4096 positions")
-@pytest.mark.parametrize("inverse", [False, True], ids=["forward", "inverse"])
-def test_permutation_of_an_array(benchmark: Any, records: int, inverse: bool) -> None:
-    perm = Permutation(records, seed=1)
-    positions = np.random.default_rng(0).integers(0, records, BATCH)
-    result = benchmark(perm.inverse if inverse else perm.__getitem__, positions)
-    assert len(result) == BATCH
-
-
-@pytest.mark.benchmark(group="4096 positions")
 @pytest.mark.parametrize("order", [tfr.Shuffle(1), tfr.BlockShuffle(1024, 16, seed=1)], ids=repr)
 def test_plan_indices(benchmark: Any, records: int, order: tfr.Shuffle | tfr.BlockShuffle) -> None:
     plan = tfr.Plan(order, BATCH, num_records=records)
@@ -38,8 +28,8 @@ def test_plan_indices(benchmark: Any, records: int, order: tfr.Shuffle | tfr.Blo
 
 @pytest.mark.benchmark(group="1 position")
 def test_permutation_of_one_position(benchmark: Any, records: int) -> None:
-    perm = Permutation(records, seed=1)
-    assert 0 <= benchmark(perm.__getitem__, 12345) < records
+    plan = tfr.Plan(tfr.Shuffle(1), 1, num_records=records)
+    assert 0 <= benchmark(plan.records_at, 0, 12345, 12346)[0] < records
 
 
 @pytest.mark.benchmark(group="all of 2e6")
@@ -50,5 +40,5 @@ def test_numpy_makes_a_whole_permutation(benchmark: Any) -> None:
 
 @pytest.mark.benchmark(group="all of 2e6")
 def test_permutation_of_everything(benchmark: Any) -> None:
-    perm = Permutation(SIZES[0], seed=1)
-    assert len(benchmark.pedantic(perm.__getitem__, (slice(None),), rounds=3)) == SIZES[0]
+    plan = tfr.Plan(tfr.Shuffle(1), 1, num_records=SIZES[0])
+    assert len(benchmark.pedantic(plan.records_at, (0, 0, SIZES[0]), rounds=3)) == SIZES[0]

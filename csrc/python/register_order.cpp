@@ -1,4 +1,4 @@
-// Permutation, the orders and Plan. tfrfast/base/arguments.py has checked the arguments' types.
+// The orders and Plan. tfrfast/base/arguments.py has checked the arguments' types.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/numbering.h"
 #include "core/load/image_draws.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/chosen_order.h"
@@ -44,33 +43,6 @@ void compute(std::size_t values, Work&& work) {
   if (values < kReleaseGilValues) return work();
   const WithoutGil without_gil;
   work();
-}
-
-template <bool kForward>
-Int64Array map_array(const Permutation& permutation, const Int64Array& values) {
-  Int64Array result(std::vector<py::ssize_t>(values.shape(), values.shape() + values.ndim()));
-  const std::int64_t* in = values.data();
-  std::int64_t* out = result.mutable_data();
-  const auto count = static_cast<std::size_t>(values.size());
-  compute(count, [&] {
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i] = number_below(permutation.size(), in[i], kForward ? "Position" : "Record");
-    }
-    if constexpr (kForward) {
-      permutation.evaluate(out, count, out);
-    } else {
-      permutation.invert(out, count, out);
-    }
-  });
-  return result;
-}
-
-Int64Array map_range(const Permutation& permutation, std::int64_t first, std::int64_t count) {
-  Int64Array result(count);
-  std::int64_t* out = result.mutable_data();
-  const auto values = static_cast<std::size_t>(count);
-  compute(values, [&] { permutation.evaluate_range(first, values, out); });
-  return result;
 }
 
 std::shared_ptr<BlockShuffle> make_block_shuffle(std::int64_t num_records,
@@ -211,15 +183,6 @@ py::array_t<std::uint64_t> plan_draws(const Plan& plan, std::uint64_t epoch, std
 void register_order(py::module_& module) {
   module.attr("ORDER_VERSION") = kOrderVersion;
   module.attr("MAX_RECORDS") = kMaxPermutationSize;
-
-  py::class_<Permutation>(module, "Permutation")
-      .def(constructor<Permutation, std::int64_t, std::uint64_t, std::uint64_t>(), py::arg("size"),
-           py::arg("seed"), py::arg("epoch"))
-      .def("at", &Permutation::at, py::arg("position"))
-      .def("inverse_at", &Permutation::inverse, py::arg("record"))
-      .def("map", &map_array<true>, py::arg("positions"))
-      .def("inverse", &map_array<false>, py::arg("records"))
-      .def("map_range", &map_range, py::arg("first"), py::arg("count"));
 
   py::class_<Order, std::shared_ptr<Order>>(module, "Order")
       .def_property_readonly("positions", &Order::positions);

@@ -22,7 +22,7 @@ def test_agrees_with_the_specification_in_python(shape: tuple[int, int, int]) ->
             assert [order[p] for p in positions] == [reference.at(p) for p in positions]
 
 
-# Frozen, like the orders of Permutation.
+# Frozen, like the orders of Shuffle.
 GOLDEN = {
     (5, 0, 0, (2, 2, 2)): [2, 1, 3, 4, 0],
     (761, 3, 1, (8, 4, 8)): [585, 248, 358, 437, 674, 135, 287, 379],

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 import tfrfast as tfr
-from tfrfast.order.permutation import Permutation
+from orders import shuffled
 
 
 def reads(folder: str, limit: str, seed: str, *urls: str) -> None:
@@ -25,7 +25,7 @@ def steps(folder: str, limit: str, seed: str, *urls: str) -> None:
     reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, int(limit)))
     print("open", flush=True)
     sys.stdin.readline()
-    order = [int(i) for i in Permutation(len(reader), int(seed), 0)[:]]
+    order = shuffled(len(reader), int(seed)).tolist()
     for begin in range(0, len(order), 10):
         assert len(reader.read(order[begin : begin + 10])) == 10
     reader.close()

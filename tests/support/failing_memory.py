@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tfrfast as tfr
-from tfrfast.order.permutation import Permutation
 
 FEATURES = {"a": tfr.FixedLen((), "int64"), "b": tfr.VarLen("float32")}
 
@@ -43,7 +42,6 @@ def jobs(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
     reader = tfr.Reader(path, threads=1)
     records = [reader[number] for number in range(20)]
     mixture = {"one": (reader, 1.0), "two": (reader, 2.0)}
-    yield "Permutation", lambda: Permutation(1000, 1)
     yield "Plan", lambda: tfr.Plan(tfr.Shuffle(), 10, num_records=1000)
     yield "iterator", lambda: next(iter(reader))
     yield "batch", lambda: reader.read(range(200))

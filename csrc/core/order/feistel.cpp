@@ -53,24 +53,6 @@ namespace {
   }
 }
 
-[[gnu::always_inline]] inline void backward(const RoundKeys& keys, Grid grid, Lanes& at,
-                                            std::size_t lanes) noexcept {
-  const std::uint32_t columns = grid.columns;
-  const std::uint32_t rows = 1u << grid.right_bits;
-  lanes = (lanes + kLaneGroup - 1) / kLaneGroup * kLaneGroup;
-  for (int round = keys.rounds - 2; round >= 0; round -= 2) {
-    const std::uint32_t before0 = keys.before[round], after0 = keys.after[round];
-    const std::uint32_t before1 = keys.before[round + 1], after1 = keys.after[round + 1];
-    for (std::size_t i = 0; i < lanes; ++i) {
-      std::uint32_t left = at.left[i], right = at.right[i];
-      right = (right - scale(hash(left, before1, after1), rows)) & (rows - 1);
-      left = subtract(left, scale(hash(right, before0, after0), columns), columns);
-      at.left[i] = left;
-      at.right[i] = right;
-    }
-  }
-}
-
 [[gnu::always_inline]] inline void forward_each(const RoundKeys& keys, const LaneGrids& grids,
                                                 Lanes& at, std::size_t lanes) noexcept {
   lanes = (lanes + kLaneGroup - 1) / kLaneGroup * kLaneGroup;
@@ -94,10 +76,6 @@ namespace {
                                std::size_t lanes) noexcept {                                  \
     forward(keys, grid, at, lanes);                                                           \
   }                                                                                           \
-  target void backward_##suffix(const RoundKeys& keys, Grid grid, Lanes& at,                  \
-                                std::size_t lanes) noexcept {                                 \
-    backward(keys, grid, at, lanes);                                                          \
-  }                                                                                           \
   target void forward_each_##suffix(const RoundKeys& keys, const LaneGrids& grids, Lanes& at, \
                                     std::size_t lanes) noexcept {                             \
     forward_each(keys, grids, at, lanes);                                                     \
@@ -111,17 +89,16 @@ TFRFAST_FEISTEL_KERNELS(avx512, [[gnu::target("avx512f,avx512vl,avx512dq,avx512b
 #undef TFRFAST_FEISTEL_KERNELS
 
 constexpr FeistelKernel kKernels[] = {
-    {"portable", []() noexcept { return true; }, forward_portable, backward_portable,
-     forward_each_portable},
+    {"portable", []() noexcept { return true; }, forward_portable, forward_each_portable},
 #if defined(__x86_64__)
     {"avx2", []() noexcept { return __builtin_cpu_supports("avx2") != 0; }, forward_avx2,
-     backward_avx2, forward_each_avx2},
+     forward_each_avx2},
     {"avx512",
      []() noexcept {
        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
      },
-     forward_avx512, backward_avx512, forward_each_avx512},
+     forward_avx512, forward_each_avx512},
 #endif
 };
 

@@ -54,7 +54,6 @@ struct FeistelKernel {
   const char* name;
   bool (*supported)() noexcept;
   void (*forward)(const RoundKeys&, Grid, Lanes&, std::size_t lanes) noexcept;
-  void (*backward)(const RoundKeys&, Grid, Lanes&, std::size_t lanes) noexcept;
   void (*forward_each)(const RoundKeys&, const LaneGrids&, Lanes&, std::size_t lanes) noexcept;
 };
 std::span<const FeistelKernel> feistel_kernels() noexcept;  // the portable set first

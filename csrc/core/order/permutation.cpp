@@ -38,38 +38,6 @@ std::int64_t walk(const RoundKeys& keys, Grid grid, std::int64_t size,
   return static_cast<std::int64_t>(value);
 }
 
-// `value_at(i)` returns the i-th input.
-template <bool kForward, class ValueAt>
-void run(const RoundKeys& keys, Grid grid, std::int64_t size, std::size_t count, std::int64_t* out,
-         ValueAt value_at) noexcept {
-  const FeistelKernel& kernel = active_feistel_kernel();
-  const std::uint32_t right_bits = grid.right_bits;
-  const std::uint32_t right_mask = (1u << right_bits) - 1;
-  Lanes lanes;
-  for (std::size_t done = 0; done < count; done += kLanes) {
-    const std::size_t used = std::min(count - done, kLanes);
-    for (std::size_t i = 0; i < used; ++i) {
-      const auto value = static_cast<std::uint64_t>(value_at(done + i));
-      lanes.left[i] = static_cast<std::uint32_t>(value >> right_bits);
-      lanes.right[i] = static_cast<std::uint32_t>(value) & right_mask;
-    }
-    for (std::size_t i = used; i < kLanes && i % kLaneGroup != 0; ++i) {
-      lanes.left[i] = lanes.right[i] = 0;
-    }
-    (kForward ? kernel.forward : kernel.backward)(keys, grid, lanes, used);
-    std::uint64_t largest = 0;
-    for (std::size_t i = 0; i < used; ++i) {
-      const std::uint64_t value = std::uint64_t{lanes.left[i]} << right_bits | lanes.right[i];
-      out[done + i] = static_cast<std::int64_t>(value);
-      largest = std::max(largest, value);
-    }
-    if (largest < static_cast<std::uint64_t>(size)) continue;
-    for (std::size_t i = 0; i < used; ++i) {
-      out[done + i] = walk<kForward>(keys, grid, size, static_cast<std::uint64_t>(out[done + i]));
-    }
-  }
-}
-
 }  // namespace
 
 SipKey derive_key(KeyPurpose purpose, std::uint64_t seed, std::uint64_t epoch) noexcept {
@@ -100,22 +68,32 @@ void Permutation::evaluate(const std::int64_t* positions, std::size_t count,
     *out = at(*positions);
     return;
   }
-  run<true>(keys_, grid_, size_, count, out, [=](std::size_t i) { return positions[i]; });
-}
-
-void Permutation::invert(const std::int64_t* records, std::size_t count,
-                         std::int64_t* out) const noexcept {
-  if (count == 1) {
-    *out = inverse(*records);
-    return;
+  const FeistelKernel& kernel = active_feistel_kernel();
+  const std::uint32_t right_bits = grid_.right_bits;
+  const std::uint32_t right_mask = (1u << right_bits) - 1;
+  Lanes lanes;
+  for (std::size_t done = 0; done < count; done += kLanes) {
+    const std::size_t used = std::min(count - done, kLanes);
+    for (std::size_t i = 0; i < used; ++i) {
+      const auto position = static_cast<std::uint64_t>(positions[done + i]);
+      lanes.left[i] = static_cast<std::uint32_t>(position >> right_bits);
+      lanes.right[i] = static_cast<std::uint32_t>(position) & right_mask;
+    }
+    for (std::size_t i = used; i < kLanes && i % kLaneGroup != 0; ++i) {
+      lanes.left[i] = lanes.right[i] = 0;
+    }
+    kernel.forward(keys_, grid_, lanes, used);
+    std::uint64_t largest = 0;
+    for (std::size_t i = 0; i < used; ++i) {
+      const std::uint64_t value = std::uint64_t{lanes.left[i]} << right_bits | lanes.right[i];
+      out[done + i] = static_cast<std::int64_t>(value);
+      largest = std::max(largest, value);
+    }
+    if (largest < static_cast<std::uint64_t>(size_)) continue;
+    for (std::size_t i = 0; i < used; ++i) {
+      out[done + i] = walk<true>(keys_, grid_, size_, static_cast<std::uint64_t>(out[done + i]));
+    }
   }
-  run<false>(keys_, grid_, size_, count, out, [=](std::size_t i) { return records[i]; });
-}
-
-void Permutation::evaluate_range(std::int64_t first, std::size_t count,
-                                 std::int64_t* out) const noexcept {
-  run<true>(keys_, grid_, size_, count, out,
-            [=](std::size_t i) { return first + static_cast<std::int64_t>(i); });
 }
 
 }  // namespace tfrfast

@@ -1,9 +1,10 @@
-// A keyed bijection of [0, size) and its inverse, evaluated position by position: an exact shuffle
-// without memory. The results are frozen: a checkpoint resumes into the same order years later.
+// A keyed bijection of [0, size), evaluated position by position: an exact shuffle without memory.
+// The results are frozen: a checkpoint resumes into the same order years later.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "core/order/feistel.h"
 
@@ -41,9 +42,11 @@ class Permutation {
   std::int64_t at(std::int64_t position) const noexcept;
   std::int64_t inverse(std::int64_t record) const noexcept;
   void evaluate(const std::int64_t* positions, std::size_t count, std::int64_t* out) const noexcept;
-  void invert(const std::int64_t* records, std::size_t count, std::int64_t* out) const noexcept;
   // Evaluates the positions first, first + 1, ...
-  void evaluate_range(std::int64_t first, std::size_t count, std::int64_t* out) const noexcept;
+  void evaluate_range(std::int64_t first, std::size_t count, std::int64_t* out) const noexcept {
+    std::iota(out, out + count, first);
+    evaluate(out, count, out);
+  }
 
  private:
   std::int64_t size_;

@@ -16,11 +16,11 @@ import pytest
 import tfrfast as tfr
 from example_files import some_example
 from mixed_files import mixture_of, write_sets
+from orders import shuffled
 from record_files import flip_payload_byte, write_shard
 from step_files import FEATURES as STEP_FEATURES
 from step_files import numbers_in, open_steps
 from table_data import FEATURES, expected_row
-from tfrfast.order.permutation import Permutation
 
 tray = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
 
@@ -176,7 +176,7 @@ def test_parts_are_small_and_read_without_ray(shards: list[str]) -> None:
     numbers = np.arange(COUNT)[::-1].copy()
     for source, limit, expected in [
         (source_of(shards), 3000, range(COUNT)),
-        (source_of(shards, order=tfr.Shuffle(5)), 3000, Permutation(COUNT, 5)[:].tolist()),
+        (source_of(shards, order=tfr.Shuffle(5)), 3000, shuffled(COUNT, 5).tolist()),
         (
             source_of(shards, order=tfr.InOrder(indices=numbers)),
             3000 + 8 * COUNT // 6,

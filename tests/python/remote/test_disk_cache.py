@@ -19,14 +19,13 @@ import pytest
 
 import cache_child
 import tfrfast as tfr
-from orders import order_of
+from orders import order_of, shuffled
 from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import flip_payload_byte, some_records, write_shard
 from tfrfast import _native
 from tfrfast.cli import main
 from tfrfast.loading import remote_records
-from tfrfast.order.permutation import Permutation
 from tfrfast.storage.remote.options import Storage, place_of
 
 pytest.importorskip("obstore", reason="needs obstore")
@@ -347,7 +346,7 @@ def test_half_of_a_set_is_read_from_a_cache_of_half_its_size(
         server.forget()
         before = _native.cache_bytes_read()
         # Not a Loader, which would read the next epoch ahead.
-        plans.append([int(i) for i in Permutation(len(reader), 7, epoch)[:]])
+        plans.append(shuffled(len(reader), 7, epoch).tolist())
         for begin in range(0, len(reader), 10):
             reader.read(plans[-1][begin : begin + 10])
         settle(folder)
