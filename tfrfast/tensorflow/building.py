@@ -11,7 +11,7 @@ from tfrfast.tensorflow.lifting.batches import lifted_batches
 from tfrfast.tensorflow.lifting.elements import elements_of
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.sequence import Batched, Sequence
+from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence
 
 
 def build(pipeline: Pipeline) -> Any:
@@ -45,13 +45,13 @@ def _called(elements: Any, calls: Iterable[Any]) -> Any:
 
 def _asked_of(records: Any, sequence: Sequence) -> Any:
     """Returns the records that a sequence without a shuffle takes, in their order."""
-    wanted = sequence.positions or sequence.records
-    if wanted.first:
-        records = records.skip(wanted.first)
-    if wanted.stride > 1:
-        records = records.shard(wanted.stride, 0)
-    if not wanted.is_open:
-        records = records.take(wanted.count)
+    wanted = sequence.records
+    if wanted.start:
+        records = records.skip(wanted.start)
+    if wanted.step > 1:
+        records = records.shard(wanted.step, 0)
+    if wanted.stop < EVERYTHING.records.stop:
+        records = records.take(len(wanted))
     return records.repeat(sequence.epochs) if sequence.repeated else records
 
 

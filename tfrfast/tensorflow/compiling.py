@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,6 @@ from tfrfast.tensorflow.planner import ChainPlan, plan, why_no_gain
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, Joined, Tree, Unread, read
 from tfrfast.tensorflow.reading.shuffles import decide, reshuffled
-from tfrfast.tensorflow.rules import cuts_rows_again, rows_of
 
 _SHARED = Refusal(
     "its datasets share a shuffle(), which gives each of them another order",
@@ -67,16 +67,21 @@ def _gainful(tree: Tree) -> Tree:
         return tree if why_not is None else Unread(dataset, why_not)
     if nodes.is_memory_cache(dataset) and reshuffled(dataset):
         return Unread(dataset, _CACHED)
-    once = {id(each): _gainful(each) for each in tree.inputs}
-    inputs = tuple(once[id(each)] for each in tree.inputs)
+    inputs = _of_each(_gainful, tree.inputs)
     if all(isinstance(each, Unread) for each in inputs):
-        whys = [each.why for each in once.values() if isinstance(each, Unread)]
+        whys = (each.why for each in inputs if isinstance(each, Unread))
         joins = Refusal("it joins datasets that gain nothing by themselves")
         return Unread(dataset, next((why for why in whys if why in (_SHARED, _CACHED)), joins))
     shuffles = [each for given in {*nodes.inputs(dataset)} for each in reshuffled(given)]
     if len(shuffles) > len({*shuffles}):
         return Unread(dataset, _SHARED)
     return Joined(dataset, inputs)
+
+
+def _of_each(make: Callable[[Tree], Any], inputs: tuple[Tree, ...]) -> tuple[Any, ...]:
+    """Returns what is made of the inputs: once of an input that is given twice."""
+    made = {key: make(each) for key, each in {id(each): each for each in inputs}.items()}
+    return tuple(made[id(each)] for each in inputs)
 
 
 def _keeps_a_shuffle(calls: tuple[Any, ...]) -> bool:
@@ -93,8 +98,7 @@ def compiled(tree: Tree) -> Compiled:
     if isinstance(tree, Unread):
         return Compiled(tree.dataset)
     if isinstance(tree, Joined):
-        once = {id(each): compiled(each) for each in tree.inputs}
-        inputs = tuple(once[id(each)] for each in tree.inputs)
+        inputs = _of_each(compiled, tree.inputs)
         moved = nodes.moved(tree.dataset, [each.dataset for each in inputs])
         return Compiled(moved, inputs=inputs)
     return _by_name(tree) if tree.asked else _unasked(tree)
@@ -122,20 +126,17 @@ def _unasked(chain: Chain) -> Compiled:
         made = reason_of(error, "planning failed")
     shuffles = [call for call in chain.calls if nodes.kind(call) == "shuffle"]
     agreed = decide(shuffles, isinstance(made, Compiled))
-    if isinstance(made, Compiled) and not agreed:
-        made = Refusal("another dataset of the same shuffle() is TensorFlow's")
-    return made if isinstance(made, Compiled) else Compiled(chain.dataset, why_not=made)
+    if isinstance(made, Refusal):
+        return Compiled(chain.dataset, why_not=made)
+    other = Refusal("another dataset of the same shuffle() is TensorFlow's")
+    return made if agreed else Compiled(chain.dataset, why_not=other)
 
 
 def built(found: ChainPlan) -> Compiled:
     """Builds a plan."""
-    dataset, is_unbatched = build(found.pipeline), False
-    for call, following in zip(found.rest, (*found.rest[1:], None), strict=False):
-        if is_unbatched:  # rows are never taken apart
-            dataset = dataset.rebatch(*rows_of(call))
-        elif not cuts_rows_again(call, following):
-            dataset = nodes.moved(call, [dataset])
-        is_unbatched = not is_unbatched and cuts_rows_again(call, following)
+    dataset = build(found.pipeline)
+    for call in found.rest:
+        dataset = nodes.moved(call, [dataset])
     _ = internals.variant_of(dataset)  # which builds it
     source = found.pipeline.source
     names = (source.names.known or []) if source.plan is not None else []

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
-from tfrfast.base.codecs import CODECS
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.remote.options import Storage
-from tfrfast.tensorflow import internals, processors
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.asked import AskedRecords, told_as
 from tfrfast.tensorflow.faults import why_theirs
+from tfrfast.tensorflow.file_names import FileNames, file_names
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
-from tfrfast.tensorflow.names import FileNames, file_names
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
-from tfrfast.tensorflow.reading.opening import Opening, note_opening
+from tfrfast.tensorflow.reading.opening import Opening, note_opening, why_judged
+from tfrfast.tensorflow.reading.sources import turns_of
 from tfrfast.tensorflow.slow_paths import warn_once
 from tfrfast.tensorflow.source import Source
 
@@ -78,7 +78,10 @@ class TFRecordDataset(PlannedDataset):
         reached = Storage(storage, cache, inflated)
         names = file_names(filenames, name, reached)
         given = names.dataset, compression_type, buffer_size, num_parallel_reads, name
-        if not _is_ours(compression_type, buffer_size) or names.has_scheme:
+        compression = "" if compression_type is None else compression_type
+        buffer_bytes = 0 if buffer_size is None else static_integer(buffer_size)
+        is_usual = isinstance(compression, str) and not why_judged(compression, buffer_bytes)
+        if not is_usual or names.has_scheme:
             if skips and names.has_scheme:
                 raise ValueError(
                     'on_corruption="skip" needs files that tfrfast reads, but only TensorFlow can '
@@ -90,8 +93,9 @@ class TFRecordDataset(PlannedDataset):
             theirs = internals.TheirTFRecordDataset(*given)
             super().__init__(AskedRecords(internals.variant_of(theirs), None, why))
             return
-        compression = compression_type or ""
-        turns = _turns(num_parallel_reads, names.known)
+        turns = turns_of(num_parallel_reads)
+        if turns is not None and names.known is not None and len(names.known) < 2:
+            turns = 1
         source = Source(names, skips, compression, reached, num_parallel_reads, turns)
         if not tf.executing_eagerly() and names.known is None:
             super().__init__(told_as(source.stream(), f"{source.description}: streaming"))
@@ -132,26 +136,3 @@ def _theirs_alone(
     return tf.data.TFRecordDataset(
         filenames, compression_type, buffer_size, num_parallel_reads, name=name
     )
-
-
-def _is_ours(compression_type: Any, buffer_size: Any) -> bool:
-    """True if tfrfast reads such files. Otherwise TensorFlow's reader reads or refuses them."""
-    named = isinstance(compression_type, str) and compression_type in ("", *CODECS)
-    if compression_type is not None and not named:
-        return False
-    if buffer_size is None:
-        return True
-    size = static_integer(buffer_size)
-    return size is not None and size >= 0
-
-
-def _turns(num_parallel_reads: Any, names: list[bytes] | None) -> int | None:
-    """Returns the number of files that TensorFlow interleaves, if known here."""
-    if num_parallel_reads is None:
-        return 1
-    reads = static_integer(num_parallel_reads)
-    if reads == tf.data.AUTOTUNE:  # the runtime chooses by the processors that it may use
-        reads = processors.turns_of_the_runtime()
-    if reads is None or reads < 1:
-        return None
-    return reads if names is None or len(names) > 1 else 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ _WRITTEN_AGAIN = Refusal(
     "snapshot() of files on a disk, before shuffle(), and tf.data's other methods after it",
 )
 _AND = "and"
+_SINGLY = "its function reads each file on its own, record by record"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def explain(dataset: Any) -> Explanation:
     steps = tuple(part for part in parts if isinstance(part, Step))
     lines = [line for part in parts for line in _lines(part)]
     headings = [part for part in parts if isinstance(part, str) and part != _AND]
-    if not headings and not any(map(_reads_singly, steps)):
+    if not headings and not any(step.why == _SINGLY for step in steps):
         lines = ["No tfr.TFRecordDataset is in it, so that all of it is tf.data."]
         tree = gainful(dataset)
         if isinstance(tree, Unread):
@@ -82,7 +83,10 @@ def explain(dataset: Any) -> Explanation:
             lines.append("tfr.accelerate(dataset) would be:")
             lines += [line for part in parts for line in _lines(part)]
             steps = tuple(part for part in parts if isinstance(part, Step))
-    lines += _checkpoints(dataset)
+    if holds_positions(dataset):
+        why = what_prevents(dataset)
+        held = f"all that is read ahead: {why}" if why else "positions alone"
+        lines.append(f"Checkpoints of its iterators hold {held}.")
     return Explanation(steps, "\n".join(lines))
 
 
@@ -102,12 +106,7 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
     elif description := description_of(dataset):
         yield description
     else:
-        for number, each in enumerate(nodes.before(dataset)):
-            if number:
-                yield _AND
-            yield from _walk(each)
-        if not nodes.is_helper(dataset):
-            yield _step_of(dataset)
+        yield from _joined(map(_walk, nodes.before(dataset)), dataset)
 
 
 def _parts_of(made: Compiled) -> Iterator[Step | str]:
@@ -116,17 +115,21 @@ def _parts_of(made: Compiled) -> Iterator[Step | str]:
         yield from made.plan.steps
     elif made.why_not is not None:
         yield "tf.data: TensorFlow does all the work"
-        why, instead = made.why_not
-        yield Step("accelerate()", False, why, instead, ends_plan=True)
+        yield Step("accelerate()", False, *made.why_not, ends_plan=True)
     elif made.inputs:
-        for number, each in enumerate(made.inputs):
-            if number:
-                yield _AND
-            yield from _parts_of(each)
-        if not nodes.is_helper(made.dataset):
-            yield _step_of(made.dataset)
+        yield from _joined(map(_parts_of, made.inputs), made.dataset)
     else:
         yield from _walk(made.dataset)
+
+
+def _joined(inputs: Iterable[Iterator[Step | str]], dataset: Any) -> Iterator[Step | str]:
+    """Yields the parts of the inputs, and the call on them."""
+    for number, parts in enumerate(inputs):
+        if number:
+            yield _AND
+        yield from parts
+    if not nodes.is_helper(dataset):
+        yield _step_of(dataset)
 
 
 def _state_of(plan: ChainPlan) -> str:
@@ -144,7 +147,7 @@ def _step_of(dataset: Any) -> Step:
             return Step(
                 call,
                 fused=False,
-                why="its function reads each file on its own, record by record",
+                why=_SINGLY,
                 instead="tfr.TFRecordDataset(files), with num_parallel_reads to mix files",
                 ends_plan=True,
             )
@@ -161,18 +164,6 @@ def _reads(graph: Any) -> bool:
     return any(
         node.op.startswith("Tfrfast") for group in (nodes.node, *functions) for node in group
     )
-
-
-def _checkpoints(dataset: Any) -> Iterator[str]:
-    """Describes checkpoints of the dataset's iterators that could hold positions alone."""
-    if holds_positions(dataset):
-        why = what_prevents(dataset)
-        held = f"all that is read ahead: {why}" if why else "positions alone"
-        yield f"Checkpoints of its iterators hold {held}."
-
-
-def _reads_singly(step: Step) -> bool:
-    return step.why.startswith("its function reads")
 
 
 def _lines(part: Step | str) -> Iterator[str]:

@@ -71,7 +71,7 @@ class FileOrder:
         repeats = _repeats(sequence) if batch is None or not batch.ends_with_epoch else None
         is_full = rows > 0 and batch is not None and batch.drop_remainder
         flags = map(int, (is_full, ends_short, repeats is not None))
-        numbers = wanted.first, wanted.stride, wanted.count, rows, group, *self._turns, *flags
+        numbers = wanted.start, wanted.step, len(wanted), rows, group, *self._turns, *flags
         return (
             tf.constant(1 if repeats is None else repeats, tf.int64),
             self.source,

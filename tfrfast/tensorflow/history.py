@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Refusal(NamedTuple):
@@ -57,22 +57,3 @@ def lifted_step(
 def _some(kinds: Sequence[str]) -> str:
     more = len(kinds) - _SHOWN
     return ", ".join(kinds[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def call_text(method: str, *arguments: Any, **options: Any) -> str:
-    """Returns the call approximately as written, without long arguments."""
-    given = [_text(each) for each in arguments]
-    given += [f"{name}={_text(each)}" for name, each in options.items() if each is not None]
-    return f"{method}({', '.join(given)})"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, (bool, int, float, str, bytes, type(None))):
-        return repr(value)
-    if isinstance(value, Mapping):
-        return "{...}"
-    if isinstance(value, (list, tuple)):
-        return "[...]"
-    if callable(value):
-        return str(getattr(value, "__name__", None) or type(value).__name__)
-    return "..."

@@ -10,7 +10,7 @@ import importlib
 import re
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 #: The purpose of each private name of a module or a class in tensorflow.python.
 PURPOSES: dict[str, str] = {}
@@ -46,7 +46,6 @@ DenseToRagged: Any = _named(
     "data.ops.ragged_batch_op._DenseToRaggedDataset", "lists of any length in one block"
 )
 ParallelMap: Any = _named("data.ops.map_op._ParallelMapDataset", "the map() in a map_and_batch()")
-Repeat: Any = _named("data.ops.repeat_op._RepeatDataset", "the repeat() in a shuffle_and_repeat()")
 Shuffle: Any = _named(
     "data.ops.shuffle_op._ShuffleDataset", "the shuffle() in a shuffle_and_repeat()"
 )
@@ -125,59 +124,80 @@ def asks_for_batch_size(frame: FrameType) -> bool:
     return (frame.f_globals.get("__name__"), frame.f_code.co_name) == _BATCH_SIZE
 
 
-#: The calls that made datasets, by the classes of TensorFlow.
+class Call(NamedTuple):
+    """What is known of a class of datasets: the call that makes them, and how to make it again."""
+
+    name: str
+    #: The op in tf.raw_ops; "" if the call cannot be made again.
+    op: str = ""
+    #: True if TensorFlow can save a symbolic position, on each TensorFlow from 2.15 on.
+    bears: bool = False
+    #: The op's argument for the traced function, and the attribute that keeps the function.
+    function: str = ""
+    kept_as: str = "map_func"
+    #: The arguments that tell the call.
+    shown: tuple[str, ...] = ()
+
+
+# The calls that made datasets, by the classes of TensorFlow.
 _CALLS = {
-    "_AssertCardinalityDataset": "assert_cardinality",
-    "_BatchDataset": "batch",
-    "CacheDataset": "cache",
-    "_ConcatenateDataset": "concatenate",
-    "_CopyToDeviceDataset": "copy_to_device",
-    "_DenseToRaggedDataset": "ragged_batch",
-    "_DirectedInterleaveDataset": "choose_from_datasets",
-    "_FilterDataset": "filter",
-    "_FlatMapDataset": "flat_map",
-    "_GroupByWindowDataset": "group_by_window",
-    "_IgnoreErrorsDataset": "ignore_errors",
-    "_InterleaveDataset": "interleave",
-    "_MapAndBatchDataset": "map_and_batch",
-    "_MapDataset": "map",
-    "_OptionsDataset": "with_options",
-    "_PaddedBatchDataset": "padded_batch",
-    "_ParallelBatchDataset": "batch in parallel",
-    "_ParallelInterleaveDataset": "interleave in parallel",
-    "ParallelInterleaveDataset": "parallel_interleave",
-    "_ParallelMapDataset": "map in parallel",
-    "_ParseExampleDataset": "parse_example_dataset",
-    "_PrefetchDataset": "prefetch",
-    "_RangeDataset": "range",
-    "_RebatchDataset": "rebatch",
-    "_RepeatDataset": "repeat",
-    "_RestructuredDataset": "restructured",
-    "_ScanDataset": "scan",
-    "_ShardDataset": "shard",
-    "_ShuffleAndRepeatDataset": "shuffle_and_repeat",
-    "_ShuffleDataset": "shuffle",
-    "_SkipDataset": "skip",
-    "_SnapshotDataset": "snapshot",
-    "TFRecordDatasetV1": "TFRecordDataset",
-    "TFRecordDatasetV2": "TFRecordDataset",
-    "_TakeDataset": "take",
-    "_TakeWhileDataset": "take_while",
-    "_TensorDataset": "from_tensors",
-    "_TensorSliceDataset": "from_tensor_slices",
-    "_UnbatchDataset": "unbatch",
-    "_UniqueDataset": "unique",
-    "_VariantDataset": "from_variant",
-    "_WindowDataset": "window",
-    "_ZipDataset": "zip",
+    "_AssertCardinalityDataset": Call("assert_cardinality", "AssertCardinalityDataset"),
+    "_BatchDataset": Call("batch", "BatchDatasetV2", True, shown=("batch_size",)),
+    "CacheDataset": Call("cache", "CacheDatasetV2"),
+    "_ConcatenateDataset": Call("concatenate", "ConcatenateDataset", True),
+    "_CopyToDeviceDataset": Call("copy_to_device"),
+    "_DenseToRaggedDataset": Call("ragged_batch", "MapDataset", function="f"),
+    "_DirectedInterleaveDataset": Call("choose_from_datasets", "DirectedInterleaveDataset"),
+    "_FilterDataset": Call("filter", "FilterDataset", True, "predicate", "predicate"),
+    "_FlatMapDataset": Call("flat_map", "FlatMapDataset", function="f"),
+    "_GroupByWindowDataset": Call("group_by_window", "GroupByWindowDataset"),
+    "_IgnoreErrorsDataset": Call("ignore_errors", "IgnoreErrorsDataset"),
+    "_InterleaveDataset": Call("interleave", "InterleaveDataset", function="f"),
+    "_MapAndBatchDataset": Call("map_and_batch", "MapAndBatchDataset", True, "f"),
+    "_MapDataset": Call("map", "MapDataset", True, "f"),
+    "_OptionsDataset": Call("with_options", "OptionsDataset", True),
+    "_PaddedBatchDataset": Call(
+        "padded_batch", "PaddedBatchDatasetV2", True, shown=("batch_size",)
+    ),
+    "_ParallelBatchDataset": Call("batch in parallel", "ParallelBatchDataset", True),
+    "_ParallelInterleaveDataset": Call(
+        "interleave in parallel", "ParallelInterleaveDatasetV4", function="f"
+    ),
+    "ParallelInterleaveDataset": Call("parallel_interleave"),
+    "_ParallelMapDataset": Call("map in parallel", "ParallelMapDatasetV2", True, "f"),
+    "_ParseExampleDataset": Call("parse_example_dataset"),
+    "_PrefetchDataset": Call("prefetch", "PrefetchDataset", True, shown=("buffer_size",)),
+    "_RangeDataset": Call("range", bears=True),
+    "_RebatchDataset": Call("rebatch", "RebatchDatasetV2", shown=("batch_sizes",)),
+    "_RepeatDataset": Call("repeat", "RepeatDataset", True, shown=("count",)),
+    "_RestructuredDataset": Call("restructured", bears=True),
+    "_ScanDataset": Call("scan", "ScanDataset", True, "f", "scan_func"),
+    "_ShardDataset": Call("shard", "ShardDataset", True, shown=("num_shards", "index")),
+    "_ShuffleAndRepeatDataset": Call("shuffle_and_repeat"),
+    "_ShuffleDataset": Call("shuffle", "ShuffleDatasetV3", shown=("buffer_size",)),
+    "_SkipDataset": Call("skip", "SkipDataset", True, shown=("count",)),
+    "_SnapshotDataset": Call("snapshot"),
+    "TFRecordDatasetV1": Call("TFRecordDataset"),
+    "TFRecordDatasetV2": Call("TFRecordDataset"),
+    "_TakeDataset": Call("take", "TakeDataset", True, shown=("count",)),
+    "_TakeWhileDataset": Call("take_while", "TakeWhileDataset", True, "predicate", "predicate"),
+    "_TensorDataset": Call("from_tensors", bears=True),
+    "_TensorSliceDataset": Call("from_tensor_slices", bears=True),
+    "_UnbatchDataset": Call("unbatch", "UnbatchDataset", True),
+    "_UniqueDataset": Call("unique", "UniqueDataset"),
+    "_VariantDataset": Call("from_variant"),
+    "_WindowDataset": Call("window", "WindowDataset"),
+    "_ZipDataset": Call("zip", "ZipDataset", True),
 }
 
 
-def call_of(dataset: Any) -> str:
-    """Returns the call that made a dataset, or its unknown class; "" if it is not TensorFlow's."""
+def call_of(dataset: Any) -> Call:
+    """Returns the call that made a dataset, by its class if that is unknown; a call without a name
+    if the dataset is not TensorFlow's.
+    """
     own = type(dataset)
     name = own.__name__ if own.__module__.startswith(DATASET_MODULES) else ""
-    return _CALLS.get(name, name)
+    return _CALLS.get(name) or Call(name)
 
 
 def traced(

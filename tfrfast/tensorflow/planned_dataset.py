@@ -157,10 +157,9 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
     def _called(self, theirs: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Returns the dataset after a call of TensorFlow's."""
         plain = self._to_call_on
-        made = theirs(plain, *map(_plain_of, arguments), **_plain_of_each(options))
-        calls = nodes.calls_on(plain, made) if plain is self._plain else []
-        joins = len(nodes.inputs(made)) > 1 and nodes.can_be_moved(made)
-        if plain is self._plain and not joins and not all(map(nodes.can_be_moved, calls or [made])):
+        plain_options = {name: _plain_of(each) for name, each in options.items()}
+        made = theirs(plain, *map(_plain_of, arguments), **plain_options)
+        if plain is self._plain and not nodes.is_made_again(made, plain):
             made = theirs(self, *arguments, **options)
         return self._after(made)
 
@@ -210,8 +209,7 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
             made = transformation_func(self)
             return made if isinstance(made, PlannedDataset) else self._of_others(made)
         made = transformation_func(self._plain)
-        calls = nodes.calls_on(self._plain, made)
-        if calls and all(map(nodes.can_be_moved, calls)):
+        if nodes.is_made_again(made, self._plain):
             return self._after(made)
         return self._of_others(transformation_func(self))
 
@@ -224,8 +222,10 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         # TensorFlow's fingerprints of a graph with functions that return datasets, as in tfrfast's
         # graphs, differ each time. So its own reader reads, if it reads the same.
         tree = read(self._plain, unasked=False)
-        on_plain = self._unasked or (isinstance(tree, Chain) and _theirs_reads_the_same(tree))
-        before = self._plain if on_plain else self
+        is_shuffled = any(nodes.kind(call) == "shuffle" for call in getattr(tree, "calls", ()))
+        records = getattr(tree, "records", None)
+        same = isinstance(records, AskedRecords) and records.is_theirs and not is_shuffled
+        before = self._plain if self._unasked or same else self
         return self._after(tf.data.Dataset.snapshot(before, *arguments, **options))
 
     def parse_example(self, features: AnyFeatures) -> Any:
@@ -269,31 +269,24 @@ class AcceleratedDataset(PlannedDataset):
     _unasked = True
 
 
-def _made_by(method: str) -> Callable[..., Any]:
-    """Returns a method whose call is planned with all other calls, when the result is used."""
+def _calling(method: str, at_once: bool) -> Callable[..., Any]:
+    """Returns a method of TensorFlow's, whose call is planned with all other calls when the result
+    is used, or is made of the planned dataset at once.
+    """
     theirs = getattr(tf.data.Dataset, method)
 
     @functools.wraps(theirs)
     def call(self: PlannedDataset, *arguments: Any, **options: Any) -> Any:
+        if at_once:
+            return self._after(theirs(self, *arguments, **options))
         return self._called(theirs, *arguments, **options)
 
     return call
 
 
-def _made_at_once(method: str) -> Callable[..., Any]:
-    theirs = getattr(tf.data.Dataset, method)
-
-    @functools.wraps(theirs)
-    def call(self: PlannedDataset, *arguments: Any, **options: Any) -> Any:
-        return self._after(theirs(self, *arguments, **options))
-
-    return call
-
-
-for _methods, _make in ((_LATER, _made_by), (_AT_ONCE, _made_at_once)):
-    for _method in _methods:
-        if _method not in vars(PlannedDataset) and hasattr(tf.data.Dataset, _method):
-            setattr(PlannedDataset, _method, _make(_method))
+for _method in (*_LATER, *_AT_ONCE):
+    if _method not in vars(PlannedDataset) and hasattr(tf.data.Dataset, _method):
+        setattr(PlannedDataset, _method, _calling(_method, _method in _AT_ONCE))
 
 
 class _Iterator(InterruptibleIterator):
@@ -316,10 +309,6 @@ def _plain_of(argument: Any) -> Any:
     return argument._plain if isinstance(argument, PlannedDataset) else argument
 
 
-def _plain_of_each(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: _plain_of(each) for name, each in options.items()}
-
-
 def _to_iterate(dataset: Any) -> Any:
     """Returns a dataset with the options of its iterations."""
     options = tf.data.Options()
@@ -329,12 +318,6 @@ def _to_iterate(dataset: Any) -> Any:
         options.experimental_optimization.apply_default_optimizations = False
     is_asked = options != tf.data.Options()
     return tf.data.Dataset.with_options(dataset, options) if is_asked else dataset
-
-
-def _theirs_reads_the_same(chain: Chain) -> bool:
-    """True if TensorFlow's own reader gives the same elements."""
-    is_shuffled = any(nodes.kind(call) == "shuffle" for call in chain.calls)
-    return isinstance(chain.records, AskedRecords) and chain.records.is_theirs and not is_shuffled
 
 
 def _check_order(order: BlockShuffle | None) -> None:

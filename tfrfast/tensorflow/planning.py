@@ -65,8 +65,7 @@ def open_plan(
     """
     flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage
     flags += _BESIDE * beside + _COMPRESSION * COMPRESSION_CODES[compression]
-    described = storage.encoded
-    packed = b"".join(name + b"\0" for name in names)
+    described, packed = storage.encoded, b"".join(name + b"\0" for name in names)
     _expect_waits(packed)
 
     def begin(report: Any, error: Any) -> int | None:
@@ -74,19 +73,20 @@ def open_plan(
             packed, len(packed), flags, described, len(described), report, error, len(error)
         )
 
-    return _opened(begin) if build_indexes else _open_quietly(begin)
+    if build_indexes:
+        return _opened(begin)
+    handle = begin(PROGRESS(), ctypes.create_string_buffer(_ERROR_BYTES))
+    return OpenPlan(handle) if handle else None
 
 
 def open_described(description: bytes) -> OpenPlan:
     """Opens the data of a Reader with the Reader's options. Raises TensorFlow's exceptions."""
     _expect_waits(description)
-
-    def begin(report: Any, error: Any) -> int | None:
-        return calls.tfrfast_open_described(
+    return _opened(
+        lambda report, error: calls.tfrfast_open_described(
             description, len(description), report, error, len(error)
         )
-
-    return _opened(begin)
+    )
 
 
 def _expect_waits(names: bytes) -> None:
@@ -94,15 +94,7 @@ def _expect_waits(names: bytes) -> None:
         end_waits_at_interrupts()
 
 
-_Begin = Callable[[Any, Any], "int | None"]
-
-
-def _open_quietly(begin: _Begin) -> OpenPlan | None:
-    handle = begin(PROGRESS(), ctypes.create_string_buffer(_ERROR_BYTES))
-    return OpenPlan(handle) if handle else None
-
-
-def _opened(begin: _Begin) -> OpenPlan:
+def _opened(begin: Callable[[Any, Any], int | None]) -> OpenPlan:
     """Opens shards with a progress bar. Ctrl-C ends the opening."""
     error = ctypes.create_string_buffer(_ERROR_BYTES)
     interruption: list[BaseException] = []

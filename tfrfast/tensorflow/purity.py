@@ -24,10 +24,12 @@ _EFFECTS = {
     "PyFunc": "calls Python for each element",
     "PyFuncStateless": "calls Python for each element",
 }
-# Ops that TensorFlow does not count as state when it saves an iterator.
-_WITHOUT_STATE = ("Assert", "HashTableV2", "LookupTableFindV2", "LookupTableSizeV2", "PrintV2")
-# The functions of ops that have a state if one of their functions has.
-_BODIES = {"If": ("then_branch", "else_branch"), "While": ("cond", "body")}
+# Ops that TensorFlow does not count as state when it saves an iterator, and ops whose functions
+# decide.
+_WITHOUT_STATE = {
+    *("Assert", "HashTableV2", "LookupTableFindV2", "LookupTableSizeV2", "PrintV2"),
+    *("If", "While"),
+}
 
 _known: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
@@ -78,16 +80,5 @@ def has_state(function: Any) -> bool:
 
     TensorFlow saves symbolic positions at each element, and logs each function with a state then.
     """
-    definition = function.graph.as_graph_def()
-    known = {each.signature.name: each.node_def for each in definition.library.function}
-
-    def any_has(nodes: Any) -> bool:
-        for node in nodes:
-            if bodies := _BODIES.get(node.op):
-                if any(any_has(known[node.attr[body].func.name]) for body in bodies):
-                    return True
-            elif node.op not in _WITHOUT_STATE and internals.is_stateful(node.op):
-                return True
-        return False
-
-    return any_has(definition.node)
+    ops = {node.op for node in _nodes(function)} - _WITHOUT_STATE
+    return any(map(internals.is_stateful, ops))

@@ -16,44 +16,37 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast.loading.inflating import INFLATES
-from tfrfast.tensorflow.history import OF_EACH, Refusal
+from tfrfast.tensorflow.batching import batched, rebatched, why_streamed
+from tfrfast.tensorflow.errors import exception_from
+from tfrfast.tensorflow.file_names import is_ours
+from tfrfast.tensorflow.history import OF_EACH, Refusal, Step
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.lifting.of_batches import Divided, divided
 from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.purity import impurity
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.shuffles import is_kept, order_of
 from tfrfast.tensorflow.recognition import features_of_map, features_of_parsing, parses_examples
-from tfrfast.tensorflow.slow_paths import warn_of_inflating, warn_of_requests, warn_of_seeks
+from tfrfast.tensorflow.sequence import EVERYTHING, Batched
+from tfrfast.tensorflow.slow_paths import warn_of
+from tfrfast.tensorflow.source import Source
 
 #: Larger data sets are not indexed without request.
 INDEXED_BYTES = 16 << 30
 #: For smaller batches, planning costs more than a plan saves.
 MIN_ROWS = 8
-_INDEX = "tfrfast index"
-BATCHES = {"batch", "map_and_batch", "padded_batch", "batch in parallel"}
+BATCHES = {"batch", "padded_batch", "batch in parallel"}
 MAPS = {"ragged_batch", "map", "map in parallel"}
-# After these calls, each epoch cuts the same batches of a cache()'s elements.
-_BETWEEN_CACHE_AND_BATCH = {
-    "with_options",
-    "prefetch",
-    "shard",
-    "skip",
-    "take",
-    *BATCHES,
-    *MAPS,
-}
 KEPT = Refusal("cache() keeps what map() made", "cache() before map(), or after batch()")
-
-_PARSED = "as parse_example(): records are decoded where they are read"
-_NAMES_OF_ROWS = {
-    "map_and_batch": ("batch_size_t", "drop_remainder_t"),
-    "rebatch": ("batch_sizes", "drop_remainder"),
-}
 #: Why batches before ignore_errors() are made of single elements.
-LEAVES_OUT = "ignore_errors() after it leaves out single elements"
-_COUNTED = "the indexes count the records"
-_EXACT = "an exact order of all records that are left"
+LEAVES_OUT = Refusal("ignore_errors() after it leaves out single elements")
+# After these calls, each epoch cuts the same batches of a cache()'s elements.
+_BETWEEN_CACHE_AND_BATCH = {"with_options", "prefetch", "shard", "skip", "take", *BATCHES, *MAPS}
+_UNKNOWN = Refusal("an argument is known only in the graph", "give Python integers")
+_OF_BATCHES = Refusal("it is given batches")
+_PARSED = "as parse_example(): records are decoded where they are read"
+_SHUFFLE_FIRST = "shuffle() before it, or no num_parallel_reads"
 _OVERLAPPING = (
     "shard() after a shuffle() without a seed: every process draws an order of its own, so that "
     "their shards would overlap and miss records. Give shuffle() a seed, the same everywhere, or "
@@ -70,17 +63,21 @@ _ONE_BY_ONE = Refusal("it handles elements one by one", "batch() first, if batch
 
 @dataclass
 class Planning:
-    """The state of planning a chain."""
+    """The policy, and the state of planning a chain."""
 
     #: True if the user asked for tfrfast by name: it plans whatever it can, builds indexes, and
     #: says what is slow. Otherwise it plans only what gains, and changes no costs.
     asked: bool
     #: The calls that are not planned yet.
     left: list[Any]
+    #: Why no parse may be lifted out of maps; "" if it may.
+    unlifted: str = ""
+    #: True if the order of records is known without a shuffle.
+    in_order: bool = True
     #: A cache() of mapped elements, which keeps batches instead.
     cache: Any = None
-    #: The indexes that may be built unasked: of so many bytes of local files.
-    bytes_of_files: Callable[[], int | None] = field(default=lambda: None)
+    #: The treatment of the planned calls.
+    steps: list[Step] = field(default_factory=list)
 
     def counted(self, pipeline: Pipeline) -> Pipeline | Refusal:
         """Returns the pipeline with counted records, or with records that may be counted.
@@ -90,23 +87,38 @@ class Planning:
         """
         if self.asked or pipeline.source.plan is not None:
             return pipeline
-        size = self.bytes_of_files()
+        size = _bytes_of(pipeline.source)
         if size is not None and size <= INDEXED_BYTES:
             return pipeline
         source = pipeline.source.planned(build_indexes=False, beside=True)
         if source is not None:
             return replace(pipeline, source=source)
         what = "files on a network" if size is None else f"{size:,} bytes"
-        return Refusal(f"{what} are not indexed unasked, and have no index beside them", _INDEX)
+        why = f"{what} are not indexed unasked, and have no index beside them"
+        return Refusal(why, "tfrfast index")
 
-    def ignores_batches(self) -> bool:
-        """True if ignore_errors() leaves out whole batches. Then the elements that are lost with a
-        bad element depend on tf.data's own batches: its optimiser joins a map() with the batch().
+    def before_batches(self, pipeline: Pipeline) -> Pipeline | Refusal:
+        """Returns the pipeline if batches may be made of it, or blocks.
+
+        If ignore_errors() leaves out whole batches, the elements that are lost with a bad element
+        depend on tf.data's own batches: its optimiser joins a map() with the batch().
         """
         kinds = list(map(nodes.kind, self.left))
-        if "ignore_errors" not in kinds:
-            return False
-        return not BATCHES.isdisjoint(kinds[: kinds.index("ignore_errors")])
+        end = kinds.index("ignore_errors") if "ignore_errors" in kinds else 0
+        if pipeline.elementwise and not BATCHES.isdisjoint(kinds[:end]):
+            return LEAVES_OUT
+        needs_indexes = pipeline.source.shuffles_files and pipeline.shuffle is None
+        return self.counted(pipeline) if needs_indexes else pipeline
+
+
+def _bytes_of(source: Source) -> int | None:
+    """Returns the bytes of all files; None for files on a network. Raises tf.errors.OpError if a
+    file is missing. TensorFlow then reports the file when it reads the file.
+    """
+    names = source.names.known or []
+    if any(map(is_ours, names)):
+        return None
+    return sum(tf.io.gfile.stat(os.fsdecode(name)).length for name in names)
 
 
 class Taken(NamedTuple):
@@ -124,7 +136,7 @@ class Taken(NamedTuple):
 
 
 def taken(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    """Returns the pipeline after the call. A shuffle or interleaved files may build indexes."""
+    """Returns the pipeline after the call. A shuffle or shuffled files may build indexes."""
     kind = nodes.kind(call)
     if planning.cache is not None and kind not in _BETWEEN_CACHE_AND_BATCH:
         return KEPT
@@ -132,32 +144,48 @@ def taken(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
     return rule(planning, pipeline, call) if rule else _WITHOUT_RULE.get(kind, _ONE_BY_ONE)
 
 
-def _taken(made: Pipeline | Refusal, fused: bool = True, why: str = "") -> Taken | Refusal:
-    return made if isinstance(made, Refusal) else Taken(made, fused, why)
-
-
-def _take(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    return _taken(pipeline.narrowed("take", nodes.attribute(call, "count")))
-
-
-def _skip(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    return _taken(pipeline.narrowed("skip", nodes.attribute(call, "count")))
-
-
-def _shard(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    shuffle = pipeline.shuffle
-    if planning.asked and shuffle and not shuffle.seeded and not nodes.takes_all(call):
+def _part(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    method, sequence, shuffle = nodes.kind(call), pipeline.sequence, pipeline.shuffle
+    is_shard = method == "shard"
+    if is_shard and planning.asked and shuffle and not shuffle.seeded and not nodes.takes_all(call):
         raise ValueError(_OVERLAPPING)
-    arguments = nodes.attribute(call, "num_shards"), nodes.attribute(call, "index")
-    return _taken(pipeline.narrowed("shard", *arguments))
+    numbers = nodes.numbers_of(call)
+    if numbers is None:
+        return _UNKNOWN
+    if is_shard and not 0 <= numbers[1] < numbers[0]:
+        return Refusal("the number of the shard is not known here")
+    if pipeline.filtered:
+        return Refusal("it counts what filter() lets through")
+    if sequence is None:
+        return why_streamed(pipeline.source)
+    impure = next(filter(None, map(impurity, pipeline.elementwise)), "") if method != "take" else ""
+    if impure:
+        return Refusal(f"a map() before it {impure}", f"{method}() before map()")
+    if sequence.batch is not None:
+        return Refusal("it counts batches", f"{method}() of records, before batch()")
+    if sequence.repeated:
+        return Refusal("it counts records of all repetitions")
+    return Taken(replace(pipeline, sequence=sequence.narrowed(method, *numbers)))
 
 
 def _repeat(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    return _taken(pipeline.repeated(nodes.attribute(call, "count")))
+    count, sequence = nodes.attribute(call, "count"), pipeline.sequence
+    number = -1 if count is None else static_integer(count)
+    if number is None:
+        return _UNKNOWN
+    if sequence is None:
+        return why_streamed(pipeline.source)
+    if number == 1:
+        return Taken(pipeline)
+    if pipeline.filtered:
+        return Refusal("it repeats what filter() lets through")
+    if sequence.repeated and sequence.batch is not None:
+        return Refusal("there is a repeat() before it")
+    return Taken(replace(pipeline, sequence=sequence.repeat(number), cached=False))
 
 
 def _shuffle(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    before = pipeline.shuffle
+    before, sequence = pipeline.shuffle, pipeline.sequence or EVERYTHING
     if not planning.asked and before is not None and pipeline.batch is None:
         if not before.reshuffles and not is_kept(call):
             return Refusal("the shuffle() before it has one order in all iterations")
@@ -165,103 +193,86 @@ def _shuffle(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refus
     order = order_of(call)
     if order is None:
         return Refusal("the seed is known only in the graph", "give a Python integer")
-    counted = pipeline if pipeline.batch is not None else planning.counted(pipeline)
-    made = counted if isinstance(counted, Refusal) else counted.shuffled(order)
-    if isinstance(made, Refusal):
-        return made
-    source = made.source
-    assert source.plan is not None
-    why = _EXACT
-    if pipeline.sequence is not None and pipeline.sequence.repeated:
+    if before is not None and before.turns is None:
+        return Refusal("there is a shuffle() before it, which is exact", "leave it out")
+    if pipeline.batch is not None:
+        return Refusal("it is given batches", "shuffle() before batch()")
+    counted = planning.counted(pipeline)
+    if isinstance(counted, Refusal):
+        return counted
+    source = counted.source
+    if source.takes_turns and sequence.records != EVERYTHING.records:
+        if source.shuffles_files:
+            return Refusal("each iteration shuffles other records", "shuffle() before it")
+        return Refusal("only some records of interleaved files are shuffled", _SHUFFLE_FIRST)
+    found = source.planned(build_indexes=True)
+    if found is None or found.plan is None:
+        return why_streamed(source)
+    if found.plan.damage:
+        raise exception_from(found.plan.damage)
+    why = "an exact order of all records that are left"
+    if sequence.repeated:
         why += ", each once an epoch"
     if pipeline.cached:
         why += "; cache() is left out, as the system keeps the files in memory"
+    remote = found.remote_records
     if planning.asked and order.blocks is None:
-        warn_of_requests(source.remote_records)
-        inflating = source.inflating_cost
-        warn_of_inflating(inflating)
-        warn_of_seeks(source.seek_cost)
+        by_blocks = "shuffle(order=tfr.BlockShuffle(...))"
+        inflating = found.inflating_cost
+        warn_of("requests", lambda: remote and remote.cost(by_blocks, "dataset"))
+        warn_of("inflating", lambda: inflating)
+        warn_of("seeks", found.seek_cost)
         why += f"; {INFLATES}" if inflating else ""
     if not planning.asked:
-        remote = source.remote_records
         if remote is not None and remote.cost("tfr.TFRecordDataset", "dataset") is not None:
             return Refusal("small records on a network would be asked for one by one")
-        if source.compression and source.plan.stream_bytes > _native.inflated_bytes():
+        if found.compression and found.plan.stream_bytes > _native.inflated_bytes():
             return Refusal("records of compressed files that do not fit into memory are shuffled")
-    return Taken(made, why=why)
+    shuffled = sequence.over(found.plan.record_count).shuffled(order)
+    return Taken(replace(counted, source=found, sequence=shuffled, cached=False), why=why)
 
 
 def _batch(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    in_parallel = nodes.kind(call) == "batch in parallel"
-    counted = _for_batches(planning, pipeline, call)
-    if isinstance(counted, Refusal):
-        return counted
-    return _taken(replace(counted, parallel_batch=in_parallel).batched(*rows_of(call)))
-
-
-def _map_and_batch(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    counted = _for_batches(planning, pipeline, call)
-    mapped = counted if isinstance(counted, Refusal) else counted.with_map(nodes.map_of(call))
-    made = mapped if isinstance(mapped, Refusal) else mapped.batched(*rows_of(call))
-    return _taken(made, why=OF_EACH)  # until the lifted parse is known
-
-
-def _padded_batch(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    if not pipeline.elementwise:  # strings need no padding
-        return _batch(planning, pipeline, call)
-    counted = _for_batches(planning, pipeline, call)
-    if isinstance(counted, Refusal):
-        return counted
-    flat = [nodes.flattened(call, name) for name in ("padded_shapes", "padding_values")]
-    shapes = [tf.get_static_value(each) for each in flat[0]]
-    if any(shape is None for shape in shapes):
-        return Refusal("a padded shape is known only in the graph", "give Python integers")
-    padding = Padding(tuple(tuple(map(int, shape)) for shape in shapes), tuple(flat[1]))
-    return _taken(counted.batched(*rows_of(call), padding))
-
-
-def _rebatch(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    counted = _for_batches(planning, pipeline, call)
-    return _taken(counted if isinstance(counted, Refusal) else counted.rebatched(*rows_of(call)))
-
-
-def _for_batches(planning: Planning, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-    """Returns the pipeline if batches may be made of it."""
-    rows, _ = rows_of(call)
-    if not planning.asked and rows is not None and rows < MIN_ROWS:
+    batch = batch_of(call)
+    if not planning.asked and batch is not None and batch.rows < MIN_ROWS:
         return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
-    is_mapped = pipeline.elementwise or nodes.kind(call) == "map_and_batch"
-    if is_mapped and planning.ignores_batches():
-        return Refusal(LEAVES_OUT)
-    needs_indexes = pipeline.source.takes_turns and pipeline.shuffle is None
-    return planning.counted(pipeline) if needs_indexes else pipeline
+    before = planning.before_batches(pipeline)
+    if isinstance(before, Refusal):
+        return before
+    if batch is None:
+        return _UNKNOWN
+    kind, padding = nodes.kind(call), None
+    if kind == "rebatch":
+        made = rebatched(before, batch) if batch.rows > 0 else _UNKNOWN
+        return made if isinstance(made, Refusal) else Taken(made)
+    if kind == "padded_batch" and pipeline.elementwise:  # strings need no padding
+        flat = [nodes.flattened(call, name) for name in ("padded_shapes", "padding_values")]
+        shapes = [tf.get_static_value(each) for each in flat[0]]
+        if any(shape is None for shape in shapes):
+            return Refusal("a padded shape is known only in the graph", "give Python integers")
+        padding = Padding(tuple(tuple(map(int, shape)) for shape in shapes), tuple(flat[1]))
+    made = batched(before, batch, planning.unlifted, padding)
+    return made if isinstance(made, Refusal) else Taken(made)
 
 
-def rows_of(call: Any) -> tuple[int | None, Any]:
-    """Returns the rows of a batch, and True if the last batch must be full; None if unknown."""
-    rows, drop_remainder = _NAMES_OF_ROWS.get(nodes.kind(call), ("batch_size", "drop_remainder"))
-    drop = tf.get_static_value(nodes.attribute(call, drop_remainder))
-    return static_integer(nodes.attribute(call, rows)), drop
-
-
-def cuts_rows_again(call: Any, following: Any) -> bool:
-    """True if the calls are unbatch() and batch() of rows of one shape, together a rebatch()."""
-    is_cut = nodes.kind(following) in ("batch", "batch in parallel")
-    if nodes.kind(call) != "unbatch" or not is_cut or rows_of(following)[0] is None:
-        return False
-    specs = tf.nest.flatten(call.element_spec)
-    return all(isinstance(e, tf.TensorSpec) and e.shape.is_fully_defined() for e in specs)
+def batch_of(call: Any) -> Batched | None:
+    """Returns the batches that a call makes; None if an argument is known only in the graph."""
+    rows = nodes.attribute(call, "batch_sizes" if nodes.kind(call) == "rebatch" else "batch_size")
+    drop = tf.get_static_value(nodes.attribute(call, "drop_remainder"))
+    number = static_integer(rows)
+    return None if number is None or drop is None else Batched(number, bool(drop))
 
 
 def _parse_example(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    features = features_of_parsing(call)
+    ours = nodes.kind(call) == "parse_example"
+    features = call.features if ours else features_of_parsing(call)
     if features is None:
         return Refusal("its features are more than columns")
-    return _taken(pipeline.parsed(features), why=_PARSED)
-
-
-def _parse_by_name(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    return _taken(pipeline.parsed(call.features))
+    if pipeline.batch is None:
+        return why_streamed(pipeline.source)
+    if pipeline.decodes:
+        return Refusal("records are decoded already")
+    return Taken(replace(pipeline, features=features), why=_PARSED)
 
 
 def _cache(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
@@ -270,25 +281,47 @@ def _cache(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal
     is_whole = sequence is not None and not (
         sequence.shuffle or sequence.repeated or sequence.batch
     )
-    if not planning.asked and pipeline.elementwise and nodes.is_memory_cache(call) and is_whole:
+    in_memory = nodes.is_memory_cache(call)
+    if not planning.asked and pipeline.elementwise and in_memory and is_whole:
         planning.cache = call
         return Taken(pipeline, told=False)
-    name = tf.get_static_value(nodes.attribute(call, "filename"))
-    known = None if name is None else os.fsdecode(getattr(name, "item", lambda: name)())
+    if not in_memory:
+        return Refusal("it writes a file")
+    if pipeline.source.shuffles_files:
+        return Refusal("it keeps the order of shuffled files")
+    if pipeline.source.compression:
+        return Refusal("it keeps records that would be inflated again in each epoch")
+    if pipeline.elementwise:
+        return Refusal("it keeps what map() or filter() made", "cache() before them, or none")
+    if sequence is not None and not is_whole:
+        return Refusal("it keeps what the plan gave the first time")
     why = "in memory, until records are read in another order or in batches"
-    return _taken(pipeline.in_memory(known), fused=False, why=why)
+    return Taken(replace(pipeline, cached=True), fused=False, why=why)
 
 
 def _assert_cardinality(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
     counted = planning.counted(pipeline)
     if isinstance(counted, Refusal):
         return counted
-    return _taken(counted.counted(nodes.attribute(call, "expected_cardinality")), why=_COUNTED)
+    source = counted.source.planned(build_indexes=True)
+    if source is None:
+        return why_streamed(counted.source)
+    counted, expected = (
+        replace(counted, source=source),
+        nodes.attribute(call, "expected_cardinality"),
+    )
+    if counted.length is None or counted.length != static_integer(expected):
+        return Refusal("TensorFlow says at the end whether there are so many elements")
+    return Taken(counted, why="the indexes count the records")
 
 
 def _prefetch(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    made = pipeline.with_prefetch(nodes.attribute(call, "buffer_size"))
-    return _taken(made, fused=False, why="after what is planned")
+    size = nodes.attribute(call, "buffer_size")
+    number = -1 if size is None else static_integer(size)
+    if number is None or number < -1:
+        return _UNKNOWN
+    made = replace(pipeline, prefetched=number)
+    return Taken(made, fused=False, why="after what is planned")
 
 
 def _with_options(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
@@ -296,53 +329,51 @@ def _with_options(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal
     return Taken(made, fused=False, why="for the whole pipeline")
 
 
-def _map(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    # A map() turns each element into one element, so calls that reorder elements may come before
-    # the map().
+def _of_each(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    # map() makes one element of each, and filter() leaves out the same elements in any order. So
+    # calls that reorder elements may come first.
+    if pipeline.batch is not None:
+        return _OF_BATCHES
+    made = replace(pipeline, elementwise=(*pipeline.elementwise, call))
+    return Taken(made, fused=False, why=OF_EACH)
+
+
+def _map(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
     if pipeline.batch is None:
-        return _taken(pipeline.with_map(call), fused=False, why=OF_EACH)
-    features = features_of_map(call)
-    made = None if features is None else pipeline.parsed(features)
-    if isinstance(made, Pipeline):
-        return Taken(made, why=_PARSED)
-    parts = None if pipeline.unlifted else divided(call)
+        return _of_each(planning, pipeline, call)
+    features = None if pipeline.decodes else features_of_map(call)
+    if features is not None:
+        return Taken(replace(pipeline, features=features), why=_PARSED)
+    parts = None if planning.unlifted or pipeline.decodes else divided(call)
     if isinstance(parts, Divided):
-        made = pipeline.parsed(parts.features)
-        if isinstance(made, Pipeline):
-            why = "its parse is taken out: records are decoded where they are read"
-            return Taken(made, False, why, parts.rest)
+        why = "its parse is taken out: records are decoded where they are read"
+        return Taken(replace(pipeline, features=parts.features), False, why, parts.rest)
     if parses_examples(call):
         instead = ".parse_example(features) first, and then map() for the rest"
         return Refusal("it does more than parse batches", instead)
-    return Refusal("it is given batches")
-
-
-def _filter(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    # The call leaves out the same elements in any order.
-    return _taken(pipeline.with_filter(call), fused=False, why=OF_EACH)
+    return _OF_BATCHES
 
 
 _RULES: dict[str, Callable[[Planning, Pipeline, Any], Taken | Refusal]] = {
-    "cache": _cache,
-    "parse_example": _parse_by_name,
     "assert_cardinality": _assert_cardinality,
     "batch": _batch,
-    "ragged_batch": _map,
-    "filter": _filter,
-    "map_and_batch": _map_and_batch,
-    "map": _map,
-    "with_options": _with_options,
-    "padded_batch": _padded_batch,
     "batch in parallel": _batch,
+    "cache": _cache,
+    "filter": _of_each,
+    "map": _map,
     "map in parallel": _map,
+    "padded_batch": _batch,
+    "parse_example": _parse_example,
     "parse_example_dataset": _parse_example,
     "prefetch": _prefetch,
-    "rebatch": _rebatch,
+    "ragged_batch": _map,
+    "rebatch": _batch,
     "repeat": _repeat,
-    "shard": _shard,
+    "shard": _part,
     "shuffle": _shuffle,
-    "skip": _skip,
-    "take": _take,
+    "skip": _part,
+    "take": _part,
+    "with_options": _with_options,
 }
 
 

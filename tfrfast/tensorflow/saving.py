@@ -14,42 +14,8 @@ import tensorflow as tf
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.purity import has_state
 
-# Datasets of TensorFlow that support the option, on each TensorFlow from 2.15 on.
-_BEARING = {
-    "batch",
-    "concatenate",
-    "filter",
-    "map_and_batch",
-    "map",
-    "with_options",
-    "padded_batch",
-    "batch in parallel",
-    "map in parallel",
-    "prefetch",
-    "range",
-    "repeat",
-    "restructured",
-    "scan",
-    "shard",
-    "skip",
-    "take",
-    "take_while",
-    "from_tensors",
-    "from_tensor_slices",
-    "unbatch",
-    "zip",
-}
-
 # Datasets of TensorFlow between and after tfrfast's.
-_NEVER_REWRITTEN = {
-    "concatenate",
-    "with_options",
-    "prefetch",
-    "range",
-    "repeat",
-    "skip",
-    "take",
-}
+_NEVER_REWRITTEN = {"concatenate", "prefetch", "range", "repeat", "skip", "take", "with_options"}
 
 
 def with_positions(source: Any) -> Any:
@@ -103,7 +69,7 @@ def gains_by_rewriting(dataset: Any) -> bool:
     if asked != tf.data.experimental.OptimizationOptions():
         return True
     is_ours = type(dataset).__module__.startswith("tfrfast.")
-    if not is_ours and internals.call_of(dataset) not in _NEVER_REWRITTEN:
+    if not is_ours and internals.call_of(dataset).name not in _NEVER_REWRITTEN:
         return True
     return any(map(gains_by_rewriting, _inputs_of(dataset)))
 
@@ -124,4 +90,4 @@ def _is_wrapper(dataset: Any) -> bool:
 def bears(dataset: Any) -> bool:
     """True if TensorFlow can save a position in a dataset of its own, after any input."""
     is_ordered = internals.attribute(dataset, "deterministic") != "false"
-    return is_ordered and internals.call_of(dataset) in _BEARING
+    return is_ordered and internals.call_of(dataset).bears

@@ -1,62 +1,16 @@
-"""The result of take, skip, shard, shuffle, repeat and batch on a source.
+"""The records that a pipeline gives: take, skip, shard, shuffle, repeat and batch on a source.
 
-The grammar: any of take, skip and shard on records; one shuffle; any of take, skip and shard on
-positions; repeats, which may also come before the shuffle, because each epoch is shuffled by
-itself; one batch; or repeat after batch. A method returns None if its call does not fit, and plain
-tf.data takes over.
+The grammar, to which the rules of a plan keep: any of take, skip and shard on records; one shuffle;
+any of take, skip and shard on positions; repeats, which may also come before the shuffle, because
+each epoch is shuffled by itself; one batch; or repeat after batch.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from tfrfast import _native
 from tfrfast.order import BlockShuffle, InOrder, Shuffle
-
-
-@dataclass(frozen=True)
-class Progression:
-    """The numbers first, first + stride, ...: `count` numbers."""
-
-    first: int
-    stride: int
-    count: int
-
-    @property
-    def is_open(self) -> bool:
-        """True if the progression continues to the last record."""
-        return self.first + self.stride * (self.count + 1) > _native.MAX_RECORDS
-
-    def below(self, end: int) -> Progression:
-        """Returns the numbers below `end`."""
-        there = max(0, -(-(end - self.first) // self.stride))
-        return dataclasses.replace(self, count=min(self.count, there))
-
-    def take(self, count: int) -> Progression:
-        kept = self.count if count < 0 else min(count, self.count)
-        return dataclasses.replace(self, count=kept)
-
-    def skip(self, count: int) -> Progression:
-        skipped = self.count if count < 0 else min(count, self.count)
-        return Progression(self.first + skipped * self.stride, self.stride, self.count - skipped)
-
-    def shard(self, num_shards: int, index: int) -> Progression:
-        count = max(0, -(-(self.count - index) // num_shards))
-        return Progression(self.first + index * self.stride, self.stride * num_shards, count)
-
-
-@dataclass(frozen=True)
-class Turns:
-    """The number of interleaved files, and the records of a block. The next file replaces a file
-    that ends.
-    """
-
-    files: int
-    file_records: tuple[int, ...]
-    block_records: int = 1
-    shuffles_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,8 +24,8 @@ class SeededOrder:
     seeded: bool = True
     #: True if all records were asked for, without the size of a buffer.
     whole: bool = False
-    #: Files are interleaved, and records are not shuffled. The seed shuffles the files.
-    turns: Turns | None = None
+    #: The order of interleaved files, whose records are not shuffled. The seed shuffles the files.
+    turns: _native.InterleavedOrder | None = None
 
 
 @dataclass(frozen=True)
@@ -84,115 +38,93 @@ class Batched:
 
 @dataclass(frozen=True)
 class Sequence:
-    records: Progression
+    records: range
     shuffle: SeededOrder | None = None
-    positions: Progression | None = None  # of the shuffled records; None before a shuffle
+    positions: range | None = None  # of the shuffled records; None before a shuffle
     #: None: without end.
     epochs: int | None = 1
     repeated: bool = False
     batch: Batched | None = None
 
-    @property
-    def epoch_size(self) -> int:
-        return (self.positions or self.records).count
-
-    def _narrowed(self, how: Literal["take", "skip", "shard"], *arguments: int) -> Sequence | None:
-        if self.repeated or self.batch is not None:
-            return None
+    def narrowed(self, method: str, *numbers: int) -> Sequence:
+        """Returns the part that take(), skip() or shard() leaves."""
         if self.positions is None:
-            return dataclasses.replace(self, records=getattr(self.records, how)(*arguments))
-        return dataclasses.replace(self, positions=getattr(self.positions, how)(*arguments))
+            return replace(self, records=part(self.records, method, *numbers))
+        return replace(self, positions=part(self.positions, method, *numbers))
 
-    def take(self, count: int) -> Sequence | None:
-        return self._narrowed("take", count)
-
-    def skip(self, count: int) -> Sequence | None:
-        return self._narrowed("skip", count)
-
-    def shard(self, num_shards: int, index: int) -> Sequence | None:
-        return self._narrowed("shard", num_shards, index)
-
-    def shuffled(self, shuffle: SeededOrder) -> Sequence | None:
+    def shuffled(self, shuffle: SeededOrder) -> Sequence:
         """Adds a shuffle. Each epoch has each record once, even if repeat() came first."""
-        if self.shuffle is not None or self.batch is not None:
-            return None
-        positions = Progression(0, 1, self.records.count)
-        return dataclasses.replace(self, shuffle=shuffle, positions=positions)
+        return replace(self, shuffle=shuffle, positions=range(len(self.records)))
 
-    def in_turns(self, turns: Turns, of_files: SeededOrder | None) -> Sequence:
-        """Returns the same calls on the records of interleaved files, which may be shuffled."""
-        assert self.shuffle is None
-        count = sum(turns.file_records)
-        shuffle = of_files or SeededOrder(0, reshuffles=False)
-        return dataclasses.replace(
-            self,
-            records=Progression(0, 1, count),
-            shuffle=dataclasses.replace(shuffle, turns=turns),
-            positions=self.records.below(count),
-        )
-
-    def repeat(self, count: int | None) -> Sequence | None:
-        if self.repeated and self.batch is not None:
-            return None
-        batch = self.batch and dataclasses.replace(self.batch, ends_with_epoch=True)
+    def repeat(self, count: int | None) -> Sequence:
+        batch = self.batch and replace(self.batch, ends_with_epoch=True)
         times = None if count is None or count < 0 else count
         epochs = None if times is None or self.epochs is None else self.epochs * times
         if 0 in (times, self.epochs):
             epochs = 0
-        return dataclasses.replace(self, epochs=epochs, repeated=True, batch=batch)
-
-    def batched(self, rows: int, drop_remainder: bool) -> Sequence | None:
-        if self.batch is not None or rows < 1:
-            return None
-        return dataclasses.replace(self, batch=Batched(rows, drop_remainder))
+        return replace(self, epochs=epochs, repeated=True, batch=batch)
 
     def over(self, record_count: int) -> Sequence:
         """Returns the same calls on that many records, before a shuffle."""
         assert self.positions is None
-        return dataclasses.replace(self, records=self.records.below(record_count))
+        return replace(self, records=below(self.records, record_count))
 
     @property
     def length(self) -> int | None:
         """Returns the number of elements; None: without end."""
-        size = self.epoch_size
-        if self.batch is None:
-            return _times(size, self.epochs)
-        if self.batch.ends_with_epoch:
-            return _times(self._batches_in(size), self.epochs)
+        size = len(self.records if self.positions is None else self.positions)
+        if self.batch is None or self.batch.ends_with_epoch:
+            return _times(self._elements_of(size), self.epochs)
         total = _times(size, self.epochs)
-        return None if total is None else self._batches_in(total)
+        return None if total is None else self._elements_of(total)
 
-    def _batches_in(self, rows: int) -> int:
-        assert self.batch is not None
-        if self.batch.drop_remainder:
-            return rows // self.batch.rows
-        return -(-rows // self.batch.rows)
+    def _elements_of(self, rows: int) -> int:
+        if self.batch is None:
+            return rows
+        return rows // self.batch.rows if self.batch.drop_remainder else -(-rows // self.batch.rows)
 
     @property
     def _order(self) -> _native.Order:
         shuffle = self.shuffle
         if shuffle is not None and shuffle.turns is not None:
-            turns = shuffle.turns
-            return _native.InterleavedOrder(
-                turns.file_records, turns.files, turns.block_records, turns.shuffles_files
-            )
+            return shuffle.turns
         order = InOrder() if shuffle is None else shuffle.blocks or Shuffle()
-        return order._positions(self.records.count)
+        return order._positions(len(self.records))
 
     def encode(self) -> bytes:
         """Returns the encoding for the ops."""
         shuffle, batch = self.shuffle, self.batch or Batched(0)
-        records = self.records
+        positions = range(len(self.records)) if self.positions is None else self.positions
         return _native.encode_sequence(
-            records=dataclasses.astuple(records),
+            records=_numbers(self.records),
             order=self._order,
-            positions=dataclasses.astuple(self.positions or Progression(0, 1, records.count)),
+            positions=_numbers(positions),
             reshuffles=shuffle is not None and shuffle.reshuffles,
             epochs=-1 if self.epochs is None else self.epochs,
             batch_rows=batch.rows,
             batch_ends_with_epoch=batch.ends_with_epoch,
             drop_remainder=batch.drop_remainder,
         )
+
+
+def below(numbers: range, end: int) -> range:
+    """Returns the numbers below `end`."""
+    return range(numbers.start, min(numbers.stop, end), numbers.step)
+
+
+def part(numbers: range, method: str, *arguments: int) -> range:
+    """Returns the part that take(), skip() or shard() leaves."""
+    if method == "shard":
+        count, index = arguments
+        return numbers[index::count]
+    (count,) = arguments
+    if count < 0:
+        return numbers if method == "take" else numbers[:0]
+    return numbers[:count] if method == "take" else numbers[count:]
+
+
+def _numbers(numbers: range) -> tuple[int, int, int]:
+    return numbers.start, numbers.step, len(numbers)
 
 
 def _times(size: int, epochs: int | None) -> int | None:
@@ -202,4 +134,4 @@ def _times(size: int, epochs: int | None) -> int | None:
 
 
 #: The records of uncounted files.
-EVERYTHING = Sequence(Progression(0, 1, _native.MAX_RECORDS))
+EVERYTHING = Sequence(range(_native.MAX_RECORDS))

@@ -7,7 +7,6 @@ from typing import Literal
 
 from tfrfast.base.warning import warn
 from tfrfast.errors import SlowPathWarning
-from tfrfast.loading.remote_records import RemoteRecords
 from tfrfast.tensorflow.history import Refusal
 
 _told: set[str] = set()
@@ -28,25 +27,11 @@ def warn_once(
     )
 
 
-def warn_of_requests(remote: RemoteRecords | None) -> None:
-    """Warns once that an exact shuffle of small records makes a request for each record."""
-    if remote is None or "requests" in _told:
-        return
-    _warn_of(remote.cost("shuffle(order=tfr.BlockShuffle(...))", "dataset"), "requests")
-
-
-def warn_of_inflating(cost: str | None) -> None:
-    """Says once that an exact shuffle inflates much more than the data."""
-    _warn_of(cost, "inflating")
-
-
-def warn_of_seeks(measure: Callable[[], str | None]) -> None:
-    """Says once that an exact shuffle is slow because of the storage."""
-    if "seeks" not in _told:
-        _warn_of(measure(), "seeks")
-
-
-def _warn_of(cost: str | None, kind: str) -> None:
-    if cost is not None and kind not in _told:
+def warn_of(
+    kind: Literal["inflating", "requests", "seeks"], cost: Callable[[], str | None]
+) -> None:
+    """Warns once of a cost of an exact shuffle, if it matters. `cost` may measure reads."""
+    text = None if kind in _told else cost()
+    if text is not None:
         _told.add(kind)
-        warn(cost, SlowPathWarning)
+        warn(text, SlowPathWarning)

@@ -14,14 +14,13 @@ from tfrfast.loading.seeking import seek_cost
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.schemes import is_url
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.file_names import FileNames, any_has_scheme
 from tfrfast.tensorflow.file_order import FileOrder
 from tfrfast.tensorflow.functions import show_a_reader, unbatched
-from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.open_files import OpenFiles
 from tfrfast.tensorflow.planning import OpenPlan, open_plan
 from tfrfast.tensorflow.sampling import mean_record_bytes
-from tfrfast.tensorflow.schemes import any_has_scheme
-from tfrfast.tensorflow.sequence import EVERYTHING, Turns
+from tfrfast.tensorflow.sequence import EVERYTHING
 
 
 @dataclass(frozen=True)
@@ -57,22 +56,6 @@ class Source:
             beside=beside,
         )
         return None if plan is None else replace(self, plan=plan)
-
-    def in_turns(self) -> tuple[Source, Turns] | None:
-        """Returns the order of turns. May build indexes. None if the order is known only during
-        reading.
-        """
-        assert self.turns is not None
-        try:
-            source = self.planned(build_indexes=True)
-        except tf.errors.OpError:
-            return None  # the error comes in the file's turn
-        if source is None or source.plan is None or source.plan.damage:
-            return None
-        assert self.names.known is not None
-        file_records = source.plan.file_records(len(self.names.known))
-        shuffles = self.names.shuffle is not None
-        return source, Turns(self.turns, tuple(file_records), self.block_records, shuffles)
 
     @property
     def remote_records(self) -> RemoteRecords | None:

@@ -15,14 +15,14 @@ from tfrfast.features.compiling import compile_features  # noqa: E402
 from tfrfast.storage.remote.options import Storage  # noqa: E402
 from tfrfast.tensorflow.library import ops  # noqa: E402
 from tfrfast.tensorflow.planning import open_plan  # noqa: E402
-from tfrfast.tensorflow.sequence import Batched, Progression, Sequence  # noqa: E402
+from tfrfast.tensorflow.sequence import Batched, Sequence  # noqa: E402
 
 RECORDS = [tfr.encode_example({"a": i}) for i in range(10)]
-BATCHES = Sequence(Progression(0, 1, 10), batch=Batched(4)).encode()
+BATCHES = Sequence(range(10), batch=Batched(4)).encode()
 FEATURES = compile_features({"a": tfr.FixedLen((), "int64")}).schema.encode()
 # A kernel recognises a decoded description by its head, so these bytes are never decoded.
 OTHERS = [
-    (Sequence(Progression(0, 1, 10), batch=Batched(3)).encode(), "sequence"),
+    (Sequence(range(10), batch=Batched(3)).encode(), "sequence"),
     (tfr.Plan(tfr.Shuffle(), 3, num_records=10)._core.encode(), "plan"),
     (compile_features({"b": tfr.FixedLen((), "int64")}).schema.encode(), "feature schema"),
 ]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tfrfast.jobs.shuffling.resumable_folder import ResumableFolder
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.reader import Skipped
+from tfrfast.writing.options import index_folder_bytes
 from tfrfast.writing.publishing import Indexes, publish, shard_name
 
 
@@ -86,13 +87,13 @@ class Publication:
         """May be interrupted and called again."""
         state, target = self._work.state, self._target
         published = state["published"]
-        indexes = Indexes(self._work.inside("index"), target.index_folder)
+        index_folders = Indexes(self._work.inside("index"), index_folder_bytes(target.index))
         publish(
             [self._work.inside("shards", name) for name, _, _ in published],
             [final for _, final, _ in published],
             overwrite=target.overwrite,
             others=target.taken_names() if target.overwrite else (),
-            indexes=indexes if target.index else None,
+            indexes=None if target.index is False else index_folders,
             sync=target.sync,
             resumes=True,
         )

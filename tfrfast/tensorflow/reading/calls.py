@@ -7,22 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.history import call_text
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.shuffles import noted_order
-
-# The arguments that are shown of a call.
-_SHOWN = {
-    "batch": ("batch_size",),
-    "padded_batch": ("batch_size",),
-    "prefetch": ("buffer_size",),
-    "rebatch": ("batch_sizes",),
-    "repeat": ("count",),
-    "shard": ("num_shards", "index"),
-    "shuffle": ("buffer_size",),
-    "skip": ("count",),
-    "take": ("count",),
-}
 
 
 def call_of(dataset: Any) -> str:
@@ -32,15 +19,17 @@ def call_of(dataset: Any) -> str:
         return "parse_example({...})"
     if nodes.function_of(dataset) is not None:
         return f"{method}({nodes.function_name(dataset)})"
-    values = [_value(nodes.attribute(dataset, name)) for name in _SHOWN.get(method, ())]
-    if method == "repeat" and isinstance(values[0], int) and values[0] < 0:
+    shown = internals.call_of(nodes.without_adapter(dataset)).shown
+    values = [_text(nodes.attribute(dataset, name)) for name in shown]
+    if method == "repeat" and values[0].startswith("-"):
         values = []
     if (noted := noted_order(dataset)) is not None:
         values = [] if noted.whole else values
-        seed = _value(nodes.attribute(dataset, "seed2")) if noted.seeded else None
-        return call_text(method, *values, seed=seed)
-    drops = _value(nodes.attribute(dataset, "drop_remainder"))
-    return call_text(method, *values, drop_remainder=True if drops is True else None)
+        if noted.seeded:
+            values.append(f"seed={_text(nodes.attribute(dataset, 'seed2'))}")
+    elif _text(nodes.attribute(dataset, "drop_remainder")) == "True":
+        values.append("drop_remainder=True")
+    return f"{method}({', '.join(values)})"
 
 
 def method_of(dataset: Any) -> str:
@@ -52,6 +41,9 @@ def method_of(dataset: Any) -> str:
     return re.sub("(?<=[a-z])(?=[A-Z])", "_", bare).lower()
 
 
-def _value(given: Any) -> Any:
+def _text(given: Any) -> str:
     known: Any = None if given is None else tf.get_static_value(given)
-    return known.item() if getattr(known, "shape", None) == () else given
+    value = known.item() if getattr(known, "shape", None) == () else given
+    if isinstance(value, (bool, int, float, str, bytes, type(None))):
+        return repr(value)
+    return "[...]" if isinstance(value, (list, tuple)) else "..."

@@ -71,7 +71,7 @@ def _chain_of(dataset: Any, unasked: bool) -> Chain | Unread | Refusal:
     calls: list[Any] = []
     while True:
         if isinstance(dataset, AskedRecords):
-            in_order = tuple(reversed(calls))
+            in_order = nodes.with_rebatch(calls[::-1])
             if dataset.source is None:
                 return Unread(last, dataset.why, in_order)
             if all(map(nodes.can_be_moved, calls)):
@@ -82,7 +82,7 @@ def _chain_of(dataset: Any, unasked: bool) -> Chain | Unread | Refusal:
                 deterministic = last.options().deterministic is not False
             found = records_of(dataset, deterministic)
             if isinstance(found, Records):
-                return Chain(last, found, (*found.calls, *reversed(calls)))
+                return Chain(last, found, (*found.calls, *nodes.with_rebatch(calls[::-1])))
             why_not = found or why_not
         before = nodes.before(dataset)
         if len(before) > 1:

@@ -11,10 +11,10 @@ from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.shuffles import is_kept
+from tfrfast.tensorflow.sequence import part
 
 _MAX_NAMES = 1_000_000
 _SOURCES = {"from_tensor_slices", "from_tensors"}
-_SAME_ELEMENTS = {"prefetch", "with_options"}
 
 
 class Names(NamedTuple):
@@ -42,18 +42,12 @@ def names_of(dataset: object) -> Names | Refusal:
     if kind in _SOURCES:
         return _given(dataset)
     if kind == "concatenate":
-        return _concatenated(*nodes.inputs(dataset))
-    inputs = nodes.inputs(dataset)
-    if len(inputs) != 1 or not (kind in _SAME_ELEMENTS or kind in _STEPS):
-        return _unknown(kind)
+        return _concatenated(*map(names_of, nodes.inputs(dataset)))
+    inputs, step = nodes.inputs(dataset), _STEPS.get(kind)
+    if len(inputs) != 1 or step is None:
+        return Refusal(f"the file names come from {kind or 'a dataset of another library'}")
     before = names_of(inputs[0])
-    if isinstance(before, Refusal) or kind in _SAME_ELEMENTS:
-        return before
-    return _STEPS[kind](before, dataset)
-
-
-def _unknown(kind: str) -> Refusal:
-    return Refusal(f"the file names come from {kind or 'a dataset of another library'}")
+    return before if isinstance(before, Refusal) else step(before, dataset)
 
 
 def _given(dataset: object) -> Names | Refusal:
@@ -69,9 +63,9 @@ def _given(dataset: object) -> Names | Refusal:
     return Names(tuple(columns[0] if len(columns) == 1 else zip(*columns, strict=True)))
 
 
-def _concatenated(first: object, second: object) -> Names | Refusal:
+def _concatenated(*parts: Names | Refusal) -> Names | Refusal:
     files: tuple[bytes, ...] = ()
-    for names in (names_of(first), names_of(second)):
+    for names in parts:
         if isinstance(names, Refusal):
             return names
         if names.shuffled or names.epochs != 1:
@@ -80,10 +74,14 @@ def _concatenated(first: object, second: object) -> Names | Refusal:
     return Names(files)
 
 
+def _same(names: Names, _: object) -> Names:
+    return names
+
+
 def _repeated(names: Names, dataset: object) -> Names | Refusal:
     count = static_integer(nodes.attribute(dataset, "count"))
     if count is None:
-        return _unknown("repeat() with a count that is not known")
+        return Refusal("the file names come from repeat() with a count that is not known")
     if names.epochs is None or count < 0:
         return names._replace(epochs=None if names.files else 0)
     return names._replace(epochs=names.epochs * count)
@@ -98,30 +96,23 @@ def _shuffled(names: Names, dataset: object) -> Names | Refusal:
     return names._replace(shuffled=True, shuffle=dataset)
 
 
-def _narrowed(names: Names, dataset: object) -> Names | Refusal:
+def _part(names: Names, dataset: object) -> Names | Refusal:
     if nodes.takes_all(dataset):
         return names
     if names.shuffled or names.epochs != 1:
         return Refusal("a part is taken of names that are shuffled or repeated")
-    kind = nodes.kind(dataset)
-    if kind == "shard":
-        count = static_integer(nodes.attribute(dataset, "num_shards"))
-        index = static_integer(nodes.attribute(dataset, "index"))
-        if count is None or index is None or not 0 <= index < count:
-            return Refusal("the number of the shard of names is not known")
-        return Names(names.files[index::count])
-    count = static_integer(nodes.attribute(dataset, "count"))
-    if count is None:
-        return Refusal("the number of taken names is not known")
-    if kind == "take":
-        return Names(names.files if count < 0 else names.files[:count])
-    return Names(() if count < 0 else names.files[count:])
+    kind, numbers = nodes.kind(dataset), nodes.numbers_of(dataset)
+    if numbers is None or (kind == "shard" and not 0 <= numbers[1] < numbers[0]):
+        return Refusal("the part of the names is not known")
+    return Names(tuple(names.files[n] for n in part(range(len(names.files)), kind, *numbers)))
 
 
 _STEPS = {
+    "prefetch": _same,
     "repeat": _repeated,
-    "shard": _narrowed,
+    "shard": _part,
     "shuffle": _shuffled,
-    "skip": _narrowed,
-    "take": _narrowed,
+    "skip": _part,
+    "take": _part,
+    "with_options": _same,
 }

@@ -8,37 +8,33 @@ from __future__ import annotations
 import inspect
 import operator
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.parsed import ParsedDataset
 from tfrfast.tensorflow.recognition import origin
 
-# The arguments that every dataset's op has, from `_common_args`.
+# The arguments that every dataset's op has, from `_common_args`, and those for its inputs.
 _COMMON = {"name", "output_types", "output_shapes", "metadata"}
+_INPUTS = {
+    *("another_dataset", "data_input_datasets", "input_dataset", "input_datasets"),
+    "selector_input_dataset",
+}
 # Calls on records that give records.
 _SAME_ELEMENTS = {
-    *("cache", "batch", "with_options", "batch in parallel"),
-    *("prefetch", "rebatch", "repeat", "shard", "shuffle"),
-    *("skip", "take"),
-}
-# The argument with which a call takes all elements.
-_TAKING_ALL = {
-    "shard": ("num_shards", 1),
-    "skip": ("count", 0),
-    "take": ("count", -1),
+    *("batch", "batch in parallel", "cache", "prefetch", "rebatch", "repeat", "shard", "shuffle"),
+    *("skip", "take", "with_options"),
 }
 
 
 def kind(dataset: Any) -> str:
     """Returns the call that made a dataset; "" for a dataset of another library."""
     made = without_adapter(dataset)
-    return "parse_example" if type(made) is ParsedDataset else internals.call_of(made)
+    return "parse_example" if type(made) is ParsedDataset else internals.call_of(made).name
 
 
 def without_adapter(dataset: Any) -> Any:
@@ -88,10 +84,16 @@ def is_enumeration(dataset: Any) -> bool:
     return bool(given[0].element_spec == tf.TensorSpec([], tf.int64))
 
 
+def numbers_of(dataset: Any) -> tuple[int, ...] | None:
+    """Returns the arguments of take(), skip() or shard(); None if one is unknown here."""
+    names = ("num_shards", "index") if kind(dataset) == "shard" else ("count",)
+    return static_integers([attribute(dataset, name) for name in names])
+
+
 def takes_all(dataset: Any) -> bool:
     """True for a shard of one, for example in a single process, and for take(-1) and skip(0)."""
-    name, count = _TAKING_ALL.get(kind(dataset), ("", None))
-    return count is not None and static_integer(attribute(dataset, name)) == count
+    all_of = {"shard": (1, 0), "skip": (0,), "take": (-1,)}
+    return kind(dataset) in all_of and numbers_of(dataset) == all_of[kind(dataset)]
 
 
 def is_memory_cache(dataset: Any) -> bool:
@@ -129,8 +131,8 @@ def flattened(dataset: Any, name: str) -> list[Any]:
 def function_of(dataset: Any) -> Any:
     """Returns the ConcreteFunction that a dataset calls; None if TensorFlow hides it."""
     # ragged_batch() keeps its function in an inner dataset.
-    dataset = attribute(dataset, "mapped_dataset") or dataset
-    function = getattr(attribute(dataset, _function_attribute(dataset)), "function", None)
+    wrapper = _wrapper_of(attribute(dataset, "mapped_dataset") or dataset)
+    function = getattr(wrapper, "function", None)
     graph = getattr(function, "graph", None)
     shown = ("inputs", "outputs", "control_outputs", "captures")
     return function if all(hasattr(graph, name) for name in shown) else None
@@ -138,55 +140,11 @@ def function_of(dataset: Any) -> Any:
 
 def function_name(dataset: Any) -> str:
     """Returns the name of the Python function that a dataset calls, for people."""
-    wrapper = attribute(dataset, _function_attribute(dataset))
-    name = getattr(internals.attribute(wrapper, "func"), "__name__", "")
-    return name or "..."
+    return getattr(internals.attribute(_wrapper_of(dataset), "func"), "__name__", "") or "..."
 
 
-def _function_attribute(dataset: Any) -> str:
-    making = _MAKINGS.get(kind(dataset))
-    return making.function_attribute if making is not None else "map_func"
-
-
-@dataclass(frozen=True)
-class _Making:
-    """The way in which TensorFlow makes a dataset from its inputs and attributes."""
-
-    op: Any
-    #: The op's argument for the traced function, and the attribute that keeps the function.
-    function_argument: str = ""
-    function_attribute: str = "map_func"
-    #: Arguments that are not attributes of the same name.
-    others: Callable[[Any], dict[str, Any]] = lambda _: {}
-
-    def arguments(self, dataset: Any) -> dict[str, Any]:
-        given = self.others(dataset)
-        for name, parameter in inspect.signature(self.op).parameters.items():
-            if name in _COMMON or name in given or name in _INPUTS:
-                continue
-            if internals.has_attribute(dataset, name):
-                given[name] = internals.attribute(dataset, name)
-            elif parameter.default is inspect.Parameter.empty and name not in (
-                self.function_argument,
-                "other_arguments",
-            ):
-                raise AttributeError(f"{type(dataset).__name__} has no _{name}")
-        if self.function_argument:
-            function = function_of(dataset)
-            if function is None:
-                raise AttributeError(f"{type(dataset).__name__} does not show its function")
-            given[self.function_argument] = function
-            given["other_arguments"] = function.captured_inputs
-        return given
-
-
-_INPUTS = {
-    "another_dataset",
-    "data_input_datasets",
-    "input_dataset",
-    "input_datasets",
-    "selector_input_dataset",
-}
+def _wrapper_of(dataset: Any) -> Any:
+    return attribute(dataset, internals.call_of(without_adapter(dataset)).kept_as)
 
 
 def _prefetch(dataset: Any) -> dict[str, Any]:
@@ -216,10 +174,8 @@ def _options(dataset: Any) -> dict[str, Any]:
 
 def _map_and_batch(dataset: Any) -> dict[str, Any]:
     names = ("batch_size", "num_parallel_calls", "drop_remainder")
-    return {
-        **{name: internals.attribute(dataset, f"{name}_t") for name in names},
-        "preserve_cardinality": True,
-    }
+    given = {name: internals.attribute(dataset, f"{name}_t") for name in names}
+    return given | {"preserve_cardinality": True}
 
 
 def _group_by_window(dataset: Any) -> dict[str, Any]:
@@ -230,69 +186,55 @@ def _group_by_window(dataset: Any) -> dict[str, Any]:
     return given
 
 
-def _ragged(input_dataset: Any, mapped_dataset: Any) -> Any:
-    """Returns the map() with which ragged_batch() begins."""
-    arguments = _MAKINGS["map"].arguments(mapped_dataset)
-    return tf.raw_ops.MapDataset(
-        input_dataset=input_dataset,
-        **arguments,
-        **internals.attribute(mapped_dataset, "common_args"),
-    )
-
-
-def _same(input_dataset: Any) -> Any:
-    """Returns a dataset that differs only in its spec, which the Python object holds."""
-    return input_dataset
-
-
-_MAKINGS = {
-    "assert_cardinality": _Making(
-        tf.raw_ops.AssertCardinalityDataset,
-        others=lambda dataset: {
-            "cardinality": internals.attribute(dataset, "expected_cardinality")
-        },
-    ),
-    "cache": _Making(
-        tf.raw_ops.CacheDatasetV2, others=lambda _: {"cache": tf.raw_ops.DummyMemoryCache()}
-    ),
-    "batch": _Making(tf.raw_ops.BatchDatasetV2),
-    "concatenate": _Making(tf.raw_ops.ConcatenateDataset),
-    "ragged_batch": _Making(_ragged),
-    "choose_from_datasets": _Making(tf.raw_ops.DirectedInterleaveDataset),
-    "filter": _Making(tf.raw_ops.FilterDataset, "predicate", "predicate"),
-    "flat_map": _Making(tf.raw_ops.FlatMapDataset, "f"),
-    "group_by_window": _Making(tf.raw_ops.GroupByWindowDataset, others=_group_by_window),
-    "ignore_errors": _Making(tf.raw_ops.IgnoreErrorsDataset),
-    "interleave": _Making(tf.raw_ops.InterleaveDataset, "f"),
-    "map_and_batch": _Making(tf.raw_ops.MapAndBatchDataset, "f", others=_map_and_batch),
-    "map": _Making(tf.raw_ops.MapDataset, "f"),
-    "with_options": _Making(tf.raw_ops.OptionsDataset, others=_options),
-    "padded_batch": _Making(tf.raw_ops.PaddedBatchDatasetV2, others=_padded_batch),
-    "batch in parallel": _Making(tf.raw_ops.ParallelBatchDataset),
+#: The arguments of ops that are not attributes of the same name.
+_OTHERS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "assert_cardinality": lambda dataset: {
+        "cardinality": internals.attribute(dataset, "expected_cardinality")
+    },
+    "cache": lambda _: {"cache": tf.raw_ops.DummyMemoryCache()},
+    "group_by_window": _group_by_window,
     # Only the serialised graph shows whether the interleave() is deterministic. A fixed order is
     # right in both cases.
-    "interleave in parallel": _Making(
-        tf.raw_ops.ParallelInterleaveDatasetV4, "f", others=lambda _: {"deterministic": "true"}
-    ),
-    "map in parallel": _Making(tf.raw_ops.ParallelMapDatasetV2, "f"),
-    "prefetch": _Making(tf.raw_ops.PrefetchDataset, others=_prefetch),
-    "rebatch": _Making(tf.raw_ops.RebatchDatasetV2),
-    "repeat": _Making(tf.raw_ops.RepeatDataset),
-    "restructured": _Making(_same),
-    "scan": _Making(tf.raw_ops.ScanDataset, "f", "scan_func", _scan),
-    "shard": _Making(tf.raw_ops.ShardDataset),
-    "shuffle": _Making(
-        tf.raw_ops.ShuffleDatasetV3,
-        others=lambda _: {"seed_generator": tf.raw_ops.DummySeedGenerator()},
-    ),
-    "skip": _Making(tf.raw_ops.SkipDataset),
-    "take": _Making(tf.raw_ops.TakeDataset),
-    "take_while": _Making(tf.raw_ops.TakeWhileDataset, "predicate", "predicate"),
-    "unbatch": _Making(tf.raw_ops.UnbatchDataset),
-    "unique": _Making(tf.raw_ops.UniqueDataset),
-    "window": _Making(tf.raw_ops.WindowDataset),
-    "zip": _Making(tf.raw_ops.ZipDataset),
+    "interleave in parallel": lambda _: {"deterministic": "true"},
+    "map_and_batch": _map_and_batch,
+    "padded_batch": _padded_batch,
+    "prefetch": _prefetch,
+    "scan": _scan,
+    "shuffle": lambda _: {"seed_generator": tf.raw_ops.DummySeedGenerator()},
+    "with_options": _options,
 }
+
+
+def _keeping(dataset: Any) -> Any:
+    """Returns the dataset that keeps the arguments: an inner one of ragged_batch()."""
+    return internals.attribute(dataset, "mapped_dataset") or dataset
+
+
+def _parameters(call: internals.Call) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(getattr(tf.raw_ops, call.op)).parameters
+
+
+def _arguments(dataset: Any) -> dict[str, Any]:
+    """Returns the arguments of a dataset's op but its inputs. Raises AttributeError if the dataset
+    does not show one.
+    """
+    call = internals.call_of(dataset)
+    others = _OTHERS.get(call.name)
+    given = others(dataset) if others else {}
+    if call.function:
+        function = function_of(dataset)
+        if function is None:
+            raise AttributeError(f"{type(dataset).__name__} does not show its function")
+        given |= {call.function: function, "other_arguments": function.captured_inputs}
+    keeping = _keeping(dataset)
+    for name, parameter in _parameters(call).items():
+        if name in _COMMON or name in given or name in _INPUTS:
+            continue
+        if internals.has_attribute(keeping, name):
+            given[name] = internals.attribute(keeping, name)
+        elif parameter.default is inspect.Parameter.empty:
+            raise AttributeError(f"{type(dataset).__name__} has no _{name}")
+    return given
 
 
 def _copied_to_device(dataset: Any, given: Any) -> Any:
@@ -309,11 +251,10 @@ def _parsed_by_theirs(dataset: Any, given: Any) -> Any:
         else each
         for name, each in attribute(dataset, "features").items()
     }
-    calls, order = attribute(dataset, "num_parallel_calls"), attribute(dataset, "deterministic")
-    return type(dataset)(given, features, calls, _DETERMINISTIC[order])
+    order = {"default": None, "true": True, "false": False}[attribute(dataset, "deterministic")]
+    return type(dataset)(given, features, attribute(dataset, "num_parallel_calls"), order)
 
 
-_DETERMINISTIC = {"default": None, "true": True, "false": False}
 #: Calls without a function of the user's.
 _CALLED_AGAIN = {
     "parse_example": lambda dataset, given: ParsedDataset(given, dataset.features),
@@ -326,11 +267,11 @@ def can_be_moved(dataset: Any) -> bool:
     """True if the same call can be made on other inputs."""
     if kind(dataset) in _CALLED_AGAIN:
         return True
-    making = _MAKINGS.get(kind(dataset))
-    if making is None:
-        return False
+    made = without_adapter(dataset)
+    if not internals.call_of(made).op:
+        return kind(made) == "restructured"
     try:
-        making.arguments(without_adapter(dataset))
+        _arguments(made)
     except (AttributeError, TypeError, ValueError):
         return False
     return True
@@ -344,7 +285,6 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     made = without_adapter(dataset)
     if again := _CALLED_AGAIN.get(kind(made)):
         return again(made, *new_inputs)
-    making = _MAKINGS[kind(made)]
     if len(new_inputs) == 1 and is_enumeration(made):
         new_inputs = [inputs(made)[0], *new_inputs]
     nested = internals.attribute(made, "datasets")
@@ -361,37 +301,26 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     attributes = {name: value for name, value in kept.items() if has(made, name)}
     # Some of TensorFlow's classes lack a name.
     again = internals.like(made, name=attribute(made, "name"), **attributes)
-    variants = [internals.variant_of(each) for each in new_inputs]
-    accepted = inspect.signature(making.op).parameters
-    takes = [name for name in accepted if name in _INPUTS]
-    if takes[-1].endswith("datasets"):  # a list of all others
-        variants = [*variants[: len(takes) - 1], variants[len(takes) - 1 :]]
-    given = dict(zip(takes, variants, strict=True))
-    shown = internals.attribute(again, "common_args")
-    common = {name: value for name, value in shown.items() if name in accepted}
-    variant = making.op(**given, **making.arguments(made), **common)
+    variant = _variant(made, again, [internals.variant_of(each) for each in new_inputs])
     tf.data.Dataset.__init__(again, variant)
     if kind(made) == "with_options":
         internals.set_options(again, internals.options_of(made))
     return again
 
 
-def map_of(dataset: Any) -> Any:
-    """Returns the map() in a map_and_batch(), on the same input."""
-    made = without_adapter(dataset)
-    given = attribute(made, "input_dataset")
-    mapped = internals.like(
-        made,
-        internals.ParallelMap,
-        input_dataset=given,
-        map_func=attribute(made, "map_func"),
-        num_parallel_calls=attribute(made, "num_parallel_calls_t"),
-        deterministic="default",
-        use_inter_op_parallelism=True,
-        preserve_cardinality=True,
-        name=None,
-    )
-    return moved(mapped, [given])
+def _variant(made: Any, again: Any, of_inputs: list[Any]) -> Any:
+    """Returns the output of the op of `made` with other inputs, for the object `again`."""
+    call = internals.call_of(made)
+    if not call.op:  # a dataset that differs only in its spec
+        return of_inputs[0]
+    accepted = _parameters(call)
+    takes = [name for name in accepted if name in _INPUTS]
+    if takes[-1].endswith("datasets"):  # a list of all others
+        of_inputs = [*of_inputs[: len(takes) - 1], of_inputs[len(takes) - 1 :]]
+    given = dict(zip(takes, of_inputs, strict=True)) | _arguments(made)
+    shown = internals.attribute(_keeping(again), "common_args")
+    given |= {name: value for name, value in shown.items() if name in accepted}
+    return getattr(tf.raw_ops, call.op)(**given)
 
 
 def calling(dataset: Any, function: Any) -> Any:
@@ -401,48 +330,69 @@ def calling(dataset: Any, function: Any) -> Any:
     return internals.like(made, map_func=called)
 
 
-def calls_on(dataset: Any, made: Any) -> list[Any]:
-    """Returns the calls on `dataset` that gave `made`; none if a call is unknown, or takes several
-    inputs.
-    """
-    calls: list[Any] = []
+def is_made_again(made: Any, dataset: Any) -> bool:
+    """True if the calls on `dataset` that gave `made` can be made again, or the call that joins."""
     while made is not dataset:
+        if not all(map(can_be_moved, in_steps(made))):
+            return False
         given = before(made)
-        if len(given) != 1 or not kind(made) or is_helper(made):
-            return []
-        calls = [*in_steps(made), *calls]
+        if len(given) != 1:
+            return bool(given)
         (made,) = given
-    return calls if len(calls) < 2 or all(map(can_be_moved, calls)) else []
+    return True
 
 
 def in_steps(dataset: Any) -> list[Any]:
-    """Returns the calls that a dataset stands for, in order: two for shuffle_and_repeat(), and
-    unbatch() for a flat_map() of slices.
+    """Returns the calls that a dataset stands for, in order: two for shuffle_and_repeat() and
+    map_and_batch(), and unbatch() for a flat_map() of slices.
     """
     made = without_adapter(dataset)
     if _slices(made):
         cut = inputs(made)[0].unbatch()
         return [cut if cut.element_spec == made.element_spec else made]
-    if kind(made) != "shuffle_and_repeat":
-        return [made]
-    given, attributes = attribute(made, "input_dataset"), ("buffer_size", "seed", "seed2")
-    shuffled = internals.like(
-        made,
-        internals.Shuffle,
-        input_dataset=given,
-        reshuffle_each_iteration=True,
-        name=None,
-        **{name: attribute(made, name) for name in attributes},
-    )
-    shuffled = moved(shuffled, [given])
-    repeated = internals.like(
-        made,
-        internals.Repeat,
-        input_dataset=shuffled,
-        count=attribute(made, "count"),
-        name=None,
-    )
-    return [shuffled, moved(repeated, [shuffled])]
+    given = attribute(made, "input_dataset")
+
+    def kept(*names: str) -> dict[str, Any]:
+        return {"input_dataset": given, "name": None} | {n: attribute(made, n) for n in names}
+
+    if kind(made) == "shuffle_and_repeat":
+        seeds = kept("buffer_size", "seed", "seed2")
+        first = internals.like(made, internals.Shuffle, reshuffle_each_iteration=True, **seeds)
+        first = moved(first, [given])
+        return [first, first.repeat(attribute(made, "count"))]
+    if kind(made) == "map_and_batch" and function_of(made) is not None:
+        first = internals.like(
+            made,
+            internals.ParallelMap,
+            num_parallel_calls=attribute(made, "num_parallel_calls_t"),
+            deterministic="default",
+            use_inter_op_parallelism=True,
+            preserve_cardinality=True,
+            **kept("map_func"),
+        )
+        first = moved(first, [given])
+        sizes = attribute(made, "batch_size_t"), attribute(made, "drop_remainder_t")
+        return [first, first.batch(*sizes)]
+    return [made]
+
+
+def with_rebatch(calls: list[Any]) -> tuple[Any, ...]:
+    """Returns the calls, with rebatch() in place of unbatch() and batch() of rows of one shape."""
+    made: list[Any] = []
+    for call in calls:
+        rows = attribute(call, "batch_size")
+        is_batch = kind(call) in ("batch", "batch in parallel") and static_integer(rows) is not None
+        if is_batch and made and kind(made[-1]) == "unbatch" and _has_one_shape(made[-1]):
+            (whole,) = inputs(made.pop())
+            made.append(whole.rebatch(rows, attribute(call, "drop_remainder")))
+        else:
+            made.append(call)
+    return tuple(made)
+
+
+def _has_one_shape(dataset: Any) -> bool:
+    specs = tf.nest.flatten(dataset.element_spec)
+    return all(isinstance(e, tf.TensorSpec) and e.shape.is_fully_defined() for e in specs)
 
 
 def _slices(dataset: Any) -> bool:

@@ -22,6 +22,8 @@ _OPENS_EACH = {
     "LegacyParallelInterleaveDatasetV2",
     "ParallelInterleaveDatasetV4",
 }
+# Ops that read a part of a file.
+_PARTS = {"SkipDataset", "TakeDataset"}
 _MAPS = {"MapDataset", "ParallelMapDataset", "ParallelMapDatasetV2"}
 _NOT_ONE_FILE = Refusal("its function does more than open one TFRecord file")
 
@@ -64,6 +66,15 @@ def note_opening(dataset: Any, names: Any, opening: Opening) -> None:
     _noted.setdefault(variant.graph, {})[variant.name] = _Noted(names, opening)
 
 
+def why_judged(compression: Any, buffer_bytes: int | None) -> Refusal | None:
+    """Returns why TensorFlow must judge a reader's arguments itself; None if they are usual."""
+    if compression not in ("", *CODECS):
+        return Refusal(f"TensorFlow judges the compression {compression!r}")
+    if buffer_bytes is None or buffer_bytes < 0:
+        return Refusal("TensorFlow judges the buffer's size")
+    return None
+
+
 def opening_of(function: Any) -> Opening | Refusal:
     """Returns how a function of a file name reads the file: whole, or consecutive records."""
     graph = function.graph
@@ -71,17 +82,27 @@ def opening_of(function: Any) -> Opening | Refusal:
         return _NOT_ONE_FILE
     given = graph.inputs[: len(graph.inputs) - len(graph.captures)]
     outside = {inside.name: value for value, inside in internals.captures_of(graph)}
-    variant, places, maps = graph.outputs[0], {}, list[InnerMap]()
-    for kind in ("TakeDataset", "SkipDataset", ""):
-        variant = _before_maps(graph, variant, outside, maps)
-        if isinstance(variant, Refusal):
-            return variant
-        if variant.op.type == kind and variant.name not in _noted.get(graph, {}):
-            count = _origin(variant.op.inputs[1])
-            places[kind] = next((i for i, each in enumerate(given) if each is count), None)
-            if places[kind] is None:
+    variant, places, maps = (
+        _before_same(graph, graph.outputs[0]),
+        dict[str, int](),
+        list[InnerMap](),
+    )
+    while variant.name not in _noted.get(graph, {}):
+        operation = variant.op
+        if operation.type in _MAPS:
+            inner = _inner_map(operation, outside)
+            if isinstance(inner, Refusal):
+                return inner
+            maps.insert(0, inner)
+        elif operation.type in _PARTS - places.keys() and "SkipDataset" not in places:
+            count = _origin(operation.inputs[1])
+            place = next((i for i, each in enumerate(given) if each is count), None)
+            if place is None:
                 return _NOT_ONE_FILE
-            variant = variant.op.inputs[0]
+            places[operation.type] = place
+        else:
+            break
+        variant = _before_same(graph, operation.inputs[0])
     found: Opening | Refusal = _NOT_ONE_FILE
     for place, name in enumerate(given):
         found = _opening(graph, variant, name, outside) if name.dtype == tf.string else found
@@ -91,24 +112,15 @@ def opening_of(function: Any) -> Opening | Refusal:
     return found
 
 
-def _before_maps(graph: Any, variant: Any, outside: dict[str, Any], maps: list[InnerMap]) -> Any:
-    """Goes back over maps, and over datasets with the same records. Returns the dataset before
-    them, and puts the maps at the beginning of `maps`.
-    """
-    noted = _noted.get(graph, {})
-    variant = _before_same(graph, variant)
-    while variant.name not in noted and variant.op.type in _MAPS:
-        operation = variant.op
-        others = operation.inputs[1 : 1 + len(operation.get_attr("Targuments"))]
-        captured = [_captured(each, outside) for each in others]
-        function = internals.body_of(operation)
-        if function is None or any(each is None for each in captured):
-            return Refusal("the map() in its function uses what is known only for each file")
-        if _draws_from_a_seed(function):
-            return Refusal("the map() in its function draws random numbers from a seed")
-        maps.insert(0, InnerMap(function, tuple(captured)))
-        variant = _before_same(graph, operation.inputs[0])
-    return variant
+def _inner_map(operation: Any, outside: dict[str, Any]) -> InnerMap | Refusal:
+    others = operation.inputs[1 : 1 + len(operation.get_attr("Targuments"))]
+    captured = [_captured(each, outside) for each in others]
+    function = internals.body_of(operation)
+    if function is None or any(each is None for each in captured):
+        return Refusal("the map() in its function uses what is known only for each file")
+    if _draws_from_a_seed(function):
+        return Refusal("the map() in its function draws random numbers from a seed")
+    return InnerMap(function, tuple(captured))
 
 
 def _captured(tensor: Any, outside: dict[str, Any]) -> Any:
@@ -174,21 +186,17 @@ def _opening(graph: Any, variant: Any, name: Any, outside: dict[str, Any]) -> Op
 
 def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
     """Returns the arguments of an op that reads a file."""
-    names, compression, buffer_size, *_ = operation.inputs
+    names, compression, buffer_size, *offsets = operation.inputs
     if _origin(names) is not name:
         return _NOT_ONE_FILE
-    size = _known(buffer_size, outside)
-    if size is None or (size < 0 and size != internals.default_buffer_bytes):
-        return Refusal("TensorFlow judges the buffer's size")
-    if len(operation.inputs) > 3 and tf.get_static_value(operation.inputs[3]) is None:
+    if offsets and tf.get_static_value(offsets[0]) is None:
         return Refusal("it reads files from an offset on")
-    known = _known(compression, outside)
+    known, size = _known(compression, outside), _known(buffer_size, outside)
     if known is None:
         return Refusal("the compression is known only in the graph")
     text = known.decode(errors="replace")
-    if text not in ("", *CODECS):
-        return Refusal(f"TensorFlow judges the compression {text!r}")
-    return Opening(text)
+    usual = 0 if size == internals.default_buffer_bytes else size
+    return why_judged(text, usual) or Opening(text)
 
 
 def _has_effects(operation: Any) -> bool:

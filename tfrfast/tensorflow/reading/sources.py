@@ -8,16 +8,13 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrfast.base.codecs import CODECS
 from tfrfast.tensorflow import processors
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.inner_maps import calls_of
 from tfrfast.tensorflow.reading.names import Names, names_of
-from tfrfast.tensorflow.reading.opening import Opening, opening_of
-
-_READER = "TFRecordDataset"
+from tfrfast.tensorflow.reading.opening import Opening, opening_of, why_judged
 
 #: The maps in the functions of datasets, traced once for each dataset.
 _inner_calls: weakref.WeakKeyDictionary[Any, tuple[Any, ...] | Refusal]
@@ -59,30 +56,25 @@ def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
     `deterministic` is the setting of the pipeline's options.
     """
     kind = nodes.kind(dataset)
-    if kind == _READER:
+    if kind == "TFRecordDataset":
         return _read_by_class(dataset)
     if kind == "concatenate":
         return _concatenated(*(records_of(each, deterministic) for each in nodes.inputs(dataset)))
-    mixing = _MIXINGS.get(kind)
-    if mixing is None:
+    if kind not in _INTERLEAVES:
         return None
     function = nodes.function_of(dataset)
-    opening = (
-        Refusal("TensorFlow does not show its function")
-        if function is None
-        else opening_of(function)
-    )
+    if function is None:
+        return Refusal("TensorFlow does not show its function")
+    opening = opening_of(function)
     if isinstance(opening, Refusal):
         return opening
     (given,) = nodes.inputs(dataset)
-    records = _mixed(names_of(given), opening, mixing(dataset, deterministic))
+    records = _mixed(names_of(given), opening, _interleaved(dataset, deterministic))
     if isinstance(records, Refusal) or not opening.maps:
         return records
     if dataset not in _inner_calls:
-        in_parallel = (
-            not records.keeps_turns or nodes.attribute(dataset, "num_parallel_calls") is not None
-        )
-        parallel_calls = tf.data.AUTOTUNE if in_parallel else None
+        in_parallel = nodes.attribute(dataset, "num_parallel_calls") is not None
+        parallel_calls = tf.data.AUTOTUNE if in_parallel or not records.keeps_turns else None
         _inner_calls[dataset] = calls_of(opening.maps, dataset.element_spec, parallel_calls)
     calls = _inner_calls[dataset]
     return calls if isinstance(calls, Refusal) else records._replace(calls=calls)
@@ -126,13 +118,10 @@ def _mixed(
     files = tuple(row[opening.name] for row in rows)
     if not all(isinstance(each, bytes) for each in files):
         return Refusal("the file names are not known before the program iterates")
-    parts = None
-    if opening.skip is not None or opening.take is not None:
+    parts, skip, take = None, opening.skip, opening.take
+    if not (skip is None and take is None):
         parts = tuple(
-            FilePart(
-                0 if opening.skip is None else row[opening.skip],
-                -1 if opening.take is None else row[opening.take],
-            )
+            FilePart(0 if skip is None else row[skip], -1 if take is None else row[take])
             for row in rows
         )
     if len(files) == 1 and names.epochs == 1:
@@ -145,71 +134,59 @@ def _read_by_class(dataset: Any) -> Records | Refusal:
     compression = nodes.attribute(dataset, "compression_type")
     known = "" if compression is None else tf.get_static_value(tf.convert_to_tensor(compression))
     text = os.fsdecode(known) if isinstance(known, (str, bytes)) else str(known)
-    if text not in ("", *CODECS):
-        return Refusal(f"TensorFlow judges the compression {text!r}")
     size = nodes.attribute(dataset, "buffer_size")
-    bytes_buffered = 0 if size is None else static_integer(size)
-    if bytes_buffered is None or bytes_buffered < 0:
-        return Refusal("TensorFlow judges the buffer's size")
-    reads = nodes.attribute(dataset, "num_parallel_reads")
-    turns = 1 if reads is None else static_integer(reads)
-    if turns == tf.data.AUTOTUNE:
-        turns = processors.turns_of_the_runtime()
-    if turns is None or turns < 1:
-        return Refusal("the number of interleaved files is not known")
+    if why_not := why_judged(text, 0 if size is None else static_integer(size)):
+        return why_not
+    turns = turns_of(nodes.attribute(dataset, "num_parallel_reads"))
+    if turns is None:
+        return _TURNS_UNKNOWN
     return _mixed(names_of(nodes.attribute(dataset, "filenames")), Opening(text), _Mixing(turns))
 
 
-def _one_by_one(_: Any, __: bool) -> _Mixing:
-    return _Mixing(1)
+def turns_of(num_parallel_reads: Any) -> int | None:
+    """Returns the number of files that TensorFlow interleaves; None if it is not known."""
+    if num_parallel_reads is None:
+        return 1
+    turns = static_integer(num_parallel_reads)
+    if turns == tf.data.AUTOTUNE:  # the runtime chooses by the processors that it may use
+        turns = processors.turns_of_the_runtime()
+    return None if turns is None or turns < 1 else turns
 
 
-def _interleaved(dataset: Any, _: bool) -> _Mixing | Refusal:
-    """interleave() without `num_parallel_calls`, on the consumer's thread."""
-    return _turns(dataset, processors.usable())
-
-
-def _parallel(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
-    """interleave(num_parallel_calls=...)."""
-    calls = static_integer(nodes.attribute(dataset, "num_parallel_calls"))
-    if calls is None:
-        return Refusal("the number of files that are read at once is not known")
-    usual = (
-        processors.turns_of_the_runtime()
-        if calls == tf.data.AUTOTUNE
-        else min(calls, processors.usable())
-    )
-    turns = _turns(dataset, usual)
-    if isinstance(turns, Refusal):
-        return turns
-    if calls != tf.data.AUTOTUNE and calls > turns.turns:
-        return Refusal("TensorFlow refuses more calls than interleaved files")
-    asked = nodes.op_attribute(dataset, "ParallelInterleaveDatasetV4", "deterministic")
-    if asked == "false" or (asked == "default" and not deterministic):
-        return turns._replace(keeps_turns=False)
-    return turns if asked else Refusal("TensorFlow does not show whether the order is kept")
-
-
-def _turns(dataset: Any, usual: int) -> _Mixing | Refusal:
+def _interleaved(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
+    """Returns the order of flat_map(), interleave() or parallel_interleave(), whose order differs
+    from run to run, even with sloppy=False.
+    """
+    kind = nodes.kind(dataset)
+    if kind == "flat_map":
+        return _Mixing(1)
     cycle = static_integer(nodes.attribute(dataset, "cycle_length"))
     block = static_integer(nodes.attribute(dataset, "block_length"))
+    in_parallel, given = kind == "interleave in parallel", tf.data.AUTOTUNE
+    if in_parallel:
+        given = static_integer(nodes.attribute(dataset, "num_parallel_calls"))
+        if given is None:
+            return Refusal("the number of files that are read at once is not known")
+    chosen = given == tf.data.AUTOTUNE
+    usual = processors.usable() if chosen else min(given, processors.usable())
+    if chosen and in_parallel:
+        usual = processors.turns_of_the_runtime()
     if cycle is None or block is None:
-        return Refusal("the number of interleaved files is not known")
+        return _TURNS_UNKNOWN
     turns = usual if cycle == tf.data.AUTOTUNE else cycle
     if turns < 1 or block < 1:
         return Refusal("TensorFlow chooses the number of interleaved files")
-    return _Mixing(turns, block if turns > 1 else 1)
+    mixing = _Mixing(turns, block if turns > 1 else 1, kind != "parallel_interleave")
+    if not in_parallel:
+        return mixing
+    if not chosen and given > turns:
+        return Refusal("TensorFlow refuses more calls than interleaved files")
+    asked = nodes.op_attribute(dataset, "ParallelInterleaveDatasetV4", "deterministic")
+    if not asked:
+        return Refusal("TensorFlow does not show whether the order is kept")
+    keeps_turns = asked == "true" or (asked == "default" and deterministic)
+    return mixing._replace(keeps_turns=keeps_turns)
 
 
-def _in_any_order(dataset: Any, _: bool) -> _Mixing | Refusal:
-    """parallel_interleave(). Its order differs from run to run, even with sloppy=False."""
-    turns = _turns(dataset, processors.usable())
-    return turns if isinstance(turns, Refusal) else turns._replace(keeps_turns=False)
-
-
-_MIXINGS = {
-    "parallel_interleave": _in_any_order,
-    "flat_map": _one_by_one,
-    "interleave": _interleaved,
-    "interleave in parallel": _parallel,
-}
+_INTERLEAVES = {"flat_map", "interleave", "interleave in parallel", "parallel_interleave"}
+_TURNS_UNKNOWN = Refusal("the number of interleaved files is not known")

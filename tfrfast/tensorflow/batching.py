@@ -1,0 +1,171 @@
+"""Plans the batches of a pipeline, and the blocks in which single elements are made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast import _native
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting.elements import with_ragged
+from tfrfast.tensorflow.lifting.lifted import Lifted, lift
+from tfrfast.tensorflow.lifting.padding import Padding
+from tfrfast.tensorflow.pipeline import Pipeline, Single
+from tfrfast.tensorflow.sequence import Batched, below
+from tfrfast.tensorflow.source import Source
+
+_LEAVE_IT_OUT = "no num_parallel_reads, or shuffle() first"
+_ON_BATCHES = "batch() first, and then map() on batches"
+_TOO_SHORT = Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
+# Single elements are made in blocks of so many rows and bytes: a call costs little beside a block.
+_BLOCK_ROWS = 256
+_BLOCK_BYTES = 4 << 20
+# Smaller blocks gain nothing.
+_MIN_BLOCK_ROWS = 8
+
+
+def why_streamed(source: Source) -> Refusal:
+    """Returns the reason why a source is not planned."""
+    if source.names.known is None:
+        return Refusal(
+            source.names.why_unknown, "tfr.TFRecordDataset of a list of names or a pattern"
+        )
+    if source.num_parallel_reads is not None:
+        return Refusal("num_parallel_reads is known only in the graph", "give a Python integer")
+    return Refusal("it is not given batches of records", "batch() before it")
+
+
+def batched(
+    pipeline: Pipeline, batch: Batched, why_unlifted: str, padding: Padding | None = None
+) -> Pipeline | Refusal:
+    """Reads batches. May build indexes."""
+    is_first = pipeline.batch is None
+    if is_first and pipeline.filtered and padding is None:
+        return _selected(pipeline, batch, why_unlifted)
+    lifted = None
+    if is_first and pipeline.elementwise:
+        if pipeline.filtered:
+            return Refusal("filter() before it makes single elements", _ON_BATCHES)
+        found = lift(pipeline.elementwise, why_unlifted, padding)
+        if isinstance(found, Refusal):
+            return _unlifted(pipeline, found)
+        lifted = found
+    return _cut(pipeline, batch, lifted)
+
+
+def rebatched(pipeline: Pipeline, batch: Batched) -> Pipeline | Refusal:
+    """Reads other batches in place of the pipeline's."""
+    if pipeline.sequence is None or pipeline.batch is None or pipeline.decodes:
+        return Refusal("it follows no batch() of strings in the plan")
+    if pipeline.batch.drop_remainder:
+        return Refusal("drop_remainder=True before it leaves records out")
+    if pipeline.source.skip_damage:
+        return _TOO_SHORT
+    return replace(pipeline, sequence=replace(pipeline.sequence, batch=batch))
+
+
+def of_single_elements(pipeline: Pipeline, why_unlifted: str) -> Pipeline | Refusal:
+    """Reads single elements, parsed in whole blocks. May build indexes."""
+    calls = pipeline.elementwise
+    if not calls or pipeline.batch is not None or pipeline.decodes_media:
+        return Refusal("it handles elements one by one")
+    for count in range(len(calls), 0, -1):
+        made = _blocks(pipeline, calls[:count], why_unlifted)
+        if isinstance(made, Pipeline):
+            single = Single(calls[count - 1].element_spec, calls[count:])
+            return replace(made, single=single, prefetched=pipeline.prefetched)
+    return made
+
+
+def _cut(pipeline: Pipeline, batch: Batched, lifted: Lifted | None) -> Pipeline | Refusal:
+    source, sequence = pipeline.source, pipeline.sequence
+    if sequence is None:
+        return why_streamed(source)
+    if batch.rows < 1:
+        return Refusal("it has no rows")
+    if sequence.batch is not None:
+        return Refusal("there is a batch() before it")
+    if batch.drop_remainder and source.skip_damage and sequence.shuffle is not None:
+        return _TOO_SHORT
+    made = replace(
+        pipeline,
+        sequence=replace(sequence, batch=batch),
+        lifted=lifted,
+        saves_positions=pipeline.saves_positions and not (lifted and lifted.has_state),
+        prefetched=_batches_ahead(pipeline.prefetched, batch.rows),
+        cached=False,
+    )
+    return _of_shuffled_files(made) if source.shuffles_files and not sequence.shuffle else made
+
+
+def _batches_ahead(elements: int | None, rows: int) -> int | None:
+    return elements if elements is None or elements <= 0 else -(-elements // rows)
+
+
+def _of_shuffled_files(pipeline: Pipeline) -> Pipeline | Refusal:
+    """Returns the pipeline in an order of the files that differs by iteration."""
+    if pipeline.source.skip_damage:
+        return Refusal('on_corruption="skip" changes whose turn it is', _LEAVE_IT_OUT)
+    try:
+        source = pipeline.source.planned(build_indexes=True)
+    except tf.errors.OpError:
+        source = None  # the error comes in the file's turn
+    if source is None or source.plan is None or source.plan.damage:
+        return Refusal("interleaved files are missing or damaged", _LEAVE_IT_OUT)
+    names, sequence = source.names, pipeline.sequence
+    assert sequence is not None
+    assert names.known is not None
+    assert names.shuffle is not None
+    assert source.turns is not None
+    file_records = source.plan.file_records(len(names.known))
+    turns = _native.InterleavedOrder(file_records, source.turns, source.block_records, True)
+    in_turns = replace(
+        sequence,
+        records=range(sum(file_records)),
+        shuffle=replace(names.shuffle, turns=turns),
+        positions=below(sequence.records, sum(file_records)),
+    )
+    return replace(pipeline, source=source, sequence=in_turns)
+
+
+def _blocks(pipeline: Pipeline, calls: tuple[Any, ...], why_unlifted: str) -> Pipeline | Refusal:
+    """Reads blocks of the results of maps and filters."""
+    lifted = lift(with_ragged(calls), why_unlifted)
+    if isinstance(lifted, Refusal):
+        return _unlifted(pipeline, lifted)
+    made = _cut(pipeline, Batched(_BLOCK_ROWS), lifted)
+    if isinstance(made, Refusal):
+        return made
+    if made.sequence is None or lifted.by_element:
+        return Refusal("its elements are made row by row")
+    record_bytes = pipeline.source.record_bytes or _BLOCK_BYTES // _BLOCK_ROWS
+    row_bytes = max(1, record_bytes, lifted.row_bytes(record_bytes))
+    rows = min(_BLOCK_ROWS, _BLOCK_BYTES // row_bytes)
+    if rows < _MIN_BLOCK_ROWS:
+        return Refusal("its elements are too large for blocks")
+    return replace(made, sequence=replace(made.sequence, batch=Batched(rows)))
+
+
+def _selected(pipeline: Pipeline, batch: Batched, why_unlifted: str) -> Pipeline | Refusal:
+    """Reads batches of the rows that pass the filters. May build indexes."""
+    made = _blocks(pipeline, pipeline.elementwise, why_unlifted)
+    if isinstance(made, Refusal):
+        return Refusal(f"filter() before it makes single elements: {made.why}", _ON_BATCHES)
+    if batch.rows < 1:
+        return Refusal("it has no rows")
+    if not all(map(_has_one_shape, tf.nest.flatten(pipeline.elementwise[-1].element_spec))):
+        return Refusal("filter() before it selects rows of different shapes")
+    return replace(made, selected=batch, prefetched=_batches_ahead(pipeline.prefetched, batch.rows))
+
+
+def _has_one_shape(spec: Any) -> bool:
+    return isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
+
+
+def _unlifted(pipeline: Pipeline, why: Refusal) -> Refusal:
+    instead = why.instead or _ON_BATCHES
+    if pipeline.parses_needlessly and not why.instead:
+        instead = ".batch(n).parse_example(features), or tf.io.parse_example on batches"
+    return Refusal(f"map() before it makes single elements: {why.why}", instead)
