@@ -88,15 +88,15 @@ def test_build_index(benchmark: Any, name: str, threads: int) -> None:
 def test_opening_an_indexed_set_of_ten_million_records(tmp_path: Any) -> None:
     """Fails above a bound: 50 ms and 10 MB of anonymous memory."""
     shards = shards_of("ctr") * 5
-    tfr.build_index(shards, folder=tmp_path)
+    tfr.build_index(shards, index_folder=tmp_path)
     script = """
 import sys, time, tfrfast as tfr
 def anonymous_mb():
     return int(open("/proc/self/status").read().split("RssAnon:")[1].split()[0]) / 1024
-tfr.Reader(sys.argv[3:4], index=sys.argv[1]).close()
+tfr.Reader(sys.argv[3:4], index_folder=sys.argv[1]).close()
 before = anonymous_mb()
 began = time.perf_counter()
-reader = tfr.Reader(sys.argv[2:], index=sys.argv[1])
+reader = tfr.Reader(sys.argv[2:], index_folder=sys.argv[1])
 took_ms = (time.perf_counter() - began) * 1e3
 print(len(reader), took_ms, anonymous_mb() - before)
 """

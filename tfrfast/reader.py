@@ -30,8 +30,6 @@ from tfrfast.storage.paths import (
 )
 from tfrfast.storage.remote.options import Storage, storage_of
 
-INDEX_USES = ("auto", "memory", "require")
-
 
 class Location(NamedTuple):
     """The place of a record: its shard's number, its frame's first byte, its payload's length."""
@@ -129,7 +127,9 @@ class Reader:
       io: "mmap" maps shards and "pread" reads them. "auto" maps shards on local filesystems.
       index: "auto" uses a valid index, or builds an index and keeps it in the cache folder;
         "memory" builds the index and keeps nothing; "require" makes a missing or stale index an
-        error. Any other value names the folder of the indexes.
+        error.
+      index_folder: the only folder where indexes are looked up and kept. By default they lie beside
+        the data, or else in the cache folder.
       threads: the number of threads that index, or serve one read. By default the number of
         processors that this process may use.
       progress: True or False shows or hides a bar on stderr while indexing. By default it appears
@@ -161,7 +161,8 @@ class Reader:
         verify: Literal["full", "header"] = "full",
         on_corruption: Literal["raise", "skip"] = "raise",
         io: Literal["auto", "mmap", "pread"] = "auto",
-        index: str | os.PathLike[str] = "auto",
+        index: Literal["auto", "memory", "require"] = "auto",
+        index_folder: str | os.PathLike[str] | None = None,
         threads: SupportsIndex | None = None,
         progress: bool | None = None,
         storage: Mapping[str, Any] | Storage | None = None,
@@ -171,14 +172,18 @@ class Reader:
         threads = checked_threads(threads)
         reached = storage_of(storage, cache, inflated)
         names = expand_paths(paths, reached)
-        index_name = os.fspath(index)
-        use, folder = (index_name, "") if index_name in INDEX_USES else ("auto", index_name)
+        folder = None if index_folder is None else os.fsdecode(written_file(index_folder))
+        if index == "memory" and folder is not None:
+            raise ValueError(
+                'index="memory" keeps no index. Leave out index_folder, or pass index="auto".'
+            )
         self._options: dict[str, Any] = {
             "compression": compression,
             "verify": verify,
             "on_corruption": on_corruption,
             "io": io,
-            "index": index_name,
+            "index": index,
+            "index_folder": folder,
             "threads": threads,
             "progress": progress,
             "storage": reached,
@@ -191,8 +196,8 @@ class Reader:
                 verify=verify,
                 on_corruption=on_corruption,
                 io=io,
-                index=use,
-                index_folder=written_file(folder),
+                index=index,
+                index_folder=os.fsencode(folder or ""),
                 threads=threads or _native.usable_processors(),
                 storage=reached.core,
                 progress=bar.update,
@@ -255,7 +260,7 @@ class Reader:
         FileNotFoundError if the file does not exist, and StaleIndexError if it belongs to other
         data.
         """
-        path = key_path(self, feature, None if folder is None else os.fspath(folder))
+        path = key_path(self, feature, self._folder_of_indexes(folder, "key file"))
         file = open_key_file(path, self, self._core, feature)
         return Keyed(self._core, path, file, self._records_within(16 << 20))
 
@@ -312,6 +317,23 @@ class Reader:
             )
         return self
 
+    def _folder_of_indexes(self, chosen: str | os.PathLike[str] | None, what: str) -> str:
+        """Returns the folder for a file of all shards: the chosen folder, or that of the indexes of
+        the first shard.
+        """
+        folder = self._options["index_folder"] if chosen is None else chosen
+        if folder is not None:
+            return os.fsdecode(written_file(folder))
+        if not self.shards:
+            raise ValueError(f"Without shards there is no {what}.")
+        first = self.shards[0].path
+        if "://" in first:
+            raise ValueError(
+                f"No folder lies beside {first!r}. Name a folder for the {what}: "
+                "Reader(..., index_folder=...)."
+            )
+        return _native.sibling_index_folder(os.fsencode(absolute_path(first)))
+
     def _with_columns(self, names: Sequence[str]) -> Reader:
         """Returns a reader of the same records, which may leave out all other features."""
         return self
@@ -345,8 +367,8 @@ class Reader:
         if self._makes_records:
             return _join_again, (self._parts,)
         options = self._options
-        if options["index"] not in INDEX_USES:
-            options = options | {"index": absolute_path(options["index"])}
+        if options["index_folder"] is not None:
+            options = options | {"index_folder": absolute_path(options["index_folder"])}
         return _open, (absolute(self._paths), options)
 
     def __repr__(self) -> str:

@@ -71,10 +71,14 @@ def test_build_index_keeps_what_fits_unless_forced(shards: list[str]) -> None:
 
 def test_a_named_folder_is_the_only_place(shards: list[str], tmp_path: Path, cache: Path) -> None:
     folder = tmp_path / "else" / "where"
-    tfr.build_index(shards[:1], folder=folder)
-    assert indexes_of(tfr.Reader(shards, index=folder)) == [str(folder / "index"), None, None]
+    tfr.build_index(shards[:1], index_folder=folder)
+    assert indexes_of(tfr.Reader(shards, index_folder=folder)) == [
+        str(folder / "index"),
+        None,
+        None,
+    ]
     assert files_in(folder) == ["index"]
-    assert indexes_of(tfr.Reader(shards, index=str(folder))) == [str(folder / "index")] * 3
+    assert indexes_of(tfr.Reader(shards, index_folder=str(folder))) == [str(folder / "index")] * 3
     assert files_in(cache) == []
 
 
@@ -84,14 +88,16 @@ def test_a_named_folder_serves_shards_of_one_name(shards: list[str], tmp_path: P
     for number in range(8):
         (tmp_path / str(number)).mkdir()
         others.append(write_shard(tmp_path / str(number) / "s0", RECORDS[: 10 + number]))
-    built = tfr.build_index([shards[0], *others], folder=folder, threads=4)
+    built = tfr.build_index([shards[0], *others], index_folder=folder, threads=4)
     assert {each.path for each in built} == {str(folder / "index")}
     assert files_in(folder) == ["index"]
     for shard, each in zip([shards[0], *others], built, strict=True):
-        with tfr.Reader(shard, index=folder) as reader:
+        with tfr.Reader(shard, index_folder=folder) as reader:
             assert indexes_of(reader) == [each.path]
             assert len(reader) == each.num_records
-    assert not any(each.was_built for each in tfr.build_index([*others, shards[0]], folder=folder))
+    assert not any(
+        each.was_built for each in tfr.build_index([*others, shards[0]], index_folder=folder)
+    )
 
 
 def test_require_names_the_places(shards: list[str], tmp_path: Path, cache: Path) -> None:
@@ -138,7 +144,7 @@ def test_every_flipped_byte_of_an_index_is_harmless(
         file.write(b"torn")
     options: dict[str, Any] = {"io": io, "on_corruption": "skip"}
     if where == "named":
-        options["index"] = tmp_path / "named"
+        options["index_folder"] = tmp_path / "named"
     tfr.Reader(path, **options)
     places = (cache if where == "cache" else tmp_path / "named").rglob("index")
     index = next(path for path in places if path.is_file())
@@ -222,7 +228,7 @@ def test_a_full_disk_is_no_error_for_the_cache_and_one_for_a_folder(
         import sys, tfrfast as tfr
         assert len(tfr.Reader(sys.argv[2:])) == 900
         try:
-            tfr.build_index(sys.argv[2:], folder=sys.argv[1])
+            tfr.build_index(sys.argv[2:], index_folder=sys.argv[1])
         except OSError as error:
             print(error.errno, error.filename)
     """

@@ -353,7 +353,7 @@ def test_indexes_that_somebody_has_built_before_are_kept(
     into = tmp_path / "indexes"
     for shard in shards[:3]:
         _native.build_index(shard, str(into), False, _native.IndexFolders(), ignore)
-    built = tfr.build_index(shards, folder=into, executor=executor, threads=3)
+    built = tfr.build_index(shards, index_folder=into, executor=executor, threads=3)
     assert [each.was_built for each in built] == [False] * 3 + [True] * 2
     assert os.listdir(into) == ["index"]
 

@@ -292,7 +292,7 @@ def test_a_file_of_other_data_is_refused(data: list[str]) -> None:
         tfr.Reader(data[:2]).by("image/id")
     with pytest.raises(FileNotFoundError, match="There is no key file"):
         tfr.Reader(data).by("n")
-    with tfr.Writer(data[1]) as writer:  # as many records of the same sizes
+    with tfr.Writer(data[1], overwrite=True) as writer:  # as many records of the same sizes
         writer.write_batch([example(n) for n in range(1000, 2000)])
     with pytest.raises(tfr.StaleIndexError, match="build_keys again"):
         tfr.Reader(data).by("image/id")

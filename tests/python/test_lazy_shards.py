@@ -137,9 +137,9 @@ def test_relative_paths_are_those_of_the_opening(
 def test_a_folder_of_indexes_that_serves_many(made: Path, tmp_path: Path) -> None:
     other = shutil.copytree(made, tmp_path / "other")
     for data in (made, other):
-        tfr.build_index(data / "shard-*", folder=tmp_path / "indexes")
+        tfr.build_index(data / "shard-*", index_folder=tmp_path / "indexes")
     for data in (made, other):
-        assert list(tfr.Reader(data / "shard-*", index=tmp_path / "indexes")) == RECORDS
+        assert list(tfr.Reader(data / "shard-*", index_folder=tmp_path / "indexes")) == RECORDS
 
 
 def test_many_threads_open_the_same_shards(made: Path, io: Any) -> None:

@@ -254,9 +254,9 @@ def test_nothing_is_written_to_urls(here: Path, url: str) -> None:
     write_shard(here / "shard", [b"record"])
     write_any: list[Any] = [
         lambda url: tfr.shuffle("shard", "out", num_shards=1, work=url),
-        lambda url: tfr.Writer("new", index=url),
-        lambda url: tfr.Reader("shard", index=url),
-        lambda url: tfr.build_index("shard", folder=url),
+        lambda url: tfr.Writer("new", index_folder=url),
+        lambda url: tfr.Reader("shard", index_folder=url),
+        lambda url: tfr.build_index("shard", index_folder=url),
     ]
     for each in write_any:
         with pytest.raises(ValueError, match="is a URL, but this is written to a folder"):

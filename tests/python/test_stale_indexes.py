@@ -73,7 +73,7 @@ def test_records_of_the_past_are_never_read(
 ) -> None:
     options: dict[str, Any] = {"io": io}
     if place == "folder":
-        options["index"] = tmp_path / "indexes"
+        options["index_folder"] = tmp_path / "indexes"
     for now in (ONE_LESS, RECORDS, OTHERS):
         if place == "sibling":
             tfr.build_index(path)
@@ -126,8 +126,8 @@ def test_one_that_fits_costs_no_scan(path: Path, tmp_path: Path) -> None:
     assert not scans(path)
     tfr.build_index(path)
     assert not scans(path, index="require")
-    assert scans(path, index=tmp_path / "indexes")
-    assert not scans(path, index=tmp_path / "indexes")
+    assert scans(path, index_folder=tmp_path / "indexes")
+    assert not scans(path, index_folder=tmp_path / "indexes")
 
 
 @pytest.mark.parametrize("compression", [None, "GZIP"])
@@ -156,7 +156,7 @@ def test_what_was_written_here_is_never_scanned(
 
 def test_what_is_changed_in_the_tick_it_was_published_in_is_noticed(path: Path) -> None:
     for i in range(20):
-        with tfr.Writer(path, sync=False) as writer:
+        with tfr.Writer(path, sync=False, overwrite=True) as writer:
             writer.write_batch(RECORDS[:100])
         joined = RECORDS[50] + bytes(16) + RECORDS[51]
         rewrite(path, shard_of([*RECORDS[:50], joined, *RECORDS[52:100]]))

@@ -135,13 +135,13 @@ def test_what_tensorflow_cannot_open_is_said(tmp_path: Path) -> None:
     path = write_episodes(tmp_path / "data")
     unkept = tfr.Steps(path, along="steps/", index="memory")
     for source in (unkept, tfr.Mixture({"a": (unkept, 1), "b": (unkept.records, 1)})):
-        with pytest.raises(ValueError, match="index=FOLDER"):
+        with pytest.raises(ValueError, match="index_folder="):
             tfr.Loader(source, 8).to_tf_dataset()
     with pytest.raises(TypeError, match=r"to_tf_dataset\(\)"):
         tfr.TFRecordDataset(unkept)
     steps = tfr.Steps(path, along="steps/")
     dataset = tfr.Loader(steps, 8, features=FEATURES).to_tf_dataset()
-    with tfr.Writer(path) as writer:
+    with tfr.Writer(path, overwrite=True) as writer:
         writer.write(b"another")
     with pytest.raises(tfr.StaleIndexError, match="changed"):
         tfr.Loader(steps, 8, features=FEATURES).to_tf_dataset()

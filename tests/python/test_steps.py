@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_work() -> None:
         (data.parent / "data.tfrfast").chmod(0o755)
 
         def look() -> str:
-            with pytest.raises(PermissionError, match=r"Steps\(index=FOLDER\)") as caught:
+            with pytest.raises(PermissionError, match=r"Steps\(index_folder=") as caught:
                 tfr.Steps(paths, along="steps/")
             assert len(tfr.Steps(paths, along="steps/", index="memory")) == sum(LENGTHS)
             return str(caught.value.filename)
@@ -299,7 +299,7 @@ def test_an_index_takes_few_bytes_a_step(tmp_path: Path) -> None:
     path = str(tmp_path / "data")
 
     def size_of(cameras: int) -> float:
-        with tfr.Writer(path) as writer:
+        with tfr.Writer(path, overwrite=True) as writer:
             for _ in range(20):
                 sizes = np.clip(rng.normal(600, 60, (cameras, 200)), 100, None).astype(int)
                 images = {

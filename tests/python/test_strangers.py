@@ -177,7 +177,7 @@ def test_what_is_not_ours_is_never_replaced(folder: Path) -> None:
     foreign = folder / "data.tfrfast" / "index"
     foreign.write_bytes(b"DIRC of somebody")
     with pytest.raises(FileExistsError, match="does not begin like a file of tfrfast"):
-        tfr.Writer(path)
+        tfr.Writer(path, overwrite=True)
     for build in (lambda: tfr.build_index(path, force=True), lambda: tfr.build_index(path)):
         with pytest.raises(FileExistsError, match="does not begin like a file of tfrfast"):
             build()

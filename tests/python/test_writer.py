@@ -166,10 +166,10 @@ class TestIndex:
         assert len(tfr.Reader(data / "shard", index="require")) == 0
 
     def test_goes_to_a_folder_of_choice(self, data: Path, tmp_path: Path) -> None:
-        with tfr.Writer(data / "shard", index=tmp_path / "indexes") as writer:
+        with tfr.Writer(data / "shard", index_folder=tmp_path / "indexes") as writer:
             writer.write(b"one")
         assert names_in(tmp_path) == ["data", "indexes"]
-        with tfr.Reader(data / "shard", index=tmp_path / "indexes") as reader:
+        with tfr.Reader(data / "shard", index_folder=tmp_path / "indexes") as reader:
             assert reader.shards[0].index is not None
 
     def test_is_left_out_if_not_wanted(self, data: Path, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ class TestPublication:
 
     def test_an_exception_publishes_nothing_and_keeps_what_was_there(self, data: Path) -> None:
         for attempt in range(2):
-            with pytest.raises(KeyError), tfr.Writer(data / "shard") as writer:
+            with pytest.raises(KeyError), tfr.Writer(data / "shard", overwrite=True) as writer:
                 writer.write_batch(RECORDS)
                 raise KeyError
             assert names_in(data) == ([] if attempt == 0 else ["shard"])
@@ -203,7 +203,10 @@ class TestPublication:
     def test_a_shard_of_that_name_is_replaced_in_one_step(self, data: Path) -> None:
         with tfr.Writer(data / "shard") as writer:
             writer.write(b"old")
-        with tfr.Reader(data / "shard") as old, tfr.Writer(data / "shard") as writer:
+        with (
+            tfr.Reader(data / "shard") as old,
+            tfr.Writer(data / "shard", overwrite=True) as writer,
+        ):
             writer.write(b"new")
             assert read_back(data / "shard") == [b"old"]
             writer.close()
@@ -214,10 +217,10 @@ class TestPublication:
     def test_a_shard_of_that_name_is_an_error_if_not_to_be_replaced(self, data: Path) -> None:
         (data / "shard").write_bytes(b"precious")
         with pytest.raises(FileExistsError, match="overwrite=True"):
-            tfr.Writer(data / "shard", overwrite=False)
+            tfr.Writer(data / "shard")
 
     def test_a_shard_that_came_meanwhile_is_not_replaced_either(self, data: Path) -> None:
-        with tfr.Writer(data / "shard", overwrite=False) as writer:
+        with tfr.Writer(data / "shard") as writer:
             writer.write(b"new")
             (data / "shard").write_bytes(b"precious")
             with pytest.raises(FileExistsError):
@@ -228,7 +231,7 @@ class TestPublication:
     def test_what_a_link_points_at_is_replaced(self, data: Path) -> None:
         (data / "real").write_bytes(b"old")
         (data / "link").symlink_to("real")
-        with tfr.Writer(data / "link") as writer:
+        with tfr.Writer(data / "link", overwrite=True) as writer:
             writer.write(b"new")
         assert (data / "link").is_symlink()
         assert read_back(data / "real") == [b"new"]
@@ -294,7 +297,7 @@ class TestFailure:
         with (
             few_bytes_a_file(3_000_001),
             pytest.raises(OSError, match="as it was before") as caught,
-            tfr.Writer(data / "shard", sync=False) as writer,
+            tfr.Writer(data / "shard", overwrite=True, sync=False) as writer,
         ):
             for _ in range(100):
                 writer.write(bytes(50_000))
@@ -337,7 +340,7 @@ os.mkdir("data")
 with tfr.Writer("data/shard") as writer:
     writer.write(b"precious")
 try:
-    with tfr.Writer("data/shard") as writer:
+    with tfr.Writer("data/shard", overwrite=True) as writer:
         for _ in range(1000):
             writer.write(bytes(30_000))
 except OSError as error:
@@ -347,7 +350,7 @@ else:
     sys.exit("no error")
 assert os.listdir("data") == ["shard"], os.listdir("data")
 assert list(tfr.Reader("data/shard", index="require")) == [b"precious"]
-with tfr.Writer("data/shard") as writer:  # the space is there again
+with tfr.Writer("data/shard", overwrite=True) as writer:  # the space is there again
     writer.write(bytes(3_000_000))
 """
         packages = os.pathsep.join([os.path.dirname(tfr.__path__[0]), *sys.path])

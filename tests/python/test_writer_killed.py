@@ -23,7 +23,7 @@ def write_for_ever(data: Path, generation: int, progress: int) -> None:
         step += 1
         content = [b"%d %d %d" % (generation, step, i) * 20 for i in range(200 + step)]
         content.append(b"%d" % (len(content) + 1))
-        with tfr.Writer(data / "shard", sync=step % 2 == 0) as writer:
+        with tfr.Writer(data / "shard", overwrite=True, sync=step % 2 == 0) as writer:
             writer.write_batch(content)
         with tfr.ShardedWriter(data / "set", num_shards=3, overwrite=True, sync=False) as writers:
             writers.write_batch(content)

@@ -45,16 +45,20 @@ def refusal(write: Callable[[], object]) -> OSError:
 
 REFUSED: dict[str, Callable[[], object]] = {
     "Writer": lambda: tfr.Writer("data/x" + 255 * "n"),
-    "Writer, its index": lambda: tfr.Writer("data/x", index="shard/x"),
+    "Writer, its index": lambda: tfr.Writer("data/x", index_folder="shard/x"),
     "ShardedWriter": lambda: tfr.ShardedWriter("new/deep/" + 255 * "n", num_shards=2),
-    "ShardedWriter, its index": lambda: tfr.ShardedWriter("new/x", num_shards=2, index="shard/x"),
+    "ShardedWriter, its index": lambda: tfr.ShardedWriter(
+        "new/x", num_shards=2, index_folder="shard/x"
+    ),
     "copy": lambda: tfr.copy("shard", [0], "new/deep/" + 255 * "n"),
-    "copy, its index": lambda: tfr.copy("shard", [0], "new/deep/x", index="shard/x"),
+    "copy, its index": lambda: tfr.copy("shard", [0], "new/deep/x", index_folder="shard/x"),
     "shuffle of nothing": lambda: tfr.shuffle("none*", "new/deep/x", num_shards=1),
-    "shuffle, its index": lambda: tfr.shuffle("shard", "new/x", num_shards=1, index="shard/x"),
+    "shuffle, its index": lambda: tfr.shuffle(
+        "shard", "new/x", num_shards=1, index_folder="shard/x"
+    ),
     "shuffle, its work": lambda: tfr.shuffle("shard", "new/x", num_shards=1, work="shard"),
     "keys": lambda: tfr.build_keys("shard", "id", folder="new/deep"),
-    "shuffle to many": lambda: tfr.shuffle("shard", "new/x", num_shards=20, index="ours/x"),
+    "shuffle to many": lambda: tfr.shuffle("shard", "new/x", num_shards=20, index_folder="ours/x"),
 }
 
 
@@ -123,7 +127,7 @@ def test_a_shuffle_says_so_before_it_reads(data: Path, tmp_path: Path, shape: An
     Path(source).write_bytes(b"nothing that could be read")
     indexes = tmp_path / "indexes"
     (indexes / "index").mkdir(parents=True)
-    error = refusal(lambda: tfr.shuffle(source, str(data / "out"), index=indexes, **shape))
+    error = refusal(lambda: tfr.shuffle(source, str(data / "out"), index_folder=indexes, **shape))
     assert error.errno == errno.EISDIR
     assert os.listdir(data) == []
 
@@ -144,7 +148,7 @@ def test_building_an_index_says_so_before_it_scans(
             tfr._native.IndexFolders(),
             scanned.append,
         ),
-        lambda: tfr.Reader(shard, index=folder),
+        lambda: tfr.Reader(shard, index_folder=folder),
     ]:
         assert refusal(action).errno == errno.EISDIR
     assert scanned == []
@@ -154,7 +158,7 @@ def test_building_an_index_says_so_before_it_scans(
 
 
 def replaced_by_writer(path: Path) -> None:
-    with tfr.Writer(path) as writer:
+    with tfr.Writer(path, overwrite=True) as writer:
         writer.write(b"new")
 
 
@@ -212,7 +216,7 @@ def test_a_linked_shard_keeps_the_permissions_of_what_is_linked(data: Path) -> N
 
 def test_the_permissions_are_those_that_the_file_has_in_the_end(data: Path) -> None:
     path = data / "shard"
-    with tfr.Writer(path) as writer:
+    with tfr.Writer(path, overwrite=True) as writer:
         path.write_bytes(b"came meanwhile")
         path.chmod(0o604)
         writer.write(b"new")

@@ -93,12 +93,12 @@ def _scan(paths: list[str], folder: Path) -> set[Place]:
 
 
 def _built_steps(paths: list[str], folder: Path) -> set[Place]:
-    steps = tfr.Steps(paths, along="steps/", on_corruption="skip", index=folder)
+    steps = tfr.Steps(paths, along="steps/", on_corruption="skip", index_folder=folder)
     return places(steps.skipped)
 
 
 def _kept_steps(paths: list[str], folder: Path) -> set[Place]:
-    tfr.Steps(paths, along="steps/", on_corruption="skip", index=folder).close()
+    tfr.Steps(paths, along="steps/", on_corruption="skip", index_folder=folder).close()
     return _built_steps(paths, folder)
 
 

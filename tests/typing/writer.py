@@ -10,7 +10,7 @@ from typing_extensions import assert_type
 import tfrfast as tfr
 from tfrfast.jobs.shuffling.publication import Shuffled
 
-with tfr.Writer(Path("shard"), sync=False, index="folder") as writer:
+with tfr.Writer(Path("shard"), sync=False, index_folder="folder") as writer:
     assert_type(writer, tfr.Writer)
     writer.write(b"one")
     writer.write(memoryview(b"two"))

@@ -101,7 +101,7 @@ def write_shape(name: str, folder: Path, num_records: int, num_shards: int) -> l
     for shard in range(num_shards):
         path = folder / f"train-{shard:05d}-of-{num_shards:05d}"
         first, end = shard * per_shard, (shard + 1) * per_shard
-        with Writer(path, index=False, sync=False) as writer:
+        with Writer(path, index=False, sync=False, overwrite=True) as writer:
             for at in range(first, end, _WRITTEN_TOGETHER):
                 numbers = range(at, min(at + _WRITTEN_TOGETHER, end))
                 writer.write_batch([pool[number % distinct] for number in numbers])

@@ -89,7 +89,7 @@ def build_key_file(
     """Returns the path of the key file, and the skipped damage."""
     if len(reader) > MAX_RECORDS:
         raise ValueError(f"A key file has space for {MAX_RECORDS} records, not {len(reader)}.")
-    path = key_path(reader, feature, None if folder is None else os.fspath(folder))
+    path = key_path(reader, feature, reader._folder_of_indexes(folder, "key file"))
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
     with no_empty_folders(os.path.dirname(path)):
         _native.check_own_name(os.fsencode(path))

@@ -21,7 +21,7 @@ from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.output import open_output
 from tfrfast.storage.paths import Paths
-from tfrfast.writing.options import Compression, FilePath, Index
+from tfrfast.writing.options import Compression, FilePath, IndexFolder
 from tfrfast.writing.shard_set import ShardSet, Unpublished
 
 __all__ = ["Copied", "copy"]
@@ -54,7 +54,8 @@ def copy(
     max_bytes: SupportsIndex | None = None,
     compression: Compression | None = None,
     level: int | None = None,
-    index: Index = True,
+    index: bool = True,
+    index_folder: IndexFolder = None,
     sync: bool = True,
     overwrite: bool = False,
     progress: bool | None = None,
@@ -79,7 +80,7 @@ def copy(
       num_shards: the number of shards. Each shard has a run of the given order, and shards differ
         by at most one record. By default, without `max_bytes`, one shard.
       max_bytes: instead of `num_shards`, the largest size of a shard.
-      compression, level, index, sync, overwrite: as for `tfr.ShardedWriter`.
+      compression, level, index, index_folder, sync, overwrite: as for `tfr.ShardedWriter`.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
       executor: writes the shards, instead of threads of this process: `ProcessPoolExecutor()`, or
@@ -97,7 +98,9 @@ def copy(
     reader = _verifying_anew(open_reader(source, reader_options))
     numbers = row_numbers(records, len(reader), "Record")
     count = None if max_bytes is not None else _count(num_shards)
-    output = open_output(out, storage, index=index, sync=sync, overwrite=overwrite)
+    output = open_output(
+        out, storage, index=index, index_folder=index_folder, sync=sync, overwrite=overwrite
+    )
     with contextlib.ExitStack() as stack:
         stack.callback(output.discard)
         output.refuse_taken([output.path])

@@ -11,9 +11,8 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._native import KeyFile, Reader, crc32c, sibling_index_folder
+from tfrfast._native import KeyFile, Reader, crc32c
 from tfrfast.errors import StaleIndexError
-from tfrfast.storage.paths import absolute_path, written_file
 
 __all__ = [
     "MAX_RECORDS",
@@ -59,19 +58,9 @@ class KeyHeader(NamedTuple):
     stamp: int
 
 
-def key_path(data: KeyedData, feature: str, folder: str | None) -> str:
-    """Returns the path of these shards' keys: beside the indexes, unless a folder is given."""
-    if not data.shards:
-        raise ValueError("There are no shards to find by key.")
+def key_path(data: KeyedData, feature: str, folder: str) -> str:
+    """Returns the path of these shards' keys in that folder."""
     paths = [shard.path for shard in data.shards]
-    if folder is None:
-        if "://" in paths[0]:
-            raise ValueError(
-                f"No folder lies beside {paths[0]!r}. Name a folder for the key file: folder=..."
-            )
-        first = os.fsencode(absolute_path(paths[0]))
-        folder = sibling_index_folder(first)
-    folder = os.fsdecode(written_file(folder))
     names = "\0".join([feature, *(os.path.basename(path) for path in paths)])
     which = hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()[:16]
     readable = "".join(each if each.isascii() and each.isalnum() else "-" for each in feature)

@@ -22,7 +22,7 @@ from tfrfast.order import Plan
 from tfrfast.ray.parts import Columns, OrderRange, PlannedReader, PlannedShards
 from tfrfast.ray.ranges import ShardTable, cut
 from tfrfast.ray.tasks import processors_of_task
-from tfrfast.reader import INDEX_USES, Reader
+from tfrfast.reader import Reader
 from tfrfast.storage.paths import absolute, absolute_path
 
 __all__ = ["RecordSource"]
@@ -62,8 +62,8 @@ class RecordSource(Datasource):
             counts, sizes = [len(reader)], [sum(sizes)]
         self._table = ShardTable(np.array(counts, np.int64), np.array(sizes, np.int64))
         self._options = dict(reader._options)
-        if self._options["index"] not in INDEX_USES:
-            self._options["index"] = absolute_path(self._options["index"])
+        if self._options["index_folder"] is not None:
+            self._options["index_folder"] = absolute_path(self._options["index_folder"])
         self._put: Any = None
         self._measure()
 

@@ -22,7 +22,7 @@ from tfrfast.storage.paths import absolute
 from tfrfast.storage.remote.options import Storage, storage_of
 from tfrfast.storage.remote.urls import is_object
 from tfrfast.storage.schemes import is_url
-from tfrfast.writing.options import Compression, FilePath, Index
+from tfrfast.writing.options import Compression, FilePath, IndexFolder
 from tfrfast.writing.shard_set import Unpublished
 from tfrfast.writing.work_folder import WorkFolder
 from tfrfast.writing.writer import ShardedWriter
@@ -41,7 +41,8 @@ def write(
     raw: Collection[str] = (),
     compression: Compression | None = None,
     level: int | None = None,
-    index: Index = True,
+    index: bool = True,
+    index_folder: IndexFolder = None,
     sync: bool = True,
     overwrite: bool = False,
     concurrency: int | None = None,
@@ -67,7 +68,7 @@ def write(
       num_shards: the number of shards.
       raw: columns whose tensors become one byte string each, as for `tfr.encode_examples`.
       concurrency: the number of tasks that encode at once, as for `ray.data.Dataset.map_batches`.
-      compression, level, index, sync, overwrite: as for `tfr.ShardedWriter`.
+      compression, level, index, index_folder, sync, overwrite: as for `tfr.ShardedWriter`.
       progress: True or False shows or hides a bar on stderr while records are copied.
       storage: how to reach URLs, as for Reader.
 
@@ -80,6 +81,7 @@ def write(
         "compression": compression,
         "level": level,
         "index": index,
+        "index_folder": index_folder,
         "sync": sync,
         "overwrite": overwrite,
         "storage": reached,
@@ -95,7 +97,13 @@ def write(
     executor = None if is_url(name) else RayExecutor()  # one machine uploads
     with _runs_beside(name, reached) as runs:
         paths = _encode(dataset, runs, frozenset(raw), concurrency)
-        reader = Reader(paths, index=runs.index or "memory", progress=False, storage=reached)
+        reader = Reader(
+            paths,
+            index="memory" if runs.index_folder is None else "auto",
+            index_folder=runs.index_folder,
+            progress=False,
+            storage=reached,
+        )
         return copying.copy(
             reader, slice(None), name, progress=progress, executor=executor, **options
         )

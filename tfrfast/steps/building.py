@@ -22,9 +22,9 @@ from tfrfast.jobs.cutting import part_bytes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
-from tfrfast.reader import INDEX_USES, Reader, Skipped, all_damage, warn_of_damage
+from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.steps.along import Along, encoded_axis
-from tfrfast.storage.paths import Paths, absolute_path, written_file
+from tfrfast.storage.paths import Paths
 from tfrfast.storage.schemes import is_url
 from tfrfast.writing.publishing import publish_own
 from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
@@ -70,26 +70,15 @@ def build_steps(
     """
     reader = open_reader(source, reader_options)
     axis = encoded_axis(along)
-    path = step_path(reader, axis, None if folder is None else os.fspath(folder))
+    path = step_path(reader, axis, folder)
     warn_of_damage(build_step_file(reader, axis, path, threads, progress, executor))
     return path
 
 
-def step_path(reader: Reader, axis: bytes, folder: str | None = None) -> str:
+def step_path(reader: Reader, axis: bytes, chosen: str | os.PathLike[str] | None = None) -> str:
     """Returns the path of these shards' step file: beside their indexes, or in the given folder."""
+    folder = reader._folder_of_indexes(chosen, "step file")
     paths = [shard.path for shard in reader.shards]
-    if not paths:
-        raise ValueError("There are no shards.")
-    if folder is None and (named := reader._options["index"]) not in INDEX_USES:
-        folder = named
-    if folder is None:
-        if "://" in paths[0]:
-            raise ValueError(
-                f"No folder lies beside {paths[0]!r}. Say with index=FOLDER where the step file "
-                "goes."
-            )
-        folder = _native.sibling_index_folder(os.fsencode(absolute_path(paths[0])))
-    folder = os.fsdecode(written_file(folder))
     names = hashlib.sha256(axis)
     for path in paths:
         names.update(b"\0" + os.fsencode(os.path.basename(path)))
@@ -120,7 +109,7 @@ def build_step_file(
             raise OSError(
                 error.errno,
                 "The step file goes where indexes lie, and nothing can be written there. Name "
-                'another folder, Steps(index=FOLDER), or keep no file, Steps(index="memory")',
+                'another folder, Steps(index_folder=...), or keep no file, Steps(index="memory")',
                 os.path.dirname(path),
             ) from None
         made, damage = _made(reader, axis, threads, progress, executor, renamed)

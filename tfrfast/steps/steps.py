@@ -216,7 +216,7 @@ class Steps(Reader):
         if self._options["index"] == "memory":
             raise ValueError(
                 'Steps(index="memory") keep no step file that TensorFlow could open. Name a folder '
-                "for it, index=FOLDER."
+                "for it, index_folder=."
             )
         return super()._described()
 

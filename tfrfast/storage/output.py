@@ -22,15 +22,19 @@ Answer = TypeVar("Answer")
 class Output:
     """Shards that the core publishes: the writer itself gives them names and indexes at the end.
 
-    Write to `path`, a shard or a prefix of shards, with `index`, `sync` and `overwrite`. Then call
-    `publish` or `discard`. Both may be called again.
+    Write to `path`, a shard or a prefix of shards, with the other attributes. Then call `publish`
+    or `discard`. Both may be called again.
     """
 
     is_remote = False
 
-    def __init__(self, path: str, index: Any, sync: bool, overwrite: bool) -> None:
+    def __init__(
+        self, path: str, index: bool, index_folder: bytes, sync: bool, overwrite: bool
+    ) -> None:
         self.path = path
         self.index = index
+        #: Empty for the sibling folder.
+        self.index_folder = index_folder
         self.sync = sync
         self.overwrite = overwrite
 
@@ -68,13 +72,18 @@ class StagedOutput(Output):
     is_remote = True
 
     def __init__(
-        self, url: str, index: Any, sync: bool, overwrite: bool, folder: str | None
+        self,
+        url: str,
+        index: bool,
+        index_folder: bytes,
+        sync: bool,
+        overwrite: bool,
+        folder: str | None,
     ) -> None:
-        if index is True:
+        if index and not index_folder:
             _native.sibling_index_folder(os.fsencode(url))  # raises if no folder can lie there
         self._url = url
-        self._published_index = index
-        self._index_folder = b"" if index is True or index is False else written_file(index)
+        self._published_in = index_folder
         self._syncs_copies = sync
         self._may_replace = overwrite
         self._folder = folder or tempfile.mkdtemp(prefix="tfrfast-upload-")
@@ -82,7 +91,7 @@ class StagedOutput(Output):
         self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
         path = shards_path(url, self._folder)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        super().__init__(path, index is not False, sync=False, overwrite=True)
+        super().__init__(path, index, b"", sync=False, overwrite=True)
 
     def name_of(self, path: str) -> str:
         return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
@@ -97,7 +106,7 @@ class StagedOutput(Output):
             url = os.fsencode(self.name_of(path))
             _native.publish_copy(os.fsencode(path), url, self._syncs_copies, self._may_replace)
             if made is not None:
-                made.add(os.path.basename(path), self._index_folder, url)
+                made.add(os.path.basename(path), self._published_in, url)
         self.discard()
         return [self.name_of(path) for path in paths]
 
@@ -128,7 +137,8 @@ def open_output(
     path: Any,
     storage: Mapping[str, Any] | Storage | None,
     *,
-    index: Any,
+    index: bool,
+    index_folder: str | os.PathLike[str] | None,
     sync: bool,
     overwrite: bool,
     num_shards: int = 0,
@@ -140,14 +150,17 @@ def open_output(
     a temporary folder. Raises ValueError for a name that cannot be written, and OSError if the
     storage cannot be reached.
     """
+    if index_folder is not None and not index:
+        raise ValueError("index=False makes no index. Leave out index_folder, or pass index=True.")
+    into = b"" if index_folder is None else written_file(index_folder)
     reached = storage_of(storage)
     url = named_url(path)
     if is_object(url):
         from tfrfast.storage.remote.output import RemoteOutput
 
-        return RemoteOutput(url, reached, index, overwrite, folder)
+        return RemoteOutput(url, reached, index, into, overwrite, folder)
     if not is_writable(url):
         url = os.fsdecode(written_file(path))
     elif num_shards == 0:
-        return StagedOutput(url, index, sync, overwrite, folder)
-    return Output(url, index, sync, overwrite)
+        return StagedOutput(url, index, into, sync, overwrite, folder)
+    return Output(url, index, into, sync, overwrite)

@@ -8,10 +8,9 @@ from typing import Any, Literal, SupportsIndex
 from tfrfast.base.arguments import integer
 from tfrfast.base.codecs import CODECS
 from tfrfast.storage.output import Output
-from tfrfast.storage.paths import written_file
 
 FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-Index = bool | str | os.PathLike[str]
+IndexFolder = str | os.PathLike[str] | None
 Compression = Literal["", "GZIP"]
 _WRITTEN = [codec.name for codec in CODECS.values() if codec.written_in_members]
 
@@ -37,10 +36,6 @@ def compression_level(compression: object, level: SupportsIndex | None) -> int:
     return _DEFAULT_LEVEL if level is None else integer("level", level, 0, 9)
 
 
-def index_folder_bytes(index: Any) -> bytes:
-    return b"" if index is True or index is False else written_file(index)
-
-
 def core_options(
     output: Output, compression: Compression | None, level: int | None
 ) -> dict[str, Any]:
@@ -48,8 +43,8 @@ def core_options(
     return {
         "compression": compression or "",
         "level": compression_level(compression, level),
-        "index": output.index is not False,
-        "index_folder": index_folder_bytes(output.index),
+        "index": output.index,
+        "index_folder": output.index_folder,
         "sync": output.sync,
         "overwrite": output.overwrite,
     }

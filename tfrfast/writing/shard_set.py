@@ -25,8 +25,8 @@ class Unpublished:
 
     def __init__(self, folder: str, *, index: bool, **options: Any) -> None:
         self._folder = folder
-        #: The folder of the shards' indexes, or False.
-        self.index = index and os.path.join(folder, "index")
+        #: The folder of the shards' indexes, or None.
+        self.index_folder = os.path.join(folder, "index") if index else None
         self._options = options
 
     @classmethod
@@ -38,7 +38,8 @@ class Unpublished:
     def writer(self) -> Writer:
         """Returns a writer of a new shard. The name is unique, even if a task runs twice."""
         path = os.path.join(self._folder, "shards", secrets.token_hex(8))
-        return Writer(path, index=self.index, **self._options)
+        has_index = self.index_folder is not None
+        return Writer(path, index=has_index, index_folder=self.index_folder, **self._options)
 
 
 class ShardSet:

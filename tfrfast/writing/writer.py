@@ -16,7 +16,7 @@ from tfrfast.columns.arrow_nodes import exports_arrow
 from tfrfast.example.encoding import ArrowTable, encode_example, encoded_table
 from tfrfast.storage.output import Output, open_output
 from tfrfast.storage.remote.options import Storage
-from tfrfast.writing.options import Compression, FilePath, Index, core_options
+from tfrfast.writing.options import Compression, FilePath, IndexFolder, core_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -124,17 +124,17 @@ class Writer(_ShardWriter):
         with tfr.Writer("data/train-0.tfrecord") as writer:
             writer.write(tfr.encode_example({"label": 3}))
 
-    Raises FileNotFoundError if the folder does not exist and, with `overwrite=False`,
-    FileExistsError if the file exists.
+    Raises FileNotFoundError if the folder does not exist, and FileExistsError if the file exists
+    and `overwrite` is False.
 
     Args:
       path: the shard. Its folder must exist. If the path is a link, the link's target is replaced.
       compression: None or "" makes a plain shard. "GZIP" makes a compressed shard of members of at
         most 1 MiB. TensorFlow reads the shard like any other, and tfrfast reads it at random.
       level: the compression level, from 0 to 9. The default is zlib's, 6.
-      index: True keeps the index where every reader looks first, in the sibling folder of the data
-        folder (`imagenet/` -> `imagenet.tfrfast/`). A path names another folder. False makes no
-        index.
+      index: whether to make the index.
+      index_folder: the folder of the index. The default is where every reader looks first, the
+        sibling folder of the data folder (`imagenet/` -> `imagenet.tfrfast/`).
       sync: True waits until all bytes are on the disk, so that a power cut after `close` loses
         nothing.
       overwrite: True replaces an existing file in one step, when the shard is complete, and keeps
@@ -157,13 +157,20 @@ class Writer(_ShardWriter):
         *,
         compression: Compression | None = None,
         level: int | None = None,
-        index: Index = True,
+        index: bool = True,
+        index_folder: IndexFolder = None,
         sync: bool = True,
-        overwrite: bool = True,
+        overwrite: bool = False,
         storage: Mapping[str, Any] | Storage | None = None,
     ) -> None:
         output = open_output(
-            path, storage, index=index, sync=sync, overwrite=overwrite, num_shards=1
+            path,
+            storage,
+            index=index,
+            index_folder=index_folder,
+            sync=sync,
+            overwrite=overwrite,
+            num_shards=1,
         )
         self._begin(_native.Writer, output, core_options(output, compression, level))
 
@@ -190,7 +197,7 @@ class ShardedWriter(_ShardWriter):
         filled one after the other, so that reading them in order gives the order of writing. A
         larger record has a shard of its own. Without records there is one empty shard. Names are
         known only at the end.
-      compression, level, index, sync: as for `Writer`.
+      compression, level, index, index_folder, sync: as for `Writer`.
       overwrite: True replaces all shards with that prefix. False makes any such shard an error,
         whatever the size of its set, because a glob would mix old and new shards.
       storage: how to reach URLs, as for Reader.
@@ -209,7 +216,8 @@ class ShardedWriter(_ShardWriter):
         max_bytes: SupportsIndex | None = None,
         compression: Compression | None = None,
         level: int | None = None,
-        index: Index = True,
+        index: bool = True,
+        index_folder: IndexFolder = None,
         sync: bool = True,
         overwrite: bool = False,
         storage: Mapping[str, Any] | Storage | None = None,
@@ -219,7 +227,13 @@ class ShardedWriter(_ShardWriter):
         count = 0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6)
         size = 0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1)
         output = open_output(
-            prefix, storage, index=index, sync=sync, overwrite=overwrite, num_shards=count
+            prefix,
+            storage,
+            index=index,
+            index_folder=index_folder,
+            sync=sync,
+            overwrite=overwrite,
+            num_shards=count,
         )
         options = core_options(output, compression, level)
         options |= {"num_shards": count, "max_bytes": size}

@@ -34,7 +34,7 @@ class Search {
         "Index '" + path + "' is ignored: " + why_not_believed(writers, file_.path(), data) + ".";
     // Warn once per folder, because the folder probably holds more such indexes.
     warn_once("owner " + std::to_string(writers.owner) + " " + folder_of(path),
-              found_.why_not + " Remove it, or keep your own elsewhere: index=\"...\".");
+              found_.why_not + " Remove it, or keep your own elsewhere: index_folder=.");
     return false;
   }
 

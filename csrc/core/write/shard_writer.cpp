@@ -34,7 +34,7 @@ std::string index_folder_for(const std::string& shard_path, const WriteOptions& 
 }
 
 void check_folder_for_indexes(const std::string& folder, bool is_tried) {
-  check_index_folder(folder, "Pass index=False, or a folder for the index.", is_tried);
+  check_index_folder(folder, "Pass index=False, or index_folder=.", is_tried);
 }
 
 ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)

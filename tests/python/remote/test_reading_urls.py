@@ -146,7 +146,7 @@ def test_other_processes_build_indexes_that_this_one_keeps(
         assert [path.name for path in cache.rglob("*") if path.is_file()] == ["index"]
         assert not any(each.was_built for each in tfr.build_index(urls, executor=pool))
         assert all(each.was_built for each in tfr.build_index(urls, executor=pool, force=True))
-        named = tfr.build_index(urls, executor=pool, folder=tmp_path / "indexes")
+        named = tfr.build_index(urls, executor=pool, index_folder=tmp_path / "indexes")
         assert {each.path for each in named} == {str(tmp_path / "indexes" / "index")}
         assert not any(each.was_built for each in named)
     assert not (tmp_path / "theirs").exists()  # the built indexes are only on this machine
@@ -174,8 +174,8 @@ def test_indexes_get_into_a_folder_before_the_cache_is_full(
 
     monkeypatch.setattr(objects, "_keep", keep_alone)
     with ThreadPoolExecutor(1) as pool:
-        tfr.build_index(urls, executor=pool, folder=tmp_path / "indexes")
-    reader = tfr.Reader(urls, index=tmp_path / "indexes")
+        tfr.build_index(urls, executor=pool, index_folder=tmp_path / "indexes")
+    reader = tfr.Reader(urls, index_folder=tmp_path / "indexes")
     assert {shard.index for shard in reader.shards} == {str(tmp_path / "indexes" / "index")}
 
 

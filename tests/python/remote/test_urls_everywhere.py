@@ -58,7 +58,10 @@ REFUSED = {
         ["import", f"{SET}/x.parquet", "--out", "out"],
         "tfrfast import reads files of this machine",
     ),
-    "folder of indexes": (["index", DATA, "--folder", SET], "written to a folder of this machine"),
+    "folder of indexes": (
+        ["index", DATA, "--index-folder", SET],
+        "written to a folder of this machine",
+    ),
     "folder of keys": (
         ["keys", DATA, "--by", "label", "--folder", SET],
         "written to a folder of this machine",
@@ -138,7 +141,10 @@ def test_functions_read_urls(examples: list[str], name: str) -> None:
 REFUSING: dict[str, tuple[Callable[[], Any], str]] = {
     "export": (lambda: tfr.export(DATA, f"{SET}/x"), "written to a folder of this machine"),
     "DiskCache": (lambda: tfr.DiskCache(SET, "1G"), "Name a folder on a local disk"),
-    "Reader(index=)": (lambda: tfr.Reader(DATA, index=SET), "written to a folder of this machine"),
+    "Reader(index=)": (
+        lambda: tfr.Reader(DATA, index_folder=SET),
+        "written to a folder of this machine",
+    ),
     "Reader.by": (
         lambda: tfr.Reader(DATA).by("label", folder=SET),
         "written to a folder of this machine",

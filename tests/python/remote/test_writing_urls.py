@@ -153,11 +153,11 @@ def test_copies_without_index_or_with_one_elsewhere(
     assert keys(bucket) == ["sets/one/copy-00000-of-00001"]
     folder = tmp_path / "indexes"
     made = tfr.copy(
-        made.paths[0], slice(10), f"{ROOT}/few", index=folder, storage=storage, num_shards=2
+        made.paths[0], slice(10), f"{ROOT}/few", index_folder=folder, storage=storage, num_shards=2
     )
     assert not [key for key in keys(bucket) if "tfrfast" in key]
     (tmp_path / "cache").rename(tmp_path / "gone")
-    assert len(tfr.Reader(made.paths, index=folder, storage=storage)) == 10
+    assert len(tfr.Reader(made.paths, index_folder=folder, storage=storage)) == 10
 
 
 def test_a_shuffle_with_splits(
@@ -264,13 +264,13 @@ def test_an_index_folder_beside_a_data_folder_keeps_the_indexes_of_urls(
     (tmp_path / "local").mkdir()
     for _ in range(2):
         for url in urls:
-            tfr.build_index(url, folder=folder, storage=storage, force=True)
+            tfr.build_index(url, index_folder=folder, storage=storage, force=True)
         with tfr.Writer(tmp_path / "local" / "data-000") as writer:
             writer.write(b"a shard of the same name")
         tfr.build_index(tmp_path / "local" / "data-000", force=True)
     cache.rename(tmp_path / "gone")
-    assert len(tfr.Reader(urls, index=folder, storage=storage)) == 800
-    reader = tfr.Reader(urls, index=folder, storage=storage)
+    assert len(tfr.Reader(urls, index_folder=folder, storage=storage)) == 800
+    reader = tfr.Reader(urls, index_folder=folder, storage=storage)
     assert {shard.index for shard in reader.shards} == {str(folder / "index")}
     assert len(tfr.Reader(tmp_path / "local" / "data-000", index="require")) == 1
 

@@ -21,7 +21,11 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         description="Build the indexes of shards and save them in the folder beside the data "
         "folder (imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
     )
-    parser.add_argument("--folder", help="save here instead; readers then need index=FOLDER")
+    parser.add_argument(
+        "--index-folder",
+        metavar="FOLDER",
+        help="save here instead; readers then need index_folder=",
+    )
     parser.add_argument(
         "--publish", action="store_true", help="put indexes of URLs into the bucket, for everybody"
     )
@@ -35,7 +39,7 @@ def _build_steps(options: argparse.Namespace) -> str:
     return build_steps(
         options.paths,
         along=options.steps,
-        folder=options.folder,
+        index_folder=options.index_folder,
         threads=options.threads,
         progress=options.progress,
         executor=executor_of(options),
@@ -45,7 +49,7 @@ def _build_steps(options: argparse.Namespace) -> str:
 def run(options: argparse.Namespace) -> int:
     built = build_index(
         options.paths,
-        folder=options.folder,
+        index_folder=options.index_folder,
         threads=options.threads,
         progress=options.progress,
         force=options.force,

@@ -42,7 +42,8 @@ def write_numbered(folder: Path, count: int) -> list[str]:
     """Writes shards in which record i of the data set holds only the number i."""
     (folder / "numbered").mkdir(exist_ok=True)
     for shard, numbers in enumerate(np.array_split(np.arange(count, dtype="<i8"), _SHARDS)):
-        with Writer(folder / "numbered" / f"{count}-{shard}", index=False, sync=False) as writer:
+        path = folder / "numbered" / f"{count}-{shard}"
+        with Writer(path, index=False, sync=False, overwrite=True) as writer:
             writer.write_batch([number.tobytes() for number in numbers])
     return numbered_shards(folder, count)
 

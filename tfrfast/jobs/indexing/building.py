@@ -22,7 +22,7 @@ from tfrfast.storage.schemes import is_url
 def build_index(
     paths: Paths,
     *,
-    folder: str | os.PathLike[str] | None = None,
+    index_folder: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: bool | None = None,
     force: bool = False,
@@ -37,14 +37,15 @@ def build_index(
         reader = tfr.Reader("imagenet/train-*")       # opens in milliseconds
 
     The place is one file for all shards of a folder, in the sibling folder of the data folder
-    (`imagenet/` -> `imagenet.tfrfast/index`). `folder` names another place, which may serve many
-    data folders; give readers `index=folder`. Indexes that still fit are kept, unless `force`.
-    Other processes may build the same indexes at the same time.
+    (`imagenet/` -> `imagenet.tfrfast/index`). `index_folder` names another place, which may serve
+    many data folders; give readers the same `index_folder`. Indexes that still fit are kept,
+    unless `force`. Other processes may build the same indexes at the same time.
 
     Objects behind URLs are read once from beginning to end, in large requests. Their indexes are
-    kept in this machine's cache folder, unless `folder` is given. `storage` holds options of the
-    store, as for Reader, and `cache` keeps the bytes that were read. With `publish`, the indexes
-    are also added to the index of their folder in the bucket, where every Reader finds them.
+    kept in this machine's cache folder, unless `index_folder` is given. `storage` holds options of
+    the store, as for Reader, and `cache` keeps the bytes that were read. With `publish`, the
+    indexes are also added to the index of their folder in the bucket, where every Reader finds
+    them.
 
     An `executor`, such as `ProcessPoolExecutor()`, builds instead of `threads`. Its processes must
     see the same files under the same names. They return the indexes of objects, and this process
@@ -56,9 +57,10 @@ def build_index(
     """
     threads = checked_threads(threads)
     reached = Storage(storage, cache)
-    if publish and folder is not None:
+    if publish and index_folder is not None:
         raise ValueError(
-            "publish=True puts indexes beside the objects, and folder= elsewhere. Pass only one."
+            "publish=True puts indexes beside the objects, and index_folder= elsewhere. Pass only "
+            "one."
         )
     everything = list(dict.fromkeys(expand_paths(paths, reached)))
     urls = [each for each in everything if is_url(each)]
@@ -76,11 +78,11 @@ def build_index(
         urls = [each for each in urls if is_object(each)]
         for url in urls:
             place_of(url)
-    built = _build_objects(urls, executor, folder, threads, progress, force, reached)
+    built = _build_objects(urls, executor, index_folder, threads, progress, force, reached)
     if publish:
         places = publish_indexes({url: url for url in urls}, reached.access)
         built = {url: each._replace(path=places[url]) for url, each in built.items()}
-    for each in files.build(shards, executor, folder, threads, progress, force):
+    for each in files.build(shards, executor, index_folder, threads, progress, force):
         built[each.shard] = each
     return [built[each] for each in everything]
 

@@ -39,7 +39,7 @@ def build(
     with Reader(
         urls,
         on_corruption="skip",
-        index="auto" if folder is None else folder,
+        index_folder=folder,
         threads=threads,
         progress=progress,
         storage=storage,

@@ -282,12 +282,12 @@ class ShuffleJob:
         limit = self._outputs[output].max_bytes
         name = str(len(self._state["written"]))
         totals = [0, 0, 0]
-        index = self._work.inside("index") if self._target.index is not False else False
         with Writer(
             self._work.inside("shards", name),
             compression=self._target.compression,
             level=self._target.level,
-            index=index,
+            index=self._target.index,
+            index_folder=self._work.inside("index") if self._target.index else None,
             sync=self._target.sync,
         ) as writer:
             for some in rows.write_to(writer, max_records, limit):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from tfrfast.jobs.shuffling.resumable_folder import ResumableFolder
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.reader import Skipped
-from tfrfast.writing.options import index_folder_bytes
 from tfrfast.writing.publishing import Indexes, publish, shard_name
 
 
@@ -87,13 +86,13 @@ class Publication:
         """May be interrupted and called again."""
         state, target = self._work.state, self._target
         published = state["published"]
-        index_folders = Indexes(self._work.inside("index"), index_folder_bytes(target.index))
+        indexes = Indexes(self._work.inside("index"), target.index_folder)
         publish(
             [self._work.inside("shards", name) for name, _, _ in published],
             [final for _, final, _ in published],
             overwrite=target.overwrite,
             others=target.taken_names() if target.overwrite else (),
-            indexes=None if target.index is False else index_folders,
+            indexes=indexes if target.index else None,
             sync=target.sync,
             resumes=True,
         )

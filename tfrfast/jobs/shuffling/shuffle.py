@@ -29,9 +29,8 @@ from tfrfast.storage.remote.options import Storage
 from tfrfast.writing.options import (
     Compression,
     FilePath,
-    Index,
+    IndexFolder,
     compression_level,
-    index_folder_bytes,
 )
 from tfrfast.writing.work_folder import no_empty_folders
 
@@ -54,7 +53,8 @@ def shuffle(
     overwrite: bool = False,
     compression: Compression | None = None,
     level: int | None = None,
-    index: Index = True,
+    index: bool = True,
+    index_folder: IndexFolder = None,
     sync: bool = True,
     work: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -88,8 +88,8 @@ def shuffle(
         "skip", the numbers of the good records determine the order.
       overwrite: True replaces shards of these names. False raises FileExistsError if such shards
         exist.
-      compression, level, index, sync: as for `tfr.Writer`. The input may be compressed or not;
-        without `compression` the new shards are plain.
+      compression, level, index, index_folder, sync: as for `tfr.Writer`. The input may be
+        compressed or not; without `compression` the new shards are plain.
       work: the folder for intermediate files, which are as large as the data. The folder must be on
         the same filesystem as `out`. The default is the sibling folder of the new shards' folder.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
@@ -108,7 +108,7 @@ def shuffle(
     """
     if on_corruption not in ("raise", "skip"):
         raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
-    with _output(out, storage, index, sync, overwrite, work) as output:
+    with _output(out, storage, index, index_folder, sync, overwrite, work) as output:
         outputs = outputs_of(output.path, num_shards, max_bytes, splits)
         output.refuse_taken([each.prefix for each in outputs])
         target = Target(
@@ -116,6 +116,7 @@ def shuffle(
             seed=seed_number(seed),
             overwrite=output.overwrite,
             index=output.index,
+            index_folder=output.index_folder,
             sync=output.sync,
             compression=compression,
             level=level,
@@ -125,8 +126,8 @@ def shuffle(
         folder = ResumableFolder(
             resumable_folder_path(output.path, None if output.is_remote else work)
         )
-        index_folder = os.fsdecode(index_folder_bytes(output.index))
-        with no_empty_folders(os.path.dirname(output.path), index_folder), folder.held():
+        new_folders = os.path.dirname(output.path), os.fsdecode(output.index_folder)
+        with no_empty_folders(*new_folders), folder.held():
             unfinished = Publication(folder, target)
             if unfinished.replaces_its_input():
                 made = unfinished.finish()
@@ -148,7 +149,8 @@ def shuffle(
 def _output(
     out: FilePath,
     storage: Mapping[str, Any] | None,
-    index: Index,
+    index: bool,
+    index_folder: IndexFolder,
     sync: bool,
     overwrite: bool,
     work: str | os.PathLike[str] | None,
@@ -158,7 +160,13 @@ def _output(
     folder = upload_folder(url, work) if url and work is not None else None
     with contextlib.nullcontext() if folder is None else held(folder):
         output = open_output(
-            out, storage, index=index, sync=sync, overwrite=overwrite, folder=folder
+            out,
+            storage,
+            index=index,
+            index_folder=index_folder,
+            sync=sync,
+            overwrite=overwrite,
+            folder=folder,
         )
         try:
             yield output

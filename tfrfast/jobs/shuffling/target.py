@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tfrfast import _native
 from tfrfast.jobs.shuffling.outputs import Output
-from tfrfast.writing.options import Compression, Index, index_folder_bytes
+from tfrfast.writing.options import Compression
 
 _VERSION = 2  # of the fingerprint
 
@@ -21,14 +21,16 @@ class Target:
     outputs: list[Output]
     seed: int
     overwrite: bool
-    index: Index
+    index: bool
+    index_folder: bytes
     sync: bool
     compression: Compression | None = None
     level: int | None = None
 
     def fingerprint(self) -> str:
         """Returns a hash that differs between targets whose finished shards differ."""
-        facts = [_VERSION, self.seed, [vars(each) for each in self.outputs], str(self.index)]
+        facts = [_VERSION, self.seed, [vars(each) for each in self.outputs], self.index]
+        facts.append(os.fsdecode(self.index_folder))
         facts += [self.compression, self.level]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
@@ -38,8 +40,8 @@ class Target:
             _native.check_shard_places(
                 os.fsencode(output.prefix),
                 output.num_shards,
-                self.index is not False,
-                index_folder_bytes(self.index),
+                self.index,
+                self.index_folder,
             )
 
     def taken_names(self) -> list[str]:

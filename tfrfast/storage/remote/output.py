@@ -9,7 +9,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from tfrfast import _native
 from tfrfast.base import termination
@@ -43,17 +43,18 @@ class RemoteOutput(StagedOutput):
         self,
         url: str,
         storage: Storage,
-        index: Any,
+        index: bool,
+        index_folder: bytes,
         overwrite: bool,
         folder: str | None,
     ) -> None:
         objects.check_writable(url)
         self._access = storage.access
         self._prefixes: Sequence[str] = ()
-        if index is True:
+        if index and not index_folder:
             place_of(url)
         reach([url], storage)
-        super().__init__(url, index, False, overwrite, folder)
+        super().__init__(url, index, index_folder, False, overwrite, folder)
         self._ending = threading.Lock()
         self._is_ended = False
         termination.begin()
@@ -122,12 +123,14 @@ class RemoteOutput(StagedOutput):
         self.discard()
 
     def _publish_indexes(self, files: Mapping[str, str]) -> None:
-        if self._published_index is True:
+        if not self.index:
+            return
+        if not self._published_in:
             publish_indexes(files, self._access)
-        elif self._published_index is not False:
-            os.makedirs(self._index_folder, exist_ok=True)
-            for url, path in files.items():
-                _native.index_object(url, self._access, os.fsencode(path), self._index_folder, True)
+            return
+        os.makedirs(self._published_in, exist_ok=True)
+        for url, path in files.items():
+            _native.index_object(url, self._access, os.fsencode(path), self._published_in, True)
 
     def discard(self) -> None:
         self._is_ended = True
