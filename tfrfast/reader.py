@@ -137,8 +137,9 @@ class Reader:
       storage: options for URLs, which replace the environment's: region, endpoint, anonymous,
         profile, account_name, credentials, timeout, connect_timeout, retries, retry_seconds.
       cache: a `DiskCache` that keeps bytes from URLs on this machine.
-      inflated: a `DiskCache` that keeps the inflated bytes of compressed shards. Each part of a
-        shard is inflated once for all processes of this machine, and then read like a plain file.
+      decompressed_cache: a `DiskCache` that keeps the inflated bytes of compressed shards. Each
+        part of a shard is inflated once for all processes of this machine, and then read like a
+        plain file.
 
     Many threads may use one reader. A pickle holds the reader's arguments, and the copy opens the
     same files.
@@ -167,10 +168,10 @@ class Reader:
         progress: bool | None = None,
         storage: Mapping[str, Any] | Storage | None = None,
         cache: DiskCache | None = None,
-        inflated: DiskCache | None = None,
+        decompressed_cache: DiskCache | None = None,
     ) -> None:
         threads = checked_threads(threads)
-        reached = storage_of(storage, cache, inflated)
+        reached = storage_of(storage, cache, decompressed_cache)
         names = expand_paths(paths, reached)
         folder = None if index_folder is None else os.fsdecode(written_file(index_folder))
         if index == "memory" and folder is not None:
@@ -253,8 +254,8 @@ class Reader:
         return self._core.read(indices)
 
     @explains_arguments
-    def by(self, feature: str, *, folder: str | os.PathLike[str] | None = None) -> Keyed:
-        """Returns the records by this feature's value, as in `reader.by("image/id")[b"cat_17"]`.
+    def by_key(self, feature: str, *, folder: str | os.PathLike[str] | None = None) -> Keyed:
+        """Returns the records by this feature's value, as in `reader.by_key("id")[b"cat_17"]`.
 
         Takes the key file of `tfr.build_keys`, beside the indexes or in `folder`. Raises
         FileNotFoundError if the file does not exist, and StaleIndexError if it belongs to other

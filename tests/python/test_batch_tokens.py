@@ -199,18 +199,21 @@ def test_batches_of_a_mixture_are_those_of_the_specification(
     exhausted: Any = data.draw(st.sampled_from(["repeat", "stop"]), "exhausted")
     batching = tfr.ByTokens(120, [length for each in sets for length in each])
     sources = {str(i): (len(each), weights[i]) for i, each in enumerate(sets)}
-    mixture = tfr.Mixture(sources, exhausted=exhausted, seed=seed)
+    mixture = tfr.Mixture(sources, on_exhausted=exhausted, seed=seed)
     tfr.Plan(mixture, batching)
     if exhausted == "repeat" and data.draw(st.booleans(), "changes"):
         new = {name: data.draw(st.integers(1, 4)) for name in sources}
-        at = data.draw(st.integers(0, 1)), data.draw(st.integers(0, mixture.length(batching)))
+        at = (
+            data.draw(st.integers(0, 1)),
+            data.draw(st.integers(0, tfr.Plan(mixture, batching).positions)),
+        )
         mixture = mixture.with_weights(new, epoch=at[0], position=at[1])
     expected = BatchMixture(
         sets,
         120,
         segments=[(e, p, [*w.values()]) for e, p, w in mixture.segments],
         seed=seed,
-        length=mixture.length(batching),
+        length=tfr.Plan(mixture, batching).positions,
         order="permuted",
         repeats=exhausted == "repeat",
     ).epochs(2)

@@ -309,7 +309,7 @@ def test_keys_are_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     made = json.loads(capsys.readouterr().out)
     assert made["bytes"] == Path(made["path"]).stat().st_size
     reader = tfr.Reader(path)
-    assert reader.by("id", folder=tmp_path / "keys")[b"b"] == reader[1]
+    assert reader.by_key("id", folder=tmp_path / "keys")[b"b"] == reader[1]
     assert run("keys", "--by", "label", path) == 2
     assert "label" in capsys.readouterr().err
     flip_payload_byte(path, reader, 1)

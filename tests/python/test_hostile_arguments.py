@@ -69,7 +69,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     episodes = write_episodes(folder / "episodes")
     tfr.build_keys(shard, "n")
     reader = tfr.Reader(shard)
-    keyed = reader.by("n")
+    keyed = reader.by_key("n")
     steps = tfr.Steps(episodes, along="steps/")
     mixture = tfr.Mixture({"a": (reader, 1), "b": (2, 3)})
     loader = tfr.Loader(reader, 2)
@@ -104,7 +104,6 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "Loader.set_epoch": (loader.set_epoch, {"epoch": 1}),
         "Mixture": (tfr.Mixture, {"sources": {"a": (reader, 1)}}),
         "Mixture.counts": (mixture.counts, {"epoch": 0, "position": 1}),
-        "Mixture.length": (mixture.length, {}),
         "Mixture.place_of": (mixture.place_of, {"name": "a", "number": 1}),
         "Mixture.with_weights": (
             mixture.with_weights,
@@ -128,7 +127,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "Ragged.to_padded": (ragged.to_padded, {}),
         "Reader": (tfr.Reader, {"paths": shard}),
         "Reader.__getitem__": (lambda key: reader[key], {"key": 1}),
-        "Reader.by": (reader.by, {"feature": "n"}),
+        "Reader.by_key": (reader.by_key, {"feature": "n"}),
         "Reader.locate": (reader.locate, {"i": 1}),
         "Reader.read": (reader.read, {"indices": [1]}),
         "RecordBatch": (
@@ -278,7 +277,7 @@ def test_the_table_has_every_public_callable(
         and (inspect.isclass(value) or len(inspect.signature(value).parameters) > name.count("."))
     }
     asked -= {"Loader.to_keras", "Loader.to_tf_dataset"}  # TensorFlow's
-    asked -= {"Steps.by"}
+    asked -= {"Steps.by_key"}
     assert not asked - calls.keys(), sorted(asked - calls.keys())
 
 

@@ -553,7 +553,7 @@ def test_keys(
     made = Path(path).read_bytes()
     tfr.build_keys(shards, feature, threads=1, folder=tmp_path)
     assert made == Path(path).read_bytes()
-    keyed = tfr.Reader(shards).by(feature, folder=tmp_path)
+    keyed = tfr.Reader(shards).by_key(feature, folder=tmp_path)
     some = [number for number in range(3000) if number % 7][::50]
     keys = ids[some].tolist() if feature == "id" else [b"%d" % key for key in ids[some]]
     for key, number in zip(keys, some, strict=True):

@@ -50,7 +50,7 @@ def data(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def records(data: list[str]) -> Keyed:
     tfr.build_keys(data, "image/id")
-    return tfr.Reader(data).by("image/id")
+    return tfr.Reader(data).by_key("image/id")
 
 
 def test_single_keys_give_their_record(records: Keyed) -> None:
@@ -104,7 +104,7 @@ def test_repeated_keys_are_known(records: Keyed) -> None:
 
 def test_integers_are_keys(data: list[str]) -> None:
     tfr.build_keys(data, "n", threads=1)
-    records = tfr.Reader(data).by("n")
+    records = tfr.Reader(data).by_key("n")
     assert len(records) == COUNT
     assert records[-5000] == records[np.int32(-5000)] == example(0)
     assert records[np.array([2000, -4993], np.int16)].indices.tolist() == [1000, 1]
@@ -120,7 +120,7 @@ def test_integers_are_keys(data: list[str]) -> None:
 @pytest.mark.parametrize("beyond", [2**63, -(2**63) - 1, 2**64 - 5000, 2**70])
 def test_integers_beyond_int64_are_no_ones_keys(data: list[str], beyond: int) -> None:
     tfr.build_keys(data, "n")
-    records = tfr.Reader(data).by("n")  # record 0 has -5000
+    records = tfr.Reader(data).by_key("n")  # record 0 has -5000
     with pytest.raises(KeyError, match=str(beyond)):
         records[beyond]
     assert records.get(beyond, b"none") == b"none"
@@ -150,7 +150,7 @@ def test_two_sets_are_joined_by_key(data: list[str], tmp_path: Path, records: Ke
             writer.write_example({"id": b"cat_%d" % number, "text": b"a cat"})
     captions = tfr.Reader(str(tmp_path / "captions"))
     tfr.build_keys(captions, "id")
-    here, there = records.join(captions.by("id"))
+    here, there = records.join(captions.by_key("id"))
     ids = {b"cat_%d" % number: row for row, number in enumerate(range(5000, 900, -3))}
     expected = {
         (n, ids[key_of(n)])
@@ -159,11 +159,11 @@ def test_two_sets_are_joined_by_key(data: list[str], tmp_path: Path, records: Ke
     }
     assert set(zip(here.tolist(), there.tolist(), strict=True)) == expected
     assert len(here) == len(expected)
-    back = captions.by("id").join(records)
+    back = captions.by_key("id").join(records)
     assert [each.tolist() for each in back] == [there.tolist(), here.tolist()]
     tfr.build_keys(data, "n")
     with pytest.raises(TypeError, match="never equal"):
-        records.join(tfr.Reader(data).by("n"))
+        records.join(tfr.Reader(data).by_key("n"))
 
 
 def test_entries_that_do_not_fit_into_memory_give_the_same_file(
@@ -181,9 +181,9 @@ def test_entries_that_do_not_fit_into_memory_give_the_same_file(
     assert len(spilled) > 3
     assert cut.read_bytes() == whole
     assert [path.name for path in (tmp_path / "b").iterdir()] == [cut.name]
-    assert reader.by("image/id", folder=tmp_path / "b")[b"cat_5"] == example(5)
+    assert reader.by_key("image/id", folder=tmp_path / "b")[b"cat_5"] == example(5)
     with pytest.raises(FileNotFoundError, match="build_keys"):
-        reader.by("image/id")
+        reader.by_key("image/id")
 
 
 def test_the_file_is_small_and_as_specified(data: list[str]) -> None:
@@ -289,15 +289,15 @@ def test_searches_agree_with_a_plain_one(count: int, data: list[str], tmp_path: 
 def test_a_file_of_other_data_is_refused(data: list[str]) -> None:
     tfr.build_keys(data, "image/id")
     with pytest.raises(FileNotFoundError, match="There is no key file"):
-        tfr.Reader(data[:2]).by("image/id")
+        tfr.Reader(data[:2]).by_key("image/id")
     with pytest.raises(FileNotFoundError, match="There is no key file"):
-        tfr.Reader(data).by("n")
+        tfr.Reader(data).by_key("n")
     with tfr.Writer(data[1], overwrite=True) as writer:  # as many records of the same sizes
         writer.write_batch([example(n) for n in range(1000, 2000)])
     with pytest.raises(tfr.StaleIndexError, match="build_keys again"):
-        tfr.Reader(data).by("image/id")
+        tfr.Reader(data).by_key("image/id")
     tfr.build_keys(data, "image/id")
-    assert tfr.Reader(data).by("image/id")[b"cat_1500"[:-2] + b"01"] == example(1501)
+    assert tfr.Reader(data).by_key("image/id")[b"cat_1500"[:-2] + b"01"] == example(1501)
 
 
 def test_a_damaged_file_is_refused_whichever_byte_it_is(data: list[str]) -> None:
@@ -307,13 +307,13 @@ def test_a_damaged_file_is_refused_whichever_byte_it_is(data: list[str]) -> None
     for place in [*range(0, 100, 3), 5000, len(good) // 2, len(good) - 1]:
         path.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1 :])
         with pytest.raises((tfr.CorruptRecordError, tfr.StaleIndexError)):
-            reader.by("image/id")
+            reader.by_key("image/id")
     for length in (0, 20, 79, 90, len(good) - 1):
         path.write_bytes(good[:length])
         with pytest.raises(tfr.CorruptRecordError, match="not an intact key file"):
-            reader.by("image/id")
+            reader.by_key("image/id")
     path.write_bytes(good)
-    assert b"cat_7" in reader.by("image/id")
+    assert b"cat_7" in reader.by_key("image/id")
 
 
 def test_features_that_are_no_keys_are_refused(data: list[str], tmp_path: Path) -> None:
@@ -333,9 +333,9 @@ def test_an_empty_set_has_no_keys(tmp_path: Path) -> None:
     tfr.Writer(tmp_path / "x").close()
     reader = tfr.Reader(str(tmp_path / "x"))
     tfr.build_keys(reader, "id")
-    assert len(reader.by("id")) == 0
-    assert b"x" not in reader.by("id")
-    assert reader.by("id").find([b"x"]).tolist() == [-1]
+    assert len(reader.by_key("id")) == 0
+    assert b"x" not in reader.by_key("id")
+    assert reader.by_key("id").find([b"x"]).tolist() == [-1]
 
 
 def test_damage_is_an_error_or_left_out(data: list[str]) -> None:
@@ -345,7 +345,7 @@ def test_damage_is_an_error_or_left_out(data: list[str]) -> None:
         tfr.build_keys(data, "image/id")
     with pytest.warns(RuntimeWarning, match="Damage was left out: 1 place"):
         tfr.build_keys(data, "image/id", on_corruption="skip")
-    records = tfr.Reader(data, on_corruption="skip").by("image/id")
+    records = tfr.Reader(data, on_corruption="skip").by_key("image/id")
     assert b"cat_20" not in records
     assert records[b"cat_21"] == example(21)
 
@@ -356,7 +356,7 @@ def test_damaged_records_are_told_apart_from_missing_ones(data: list[str]) -> No
     with tfr.Reader(data[0]) as reader:
         flip_payload_byte(data[0], list(reader), 20)
     os.utime(data[0], ns=(before.st_atime_ns, before.st_mtime_ns))  # as when a disk fails
-    records = tfr.Reader(data, on_corruption="skip").by("n")
+    records = tfr.Reader(data, on_corruption="skip").by_key("n")
     for ask in (lambda: records[20 * 7 - 5000], lambda: records[[-5000, 20 * 7 - 5000]]):
         with pytest.raises(tfr.CorruptRecordError, match="record 20 "):
             ask()
@@ -372,7 +372,7 @@ def test_joins_hold_few_large_records_at_a_time(
         for number in range(40):
             writer.write_example({"id": number, "pixels": bytes(1 << 20)})
     tfr.build_keys(str(tmp_path / "x"), "id")
-    records = tfr.Reader(str(tmp_path / "x")).by("id")
+    records = tfr.Reader(str(tmp_path / "x")).by_key("id")
     sizes: list[int] = []
     parse = type(records)._keys_of
     monkeypatch.setattr(
@@ -393,7 +393,7 @@ def test_a_reader_may_be_closed_while_others_look_up(tmp_path: Path) -> None:
     whole = next(iter(tfr.Reader(str(tmp_path / "x"))))
     for _ in range(5):
         reader = tfr.Reader(str(tmp_path / "x"))
-        records = reader.by("id")
+        records = reader.by_key("id")
         started = threading.Event()
         found: list[bytes] = []
 
@@ -437,7 +437,7 @@ def test_many_threads_may_look_up(records: Keyed) -> None:
 def test_a_closed_reader_gives_no_records(data: list[str]) -> None:
     tfr.build_keys(data, "image/id")
     reader = tfr.Reader(data)
-    records = reader.by("image/id")
+    records = reader.by_key("image/id")
     reader.close()
     with pytest.raises(ValueError, match="closed"):
         records[b"cat_1"]

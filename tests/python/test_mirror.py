@@ -1,4 +1,4 @@
-"""`inflated=tfr.DiskCache(...)`: inflated bytes are kept, and read like plain files."""
+"""`decompressed_cache=tfr.DiskCache(...)`: inflated bytes are kept, and read like plain files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kept_files(cache: tfr.DiskCache) -> list[Path]:
 
 def fill(shard: Path, cache: tfr.DiskCache) -> tfr.Reader:
     """Each span was inflated, kept, and compared once."""
-    reader = tfr.Reader(shard, inflated=cache)
+    reader = tfr.Reader(shard, decompressed_cache=cache)
     for _ in range(2):
         assert list(reader.read(ORDER)) == SHUFFLED
         kept_files(cache)
@@ -79,7 +79,7 @@ def test_another_process_reads_it_too(shard: Path, cache: tfr.DiskCache) -> None
     code = (
         "import sys, tfrfast as tfr\n"
         "cache = tfr.DiskCache(sys.argv[2], '64M')\n"
-        "reader = tfr.Reader(sys.argv[1], inflated=cache)\n"
+        "reader = tfr.Reader(sys.argv[1], decompressed_cache=cache)\n"
         "print(sum(len(reader[i]) for i in range(len(reader))))"
     )
     (before,) = kept_objects(cache.folder)
@@ -103,7 +103,7 @@ def test_damage_of_the_mirror_is_noticed(shard: Path, cache: tfr.DiskCache, when
     for path in kept_files(cache):
         spoil(path)
     if when == "before":
-        reader = tfr.Reader(shard, inflated=cache)
+        reader = tfr.Reader(shard, decompressed_cache=cache)
     for _ in range(2):
         assert list(reader.read(ORDER)) == SHUFFLED
         assert [reader[i] for i in range(0, 2500, 9)] == RECORDS[::9]
@@ -116,7 +116,7 @@ def test_a_shard_that_changed_is_another_object(shard: Path, cache: tfr.DiskCach
     others = [record[::-1] for record in RECORDS]
     shard.write_bytes(deflated(shard_of(others), "GZIP"))
     os.utime(shard, ns=(status.st_atime_ns, status.st_mtime_ns))
-    reader = tfr.Reader(shard, inflated=cache, index="memory")
+    reader = tfr.Reader(shard, decompressed_cache=cache, index="memory")
     for _ in range(2):
         assert list(reader.read(ORDER)) == [others[i] for i in ORDER]
         assert len(kept_files(cache)) == 1
@@ -124,7 +124,7 @@ def test_a_shard_that_changed_is_another_object(shard: Path, cache: tfr.DiskCach
 
 def test_what_finds_no_room_is_inflated_again(shard: Path, tmp_path: Path) -> None:
     cache = tfr.DiskCache(tmp_path / "small", "2M")
-    reader = tfr.Reader(shard, inflated=cache)
+    reader = tfr.Reader(shard, decompressed_cache=cache)
     for _ in range(3):
         assert list(reader.read(ORDER)) == SHUFFLED
         assert sum(path.stat().st_blocks * 512 for path in kept_files(cache)) <= 2 << 20
@@ -136,16 +136,18 @@ def test_the_cost_of_a_shuffle_is_said_once_with_the_remedy(
     monkeypatch.setattr(inflating, "_said", False)
     monkeypatch.setattr(inflating, "_MUCH_BYTES", 1 << 20)
     monkeypatch.setattr(_native, "inflated_bytes", lambda: 0)
-    with pytest.warns(tfr.SlowPathWarning, match=r"inflated=tfr\.DiskCache\(folder, limit\)"):
+    with pytest.warns(
+        tfr.SlowPathWarning, match=r"decompressed_cache=tfr\.DiskCache\(folder, limit\)"
+    ):
         tfr.Loader(shard, 10, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tfr.Loader(shard, 10, seed=1)
         monkeypatch.setattr(inflating, "_said", False)
         tfr.Loader(shard, 10, shuffle=False)
-        tfr.Loader(tfr.Reader(shard, inflated=cache), 10, seed=1)
+        tfr.Loader(tfr.Reader(shard, decompressed_cache=cache), 10, seed=1)
 
 
 def test_inflated_has_to_be_a_cache(shard: Path) -> None:
-    with pytest.raises(TypeError, match=r"inflated is a tfr\.DiskCache, not str"):
-        tfr.Reader(shard, inflated="/tmp/mirror")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"decompressed_cache is a tfr\.DiskCache, not str"):
+        tfr.Reader(shard, decompressed_cache="/tmp/mirror")  # type: ignore[arg-type]

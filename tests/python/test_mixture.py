@@ -47,12 +47,14 @@ def mixtures(draw: st.DrawFn) -> tuple[tfr.Mixture, list[int]]:
     mixture = tfr.Mixture(
         named(sizes, weights),
         length=length,
-        exhausted=exhausted,  # type: ignore[arg-type]
+        on_exhausted=exhausted,  # type: ignore[arg-type]
         arrangement=draw(ORDERS),
         seed=draw(SEEDS),
     )
     if draw(st.booleans()) and exhausted == "repeat":
-        places = st.tuples(st.integers(0, 2), st.integers(0, max(mixture.length() - 1, 0)))
+        places = st.tuples(
+            st.integers(0, 2), st.integers(0, max(tfr.Plan(mixture, 1).positions - 1, 0))
+        )
         for epoch, position in sorted(draw(st.sets(places, max_size=3)) - {(0, 0)}):
             changed = draw(
                 st.lists(st.integers(0, 150), min_size=count, max_size=count).filter(any)
@@ -72,9 +74,9 @@ def test_the_order_is_that_of_the_specification(made: tuple[tfr.Mixture, list[in
         sizes,
         segments,
         seed=mixture.seed,
-        length=mixture.length(),
+        length=tfr.Plan(mixture, 1).positions,
         order=mixture.arrangement,
-        repeats=mixture.exhausted == "repeat",
+        repeats=mixture.on_exhausted == "repeat",
     )
     expected = reference.epochs(4)
     assert [epoch_of(mixture, epoch) for epoch in range(4)] == expected
@@ -99,7 +101,7 @@ def test_every_position_once_on_any_world(
     mixture, _ = made
     epoch = data.draw(st.integers(0, 3), "epoch")
     whole = epoch_of(mixture, epoch)
-    assert len(whole) == mixture.length()
+    assert len(whole) == tfr.Plan(mixture, 1).positions
 
     def rows(world: int, batch_size: int, start: int, remainder: Any, end: int) -> list[int]:
         plans = [
@@ -140,7 +142,7 @@ def test_counts_are_what_counting_gives(made: tuple[tfr.Mixture, list[int]]) -> 
                 name = mixture.names[source]
                 assert mixture.place_of(name, counted[source]) == (epoch, position)
             counted[source] += 1
-        assert [*mixture.counts(epoch, mixture.length()).values()] == counted
+        assert [*mixture.counts(epoch, tfr.Plan(mixture, 1).positions).values()] == counted
 
 
 @settings(max_examples=100)
@@ -150,7 +152,7 @@ def test_each_record_comes_once_before_any_comes_twice(
 ) -> None:
     """Inside a period of a permuted mixture, the end of one pass may mix with the next one."""
     mixture, sizes = made
-    if mixture.exhausted == "stop":
+    if mixture.on_exhausted == "stop":
         for epoch in range(3):
             records = epoch_of(mixture, epoch)
             assert len(set(records)) == len(records)
@@ -225,11 +227,11 @@ def test_orders_of_a_permuted_period_are_equally_likely() -> None:
 
 
 def test_an_epoch_that_stops_leaves_no_record_for_another_period() -> None:
-    mixture = tfr.Mixture({"a": (100, 2), "b": (30, 1)}, exhausted="stop")
-    assert mixture.length() == 91
+    mixture = tfr.Mixture({"a": (100, 2), "b": (30, 1)}, on_exhausted="stop")
+    assert tfr.Plan(mixture, 1).positions == 91
     assert mixture.counts(0, 91) == {"a": 61, "b": 30}
-    shorter = tfr.Mixture({"a": (100, 2), "b": (30, 1)}, exhausted="stop", length=10)
-    assert shorter.length() == 10
+    shorter = tfr.Mixture({"a": (100, 2), "b": (30, 1)}, on_exhausted="stop", length=10)
+    assert tfr.Plan(shorter, 1).positions == 10
 
 
 @settings(max_examples=80)
@@ -243,7 +245,7 @@ def test_the_epoch_that_stops_is_the_longest_there_can_be(
     weights = data.draw(
         st.lists(st.integers(0, 9), min_size=len(sizes), max_size=len(sizes)).filter(any)
     )
-    mixture = tfr.Mixture(named(sizes, weights), exhausted="stop")
+    mixture = tfr.Mixture(named(sizes, weights), on_exhausted="stop")
     reduced = [*mixture.weights.values()]
     period = sum(reduced)
 
@@ -257,16 +259,16 @@ def test_the_epoch_that_stops_is_the_longest_there_can_be(
         if all(quota <= size for quota, size in zip(quotas(length), sizes, strict=True))
     ]
     whole = max(length for length in fits)
-    assert mixture.length() == whole
+    assert tfr.Plan(mixture, 1).positions == whole
 
 
 def test_too_few_records_are_an_error_if_that_is_asked_for() -> None:
     with pytest.raises(ValueError, match=r"Source 1 has 30 records, but an epoch needs 33 of them"):
-        tfr.Mixture({"a": (100, 2), "b": (30, 1)}, exhausted="error", length=100)
-    exact = tfr.Mixture({"a": (100, 2), "b": (33, 1)}, exhausted="error", length=99)
+        tfr.Mixture({"a": (100, 2), "b": (30, 1)}, on_exhausted="error", length=100)
+    exact = tfr.Mixture({"a": (100, 2), "b": (33, 1)}, on_exhausted="error", length=99)
     assert len(set(epoch_of(exact, 0))) == 99
-    with pytest.raises(ValueError, match='exhausted="error" needs a length'):
-        tfr.Mixture({"a": (100, 2)}, exhausted="error")
+    with pytest.raises(ValueError, match='on_exhausted="error" needs a length'):
+        tfr.Mixture({"a": (100, 2)}, on_exhausted="error")
 
 
 @pytest.mark.parametrize(
@@ -379,7 +381,7 @@ def test_batches_of_one_source_each(order: Any, batch_size: int) -> None:
     mixture = tfr.Mixture(
         named(sizes, [5, 3, 1]), length=1000, arrangement=order, per_source=True, seed=2
     )
-    length = mixture.length(batch_size)
+    length = tfr.Plan(mixture, batch_size).positions
     assert length == 1000 // batch_size * batch_size
     reference = ReferenceMixture(
         sizes,
@@ -422,7 +424,6 @@ def test_batches_of_one_source_each(order: Any, batch_size: int) -> None:
     [
         lambda mixture: mixture.counts(0, 50),
         lambda mixture: mixture.place_of("a", 7),
-        lambda mixture: mixture.length(),
     ],
 )
 def test_without_a_batch_size_batches_of_one_source_have_no_places(ask: Any) -> None:

@@ -113,4 +113,4 @@ def test_keys_are_found_in_the_context_of_a_sequence_example(tmp_path: Path) -> 
     with tfr.Writer(path) as writer:
         writer.write_batch(records)
     tfr.build_keys(path, "label")
-    assert tfr.Reader(path).by("label")[7] == records[7]
+    assert tfr.Reader(path).by_key("label")[7] == records[7]

@@ -288,7 +288,7 @@ def test_what_needs_whole_records_says_so(tmp_path: Path) -> None:
     for use in (
         lambda: tfr.copy(steps, [0], str(tmp_path / "out")),
         lambda: tfr.build_keys(steps, "name"),
-        lambda: steps.by("name"),
+        lambda: steps.by_key("name"),
     ):
         with pytest.raises(TypeError, match="whole|not steps"):
             use()

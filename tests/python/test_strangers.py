@@ -60,17 +60,20 @@ def test_a_strangers_key_file_is_not_used(data: str) -> None:
     path = tfr.build_keys(data, "id")
     good, half = Path(path).read_bytes(), forged(path)
     put(path, half)
-    assert tfr.Reader(data).by("id").get(1) is None or len(tfr.Reader(data).by("id")) == COUNT // 2
+    assert (
+        tfr.Reader(data).by_key("id").get(1) is None
+        or len(tfr.Reader(data).by_key("id")) == COUNT // 2
+    )
     put(path, half, STRANGER)
     with pytest.raises(tfr.StaleIndexError, match=f"belongs to user {STRANGER}.*folder="):
-        tfr.Reader(data).by("id")
+        tfr.Reader(data).by_key("id")
     put(path, half, mode=0o666)
     with pytest.raises(
         tfr.StaleIndexError, match="users who may not write to .* may write to it.*chmod go-w"
     ):
-        tfr.Reader(data).by("id")
+        tfr.Reader(data).by_key("id")
     put(path, good, STRANGER)
-    assert as_user(STRANGER, lambda: len(tfr.Reader(data).by("id"))) == COUNT
+    assert as_user(STRANGER, lambda: len(tfr.Reader(data).by_key("id"))) == COUNT
 
 
 def test_key_files_are_made_for_their_owner_alone(data: str) -> None:
@@ -86,7 +89,7 @@ def test_key_files_are_made_for_their_owner_alone(data: str) -> None:
 def test_a_key_file_that_is_cut_or_changed_while_it_is_open(data: str) -> None:
     path = tfr.build_keys(data, "id")
     content = Path(path).read_bytes()
-    records = tfr.Reader(data).by("id")
+    records = tfr.Reader(data).by_key("id")
     with open(path, "r+b") as file:  # numbers of records that do not exist
         file.seek(88 + 8 * COUNT)
         file.write(b"\xff" * (2 * COUNT))
@@ -94,14 +97,14 @@ def test_a_key_file_that_is_cut_or_changed_while_it_is_open(data: str) -> None:
         with pytest.raises((tfr.StaleIndexError, tfr.CorruptRecordError), match="key file"):
             look()
     put(path, content)
-    records = tfr.Reader(data).by("id")
+    records = tfr.Reader(data).by_key("id")
     with open(path, "r+b") as file:  # other numbers that exist
         file.seek(88 + 8 * COUNT)
         file.write(bytes(2 * COUNT))
     with pytest.raises(tfr.StaleIndexError, match="changed while it was open"):
         records.find([5])
     put(path, content)
-    records = tfr.Reader(data).by("id")
+    records = tfr.Reader(data).by_key("id")
     os.truncate(path, 0)
     looks: list[Callable[[], object]] = [
         lambda: records.find([5]),
@@ -118,7 +121,7 @@ def test_a_pipe_in_place_of_a_file_of_ours_keeps_nobody_waiting(data: str) -> No
     os.unlink(path)
     os.mkfifo(path)
     with pytest.raises(tfr.StaleIndexError, match="not a regular file"):
-        tfr.Reader(data).by("id")
+        tfr.Reader(data).by_key("id")
     index = os.path.dirname(path) + "/index"
     os.unlink(index)
     os.mkfifo(index)
@@ -137,7 +140,7 @@ def test_a_name_that_is_too_long_or_no_text_is_damage(data: str, length: int) ->
     struct.pack_into("<I", content, 76, _native.crc32c(bytes(content[:76]) + padded))
     put(path, bytes(content))
     with pytest.raises(tfr.CorruptRecordError, match="not an intact key file"):
-        tfr.Reader(data).by("id")
+        tfr.Reader(data).by_key("id")
 
 
 @needs_root

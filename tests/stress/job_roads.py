@@ -103,7 +103,7 @@ def build_keys(task: Task) -> Done:
     if not any(True for _ in reader):
         return [], bool(reader.skipped)  # the kind of a key is inferred from records
     tfr.build_keys(reader, "id", folder=task.folder, max_memory=1 << 16, progress=False)
-    keyed = reader.by("id", folder=task.folder)
+    keyed = reader.by_key("id", folder=task.folder)
     numbers = list(range(len(reader)))
     task.chosen.shuffle(numbers)
     records = reader.read(numbers).tolist()

@@ -12,7 +12,7 @@ from tfrfast.bench.shapes import warm
 from tfrfast.errors import FeatureError
 from tfrfast.example.parsing import infer_features
 from tfrfast.features import Features
-from tfrfast.order import Mixture, Weight
+from tfrfast.order import Mixture, Plan, Weight
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths, expand_paths, refuse_urls
 
@@ -87,7 +87,7 @@ def measure_mixture(
     mixture = Mixture({str(n): (each.files, each.weight) for n, each in enumerate(mixed)})
     with mixture.reader as reader:
         mixed = [each._replace(compression=compression_of(reader, each.files)) for each in mixed]
-        records = mixture.length()
+        records = Plan(mixture, 1).positions
         if not records:
             raise ValueError("these files have no records to time.")
         mean_bytes = sum(shard.num_bytes for shard in reader.shards) / len(reader)

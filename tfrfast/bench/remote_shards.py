@@ -13,7 +13,7 @@ from tfrfast.bench.duel import Timing, take_turns
 from tfrfast.bench.own_files import batch_size_of, compression_of, features_of
 from tfrfast.bench.pipelines import Weighed, Work, dataset_way, import_tensorflow, loader_way
 from tfrfast.features import Features
-from tfrfast.order import Mixture, Weight
+from tfrfast.order import Mixture, Plan, Weight
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote import answers
@@ -120,7 +120,7 @@ def measure_remote_mixture(
     mixture = Mixture({str(n): (each.files, each.weight) for n, each in enumerate(mixed)})
     with mixture.reader as reader:
         mixed = [each._replace(compression=compression_of(reader, each.files)) for each in mixed]
-        plan = _Plan(reader, mixture.length(), batch_size, max_bytes)
+        plan = _Plan(reader, Plan(mixture, 1).positions, batch_size, max_bytes)
         works = [
             Work([], plan.rows, True, each, tuple(mixed), plan.records) for each in plan.decoded()
         ]

@@ -48,10 +48,10 @@ def build_keys(
     executor: Executor | None = None,
     **reader_options: Any,
 ) -> str:
-    """Makes the key file with which `reader.by(feature)` finds records. Returns its path.
+    """Makes the key file with which `reader.by_key(feature)` finds records. Returns its path.
 
         tfr.build_keys("data/train-*", "image/id")
-        tfr.Reader("data/train-*").by("image/id")[b"cat_17"]
+        tfr.Reader("data/train-*").by_key("image/id")[b"cat_17"]
 
     One pass reads all records. The file takes 8 bytes and a record number for each record: 11 bytes
     for up to 16 million records and 12 for more. The file fits these shards in this order only, and

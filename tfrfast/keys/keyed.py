@@ -22,9 +22,9 @@ Default = TypeVar("Default")
 
 
 class Keyed:
-    """The records of a Reader by key: the value of one feature. `Reader.by` returns it.
+    """The records of a Reader by key: the value of one feature. `Reader.by_key` returns it.
 
-        records = reader.by("image/id")
+        records = reader.by_key("image/id")
         records[b"cat_17"], records[[b"cat_17", b"dog_3"]]  # bytes, and a RecordBatch
 
     If several records share a key, the key stands for the first record. String keys are bytes, or

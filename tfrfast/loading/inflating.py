@@ -17,8 +17,8 @@ _MANY_TIMES = 4
 
 #: The text of `tfr.explain`.
 INFLATES = (
-    "about a MiB is inflated for each record: inflated=tfr.DiskCache(folder, limit) keeps the "
-    "inflated bytes on a disk"
+    "about a MiB is inflated for each record: decompressed_cache=tfr.DiskCache(folder, limit) "
+    "keeps the inflated bytes on a disk"
 )
 _said = False
 
@@ -37,7 +37,7 @@ def inflating_cost(
     return (
         f"An exact shuffle of {records:,} records in compressed shards inflates a MiB for each "
         f"record, {format_bytes(inflated)} an epoch: {inflated // stream_bytes:,} times the data. "
-        "inflated=tfr.DiskCache(folder, limit) of the "
+        "decompressed_cache=tfr.DiskCache(folder, limit) of the "
         f"{owner} keeps the inflated bytes, {format_bytes(stream_bytes)}, on a disk. {by_blocks} "
         "inflates each block once."
     )

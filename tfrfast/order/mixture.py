@@ -57,8 +57,9 @@ class Mixture(Order):
         floats; a float is read as its shortest decimal, so that 0.7 is 7/10. The period may be
         2**20 records at most.
       length: the positions of an epoch. By default the number of all sources' records (or, with a
-        ByTokens, batches); with `exhausted="stop"`, the number before the first source ends.
-      exhausted: the behaviour after a source's last record. "repeat" begins the source's next
+        ByTokens, batches); with `on_exhausted="stop"`, the number before the first source ends.
+        `Plan.positions` is the resulting number.
+      on_exhausted: the behaviour after a source's last record. "repeat" begins the source's next
         epoch: over the whole run, each of its records comes once before any comes twice. "stop"
         ends the epoch. "error" raises ValueError here if `length` needs more records than exist.
         With "stop" and "error", sources begin again with each epoch.
@@ -80,7 +81,7 @@ class Mixture(Order):
         sources: Mapping[str, tuple[Reader | Paths | int, Weight]],
         *,
         length: SupportsIndex | None = None,
-        exhausted: Literal["repeat", "stop", "error"] = "repeat",
+        on_exhausted: Literal["repeat", "stop", "error"] = "repeat",
         arrangement: Literal["permuted", "spread"] = "permuted",
         seed: SupportsIndex = 0,
         shuffle: bool | BlockShuffle = True,
@@ -97,17 +98,19 @@ class Mixture(Order):
                     f"The source {name!r} must be a pair of data and weight: (reader, 7)."
                 )
         for what, word, words in (
-            ("exhausted", exhausted, _EXHAUSTED),
+            ("on_exhausted", on_exhausted, _EXHAUSTED),
             ("arrangement", arrangement, _ARRANGEMENTS),
         ):
             if word not in words:
                 raise ValueError(f"{what} is {word!r}, but must be one of {', '.join(words)}.")
-        if exhausted == "error" and length is None:
-            raise ValueError('exhausted="error" needs a length: how many positions an epoch has.')
+        if on_exhausted == "error" and length is None:
+            raise ValueError(
+                'on_exhausted="error" needs a length: how many positions an epoch has.'
+            )
         self._data = tuple(data for data, _ in sources.values())
         self.names = tuple(sources)
         self.seed = seed_number(seed)
-        self.exhausted = exhausted
+        self.on_exhausted = on_exhausted
         self.arrangement = arrangement
         shuffled(shuffle)  # raises here if `shuffle` is wrong
         self.shuffle = shuffle
@@ -120,7 +123,7 @@ class Mixture(Order):
             for data, reader in zip(self._data, self._readers, strict=True)
         ]
         self._indices = self._checked_indices(indices or {})
-        self._length = None if length is None else integer("length", length, 0, _native.MAX_RECORDS)
+        self.length = None if length is None else integer("length", length, 0, _native.MAX_RECORDS)
         self._joined: Reader | None = None
         self._sources: tuple[ByTokens | None, list[_native.Order]] | None = None
         self._made: tuple[int | ByTokens, _native.Mixture] | None = None
@@ -169,15 +172,6 @@ class Mixture(Order):
             Weights(epoch, position, dict(zip(self.names, weights, strict=True)))
             for epoch, position, weights in self._segments
         )
-
-    @explains_arguments
-    def length(self, batch_size: SupportsIndex | ByTokens | None = None) -> int:
-        """Returns the positions of an epoch, which are batches with a `ByTokens`.
-
-        `batch_size` must be given with `per_source`.
-        """
-        unit = self._unit(batch_size)
-        return self._length_for(unit, self._sources_of(unit))
 
     @explains_arguments
     def with_weights(
@@ -308,8 +302,8 @@ class Mixture(Order):
         first = self._segments[0][2]
         sizes = [source.positions for source in sources]
         drawn = sum(size for size, weight in zip(sizes, first, strict=True) if weight)
-        length = drawn if self._length is None else self._length
-        if self.exhausted == "stop":
+        length = drawn if self.length is None else self.length
+        if self.on_exhausted == "stop":
             return _native.Mixture.longest_without_repeats(sizes, first, rows, length)
         return length - length % rows
 
@@ -320,7 +314,7 @@ class Mixture(Order):
             order = _native.Mixture(
                 sources=sources,
                 arrangement=self.arrangement,
-                repeats=self.exhausted == "repeat",
+                repeats=self.on_exhausted == "repeat",
                 length=length,
                 unit_rows=1 if isinstance(unit, ByTokens) else unit,
                 # A change at the end of an epoch applies at the beginning of the next epoch.
@@ -345,12 +339,12 @@ class Mixture(Order):
         options = (
             self.names,
             self.seed,
-            self.exhausted,
+            self.on_exhausted,
             self.arrangement,
             self.shuffle,
             self.per_source,
         )
-        return (*options, self._sizes, self._length, self._segments, chosen)
+        return (*options, self._sizes, self.length, self._segments, chosen)
 
     def __repr__(self) -> str:
         parts = zip(self.names, self._sizes, self._segments[-1][2], strict=True)
@@ -364,8 +358,8 @@ class Mixture(Order):
             for name, data, reader, weight in parts
         }
         options = {
-            "length": self._length,
-            "exhausted": self.exhausted,
+            "length": self.length,
+            "on_exhausted": self.on_exhausted,
             "arrangement": self.arrangement,
             "seed": self.seed,
             "shuffle": self.shuffle,

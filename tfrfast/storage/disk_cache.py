@@ -24,8 +24,8 @@ class DiskCache:
         cache = tfr.DiskCache("/local/cache", limit="200G")
         reader = tfr.Reader("s3://bucket/imagenet/train-*", cache=cache)
 
-    Given as `inflated=cache`, it keeps the inflated bytes of compressed shards, which are files
-    here or objects in a bucket.
+    Given as `decompressed_cache=cache`, it keeps the inflated bytes of compressed shards, which are
+    files here or objects in a bucket.
 
     Bytes that fit into the folder are kept for all later epochs, runs and processes. Other bytes
     are read from the network, as without a cache. Any number of processes and data sets may share a

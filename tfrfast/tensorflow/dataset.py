@@ -48,8 +48,8 @@ class TFRecordDataset(PlannedDataset):
         the options without secrets: in another process, the environment supplies the secrets.
       cache: a `tfrfast.DiskCache` that keeps bytes from URLs on this machine. Graphs hold its
         folder and its limit.
-      inflated: a `tfrfast.DiskCache` that keeps the inflated bytes of compressed shards, as for
-        Reader.
+      decompressed_cache: a `tfrfast.DiskCache` that keeps the inflated bytes of compressed shards,
+        as for Reader.
     """
 
     if not TYPE_CHECKING:  # the arguments are those of __init__()
@@ -70,12 +70,12 @@ class TFRecordDataset(PlannedDataset):
         on_corruption: OnCorruption = "raise",
         storage: Mapping[str, Any] | None = None,
         cache: DiskCache | None = None,
-        inflated: DiskCache | None = None,
+        decompressed_cache: DiskCache | None = None,
     ) -> None:
         if on_corruption not in ("raise", "skip"):
             raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
         skips = on_corruption == "skip"
-        reached = Storage(storage, cache, inflated)
+        reached = Storage(storage, cache, decompressed_cache)
         names = file_names(filenames, name, reached)
         given = names.dataset, compression_type, buffer_size, num_parallel_reads, name
         compression = "" if compression_type is None else compression_type

@@ -145,8 +145,8 @@ REFUSING: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: tfr.Reader(DATA, index_folder=SET),
         "written to a folder of this machine",
     ),
-    "Reader.by": (
-        lambda: tfr.Reader(DATA).by("label", folder=SET),
+    "Reader.by_key": (
+        lambda: tfr.Reader(DATA).by_key("label", folder=SET),
         "written to a folder of this machine",
     ),
 }

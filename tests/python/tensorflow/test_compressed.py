@@ -150,7 +150,7 @@ def test_the_drop_in_streams_and_plans(tmp_path: Path, compression: str) -> None
 def test_the_drop_in_shuffles(tmp_path: Path, is_kept: bool) -> None:
     names, records = write_set(tmp_path, "GZIP")
     mirror = tfr.DiskCache(tmp_path / "mirror", "64M") if is_kept else None
-    dataset = tfr.TFRecordDataset(names, "GZIP", inflated=mirror)
+    dataset = tfr.TFRecordDataset(names, "GZIP", decompressed_cache=mirror)
     for _ in range(2 + is_kept):  # inflated, kept, read from the mirror
         shuffled = values(dataset.shuffle(10, seed=1).batch(100))
         assert shuffled != records
@@ -167,10 +167,10 @@ def test_explain_names_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(slow_paths, "_told", set())
     with pytest.warns(tfr.SlowPathWarning, match="of the dataset keeps the inflated bytes"):
         explained = tfr.explain(tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1))
-    assert "inflated=tfr.DiskCache(folder, limit)" in str(explained)
+    assert "decompressed_cache=tfr.DiskCache(folder, limit)" in str(explained)
     mirror = tfr.DiskCache(tmp_path / "mirror", "64M")
-    kept = tfr.TFRecordDataset(names, "GZIP", inflated=mirror).shuffle(10, seed=1)
-    assert "inflated=" not in str(tfr.explain(kept))
+    kept = tfr.TFRecordDataset(names, "GZIP", decompressed_cache=mirror).shuffle(10, seed=1)
+    assert "decompressed_cache=" not in str(tfr.explain(kept))
 
 
 def plain_and_packed(

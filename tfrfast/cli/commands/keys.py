@@ -1,4 +1,4 @@
-"""`tfrfast keys`: builds the key file with which `Reader.by` finds records."""
+"""`tfrfast keys`: builds the key file with which `Reader.by_key` finds records."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "keys",
         run,
         help=help,
-        description="Build the key file by which reader.by(FEATURE) finds records, beside the "
+        description="Build the key file by which reader.by_key(FEATURE) finds records, beside the "
         "indexes.",
         on_corruption=True,
     )
     parser.add_argument("--by", required=True, metavar="FEATURE", help="what the keys are")
-    parser.add_argument("--folder", help="save here instead; reader.by() then needs folder=FOLDER")
+    parser.add_argument("--folder", help="save here instead; by_key() then needs folder=FOLDER")
     parser.add_argument(
         "--max-memory",
         type=parse_size,

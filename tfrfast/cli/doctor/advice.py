@@ -59,8 +59,8 @@ def _on_data(machine: Machine, data: Data) -> Iterator[str]:
     if set(data.compression) - {"none"}:
         yield (
             "Shards are compressed, so about 1 MiB is inflated for each record that is read at "
-            "random. inflated=tfr.DiskCache(folder, limit) keeps the inflated bytes on a disk, and "
-            "`tfrfast shuffle` writes plain shards."
+            "random. decompressed_cache=tfr.DiskCache(folder, limit) keeps the inflated bytes on a "
+            "disk, and `tfrfast shuffle` writes plain shards."
         )
         if machine.inflates_with is None:
             yield "There is no zlib here, so compressed shards cannot be read. Install zlib1g."

@@ -47,11 +47,11 @@ class Storage:
         self,
         options: Mapping[str, Any] | None,
         cache: DiskCache | None = None,
-        inflated: DiskCache | None = None,
+        decompressed_cache: DiskCache | None = None,
     ) -> None:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"storage is a dict of options, not {type(options).__name__}.")
-        for kind, each in (("cache", cache), ("inflated", inflated)):
+        for kind, each in (("cache", cache), ("decompressed_cache", decompressed_cache)):
             if each is not None and not isinstance(each, DiskCache):
                 raise TypeError(f"{kind} is a tfr.DiskCache, not {type(each).__name__}.")
         public = dict(options or {})
@@ -62,8 +62,8 @@ class Storage:
         self.access = json.dumps(public, sort_keys=True) if public else ""
         self.public = public
         self.cache = cache
-        self.inflated = inflated
-        caches = (cache, inflated)
+        self.inflated = decompressed_cache
+        caches = (cache, decompressed_cache)
         kept = [("", 0) if each is None else (each.folder, each.limit) for each in caches]
         place = place_of(public) if any(caches) else ""
         #: All options but the secrets, in the core's form.
@@ -104,10 +104,10 @@ class Storage:
 def storage_of(
     options: Mapping[str, Any] | Storage | None,
     cache: DiskCache | None = None,
-    inflated: DiskCache | None = None,
+    decompressed_cache: DiskCache | None = None,
 ) -> Storage:
     """Returns `storage` as options."""
-    return options if isinstance(options, Storage) else Storage(options, cache, inflated)
+    return options if isinstance(options, Storage) else Storage(options, cache, decompressed_cache)
 
 
 def place_of(public: Mapping[str, Any]) -> str:
