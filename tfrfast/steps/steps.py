@@ -209,8 +209,8 @@ class Steps(Reader):
     def lengths(self) -> NoReturn:
         raise TypeError("The lengths of steps are not known: give lengths=.")
 
-    def by(self, feature: str, *, folder: object = None) -> NoReturn:
-        raise TypeError("Records are found by key, not steps: use `steps.records.by`.")
+    def by_key(self, feature: str, *, folder: object = None) -> NoReturn:
+        raise TypeError("Records are found by key, not steps: use `steps.records.by_key`.")
 
     def _described(self) -> bytes:
         if self._options["index"] == "memory":
