@@ -11,7 +11,7 @@ from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.building import build
 from tfrfast.tensorflow.faults import reason_of
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.planner import ChainPlan, plan, why_no_gain
+from tfrfast.tensorflow.planner import ChainPlan, check_buffers, plan, why_no_gain
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, Joined, Tree, Unread, read
 from tfrfast.tensorflow.reading.shuffles import decide, reshuffled
@@ -96,8 +96,10 @@ def _keeps_a_shuffle(calls: tuple[Any, ...]) -> bool:
 def compiled(tree: Tree) -> Compiled:
     """Plans and builds. Opens files if an index is needed."""
     if isinstance(tree, Unread):
+        check_buffers(tree.calls, tree.why)
         return Compiled(tree.dataset)
     if isinstance(tree, Joined):
+        check_buffers([tree.dataset], None)
         inputs = _of_each(compiled, tree.inputs)
         moved = nodes.moved(tree.dataset, [each.dataset for each in inputs])
         return Compiled(moved, inputs=inputs)

@@ -28,7 +28,6 @@ from tfrfast.tensorflow.explaining import Explanation, explain
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.interruption import InterruptibleIterator, interruptible_or
 from tfrfast.tensorflow.parsed import ParsedDataset
-from tfrfast.tensorflow.planner import check_buffers
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, Tree, Unread, read
 from tfrfast.tensorflow.reading.shuffles import note_order, order_of
@@ -64,10 +63,7 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         super().__init__(None)
 
     def _compile(self) -> Compiled:
-        tree = self._tree or read(self._plain, unasked=False)
-        if isinstance(tree, Unread) and tree.calls:
-            check_buffers(tree.calls, tree.why)
-        return compiled(tree)
+        return compiled(self._tree or read(self._plain, unasked=False))
 
     @property
     def _work(self) -> Compiled:

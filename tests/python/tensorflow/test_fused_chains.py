@@ -343,8 +343,15 @@ class TestGrammar:
         names = tf.data.Dataset.from_tensor_slices(files).map(lambda name: name)
         dataset = tfr.TFRecordDataset(names)
         assert sorted(elements(dataset.shuffle(10))) == sorted(records)
-        with pytest.raises(ValueError, match="known"):
-            iter(dataset.shuffle(10, order=tfr.BlockShuffle(8, 2)))
+        for unplanned in (
+            dataset,
+            dataset.concatenate(dataset),
+            tfr.TFRecordDataset(files).repeat().batch(2),
+        ):
+            with pytest.raises(ValueError, match="known"):
+                iter(unplanned.shuffle(10, order=tfr.BlockShuffle(8, 2)).prefetch(1))
+            with pytest.raises(TypeError, match="needs a buffer_size"):
+                iter(unplanned.shuffle().prefetch(1))
 
     def test_an_orders_own_seed_and_indices_are_refused(self, files: list[str]) -> None:
         dataset = tfr.TFRecordDataset(files)

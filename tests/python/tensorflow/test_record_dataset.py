@@ -5,8 +5,7 @@ The subjects of TensorFlow's own tests of the class are tested here on both clas
 
 from __future__ import annotations
 
-import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,41 +83,43 @@ def test_functions_do_without_an_attribute_that_tensorflow_does_not_know(
     assert not functions._attributes()
 
 
-def test_records_come_in_file_order(make: Any, files: list[str]) -> None:
-    assert values(make(files)) == [
-        record for i, count in enumerate([70, 0, 31, 1]) for record in some_records(count, i)
-    ]
+def listed(files: list[str]) -> Any:
+    return tf.data.Dataset.from_tensor_slices(files)
 
 
-def test_one_name_is_enough(make: Any, files: list[str]) -> None:
-    assert values(make(files[0])) == some_records(70, 0)
+#: Arguments in all their forms, and places where TensorFlow calls the class.
+FORMS: dict[str, Callable[[Any, list[str]], Any]] = {
+    "a list": lambda make, files: make(files),
+    "one name": lambda make, files: make(files[0]),
+    "a path": lambda make, files: make(Path(files[0])),
+    "paths": lambda make, files: make([Path(name) for name in files]),
+    "a tensor": lambda make, files: make(tf.constant(files)),
+    "a scalar": lambda make, files: make(tf.constant(files[0])),
+    "a dataset": lambda make, files: make(listed(files)),
+    "no files": lambda make, files: make(tf.constant([], tf.string)),
+    "no compression": lambda make, files: make(files, ""),
+    **{
+        f"a buffer of {size}": lambda make, files, size=size: make(files, buffer_size=size)
+        for size in (0, 1, 1 << 20)
+    },
+    **{
+        f"{n} in turns": lambda make, files, n=n: make(files, num_parallel_reads=n)
+        for n in (1, 2, 3, 10)
+    },
+    "a dataset in turns": lambda make, files: make(
+        listed(files * 3).repeat(2), num_parallel_reads=4
+    ),
+    "in flat_map": lambda make, files: listed(files).flat_map(make),
+    "in interleave": lambda make, files: listed(files).interleave(make, cycle_length=3),
+    "vectors in flat_map": lambda make, files: listed(files).batch(2).flat_map(make),
+}
 
 
-def test_paths_are_names(make: Any, files: list[str]) -> None:
-    assert values(make(pathlib.Path(files[0]))) == some_records(70, 0)
-    assert values(make([pathlib.Path(name) for name in files])) == written(files)
-
-
-def test_names_may_be_a_tensor(make: Any, files: list[str]) -> None:
-    assert values(make(tf.constant(files))) == written(files)
-    assert values(make(tf.constant(files[0]))) == some_records(70, 0)
-
-
-def test_names_may_be_a_dataset(make: Any, files: list[str]) -> None:
-    names = tf.data.Dataset.from_tensor_slices(files)
-    assert values(make(names)) == written(files)
-
-
-@pytest.mark.parametrize("reads", [1, 2, 3, 10])
-def test_parallel_reads_take_turns(make: Any, files: list[str], reads: int) -> None:
-    expected = values(tf.data.TFRecordDataset(files, num_parallel_reads=reads))
-    assert values(make(files, num_parallel_reads=reads)) == expected
-
-
-def test_parallel_reads_of_a_dataset_of_names(make: Any, files: list[str]) -> None:
-    names = tf.data.Dataset.from_tensor_slices(files * 3).repeat(2)
-    expected = values(tf.data.TFRecordDataset(names, num_parallel_reads=4))
-    assert values(make(names, num_parallel_reads=4)) == expected
+@pytest.mark.parametrize("form", FORMS)
+def test_records_are_tensorflows(make: Any, files: list[str], form: str) -> None:
+    dataset = FORMS[form](make, files)
+    assert values(dataset) == values(FORMS[form](tf.data.TFRecordDataset, files))
+    assert values(dataset) == values(dataset)
 
 
 def test_autotuned_parallel_reads_lose_nothing(make: Any, files: list[str]) -> None:
@@ -138,29 +139,12 @@ def test_it_may_take_the_place_of_tensorflows(
     assert list(with_scheme.as_numpy_iterator()) == one_by_one
 
 
-def test_symbolic_names(make: Any, files: list[str]) -> None:
-    names = tf.data.Dataset.from_tensor_slices(files)
-    assert values(names.flat_map(make)) == written(files)
-    expected = values(names.interleave(tf.data.TFRecordDataset, cycle_length=3))
-    assert values(names.interleave(make, cycle_length=3)) == expected
-
-
-def test_symbolic_vector_of_names(make: Any, files: list[str]) -> None:
-    names = tf.data.Dataset.from_tensor_slices(files).batch(2)
-    assert values(names.flat_map(make)) == written(files)
-
-
 def test_a_function_may_read(make: Any, files: list[str]) -> None:
     @tf.function
     def count(names: Any) -> Any:
         return make(names).reduce(tf.constant(0), lambda total, _: total + 1)
 
     assert count(tf.constant(files)).numpy() == 102
-
-
-def test_iterates_again_and_again(make: Any, files: list[str]) -> None:
-    dataset = make(files)
-    assert values(dataset) == values(dataset) == written(files)
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
@@ -172,23 +156,10 @@ def test_compressed_files(make: Any, tmp_path: Path, compression: str) -> None:
     assert values(make(name, compression)) == some_records(20)
 
 
-def test_empty_compression_type_is_none(make: Any, files: list[str]) -> None:
-    assert values(make(files, "")) == written(files)
-
-
-@pytest.mark.parametrize("buffer_size", [0, 1, 1 << 20])
-def test_any_buffer_size(make: Any, files: list[str], buffer_size: int) -> None:
-    assert values(make(files, buffer_size=buffer_size)) == written(files)
-
-
 def test_records_of_every_size(make: Any, tmp_path: Path) -> None:
     sizes = [0, 1, 21, 22, 23, 255, 256, 4095, 70_000, 300_000, 1 << 20, (1 << 20) + 1, 3_000_000]
     records = [bytes([i]) * size for i, size in enumerate(sizes)]
     assert values(make(write_shard(tmp_path / "sizes", records * 2))) == records * 2
-
-
-def test_no_files(make: Any) -> None:
-    assert values(make(tf.constant([], tf.string))) == []
 
 
 class TestRefusals:
@@ -261,25 +232,20 @@ class TestDamage:
             return got, error
         return got, None
 
-    @pytest.mark.parametrize("number", [0, 1, 25, 59])
-    def test_of_a_payload(self, make: Any, damaged: list[str], number: int) -> None:
-        flip_payload_byte(damaged[0], self.RECORDS, number)
+    @pytest.mark.parametrize(
+        ("damage", "good"),
+        [
+            *((flip_payload_byte, number) for number in (0, 1, 25, 59)),
+            *((flip_length_byte, number) for number in (0, 25, 59)),
+            *((lambda path, *_, missing=n: cut(path, -missing), 59) for n in (1, 4, 5, 20)),
+        ],
+    )
+    def test_comes_after_the_good_records(
+        self, make: Any, damaged: list[str], damage: Any, good: int
+    ) -> None:
+        damage(damaged[0], self.RECORDS, good)
         got, error = self.read_until_error(make(damaged))
-        assert got == self.RECORDS[:number]
-        assert isinstance(error, tf.errors.DataLossError)
-
-    @pytest.mark.parametrize("number", [0, 25, 59])
-    def test_of_a_length(self, make: Any, damaged: list[str], number: int) -> None:
-        flip_length_byte(damaged[0], self.RECORDS, number)
-        got, error = self.read_until_error(make(damaged))
-        assert got == self.RECORDS[:number]
-        assert isinstance(error, tf.errors.DataLossError)
-
-    @pytest.mark.parametrize("missing", [1, 4, 5, 20])
-    def test_of_the_tail(self, make: Any, damaged: list[str], missing: int) -> None:
-        cut(damaged[0], -missing)
-        got, error = self.read_until_error(make(damaged))
-        assert got == self.RECORDS[:59]
+        assert got == self.RECORDS[:good]
         assert isinstance(error, tf.errors.DataLossError)
 
     @pytest.mark.parametrize("left", [1, 4, 11, 12])
