@@ -32,8 +32,8 @@ from benchmarks.contenders import (
     contenders,
 )
 from benchmarks.rates import Rates, rates_in_turns
+from benchmarks.ratio_chart import Bar, draw_ratios
 from tfrfast.bench.machine import describe_machine
-from tfrfast.bench.ratio_chart import Bar, draw_ratios
 from tfrfast.bench.shapes import SHAPES, warm
 
 _PACKAGES = (

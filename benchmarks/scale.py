@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 import tfrfast as tfr
+from benchmarks.svg import Colour, Svg
 from tfrfast import _native
-from tfrfast.bench.svg import Colour, Svg
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "scale.svg"

@@ -19,9 +19,7 @@ _COMMANDS = {
     "info": "count records, sizes, damage",
     "count": "count records",
     "verify": "check every CRC",
-    "cat": "show records",
-    "head": "show the first records",
-    "sample": "show records drawn at random",
+    "cat": "show records: the first, chosen ones, or some drawn at random",
     "schema": "infer the features of Examples",
     "stats": "show statistics of features, with histograms",
     "shuffle": "shuffle, reshard, merge and split",
@@ -34,6 +32,10 @@ _COMMANDS = {
     "run": "run a program, with its datasets accelerated",
     "bench": "time these files beside TensorFlow",
     "demo": "show tfrfast at work on this machine",
+}
+_ALIASES = {
+    "head": ["cat"],
+    "sample": ["cat", "--sample"],
 }
 
 
@@ -50,6 +52,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     given = joined_addresses(sys.argv[1:] if arguments is None else arguments)
     if not given:
         given = ["--help"]
+    if given[0] in _ALIASES:
+        given = [*_ALIASES[given[0]], *given[1:]]
     chosen = next((each for each in given if not each.startswith("-")), None)
     if chosen is not None and chosen not in _COMMANDS:
         import difflib

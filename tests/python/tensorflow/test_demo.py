@@ -28,9 +28,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_ROUNDS", 1)
 
 
-def test_demo_shows_all_of_it_and_leaves_two_pictures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_shows_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--json", "--out", str(tmp_path / "out")]) == 0
     captured = capsys.readouterr()
     facts = json.loads(captured.out)
@@ -39,15 +37,10 @@ def test_demo_shows_all_of_it_and_leaves_two_pictures(
     assert facts["training"]["same_records"]
     assert facts["training"]["same_weights"]
     assert len(facts["comparisons"]) == 12
-    lines = [line for line in captured.err.splitlines() if not line.startswith("Pictures")]
-    assert max(map(len, lines)) <= 100
     assert "TensorFlow/s: records a second" in captured.err
     assert all(ratio > 0 for each in facts["comparisons"] for ratio in each["ratio"].values())
     assert "65,537 once, 0 missing, 0 repeated" in captured.err
-    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
-        "ratios.svg",
-        "shuffle.svg",
-    ]
+    assert {"ctr", "image", "mnist", "numbered"} <= set(os.listdir(tmp_path / "out"))
 
 
 def test_bench_shows_none_of_tensorflows_log(tmp_path: Path) -> None:

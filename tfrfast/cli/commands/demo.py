@@ -23,11 +23,9 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        default=Path("tfrfast-demo"),
         metavar="FOLDER",
-        help="folder of the two pictures, and of the data during the run (default: tfrfast-demo)",
+        help="make the data here, and keep them (default: in a temporary folder)",
     )
-    parser.add_argument("--keep", action="store_true", help="do not remove the data at the end")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         print(line, file=said_to, flush=True)
 
     try:
-        facts = run_demo(options.out, say, options.progress, options.keep)
+        facts = run_demo(options.out, say, options.progress)
     except DemoFailedError as error:
         print(f"tfrfast: {error}", file=sys.stderr)
         return 2

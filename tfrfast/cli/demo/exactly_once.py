@@ -45,11 +45,6 @@ def write_numbered(folder: Path, count: int) -> list[str]:
         path = folder / "numbered" / f"{count}-{shard}"
         with Writer(path, index=False, sync=False, overwrite=True) as writer:
             writer.write_batch([number.tobytes() for number in numbers])
-    return numbered_shards(folder, count)
-
-
-def numbered_shards(folder: Path, count: int) -> list[str]:
-    """Returns the shards of `write_numbered`."""
     return sorted(str(path) for path in (folder / "numbered").glob(f"{count}-*"))
 
 
@@ -71,19 +66,6 @@ def shuffled_by_tfrfast(shards: list[str], seed: int) -> Any:
     from tfrfast.tensorflow import TFRecordDataset
 
     return _numbers(TFRecordDataset(shards).shuffle(WINDOW, seed=seed))
-
-
-def shuffled_by_tensorflow(shards: list[str], seed: int, interleaved: bool = False) -> Any:
-    """Yields batches of TensorFlow's dataset, which reads file after file, or interleaves the
-    files.
-    """
-    tf = import_tensorflow()
-    if interleaved:
-        names = tf.data.Dataset.from_tensor_slices(shards)
-        records = names.interleave(tf.data.TFRecordDataset, cycle_length=len(shards))
-    else:
-        records = tf.data.TFRecordDataset(shards)
-    return _numbers(records.shuffle(WINDOW, seed=seed))
 
 
 def _numbers(records: Any) -> Any:

@@ -9,32 +9,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tfrfast import __version__
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.sizes import format_bytes
 from tfrfast.base.tables import format_table
-from tfrfast.bench.compare import DATASET, LOADER, Comparison, compare, timed_passes
+from tfrfast.bench.compare import Comparison, compare, timed_passes
 from tfrfast.bench.machine import describe_machine
-from tfrfast.bench.order_chart import Panel, draw_orders
-from tfrfast.bench.pipelines import WINDOW, Work, import_tensorflow
-from tfrfast.bench.ratio_chart import Bar, draw_ratios
+from tfrfast.bench.pipelines import Work, import_tensorflow
 from tfrfast.bench.shapes import SHAPES, write_shape
 from tfrfast.bench.table import explained, header_of, row_of, where_slower
-from tfrfast.cli.demo.exactly_once import (
-    SIZES,
-    count_records,
-    numbered_shards,
-    shuffled_by_tensorflow,
-    shuffled_by_tfrfast,
-)
+from tfrfast.cli.demo.exactly_once import SIZES, count_records
 from tfrfast.cli.demo.training import train_and_resume
 from tfrfast.jobs.indexing.building import build_index
 from tfrfast.jobs.verifying import verify
 from tfrfast.reader import Reader
 
-_POINTS_SHOWN = 4000
 _ROUNDS = 3
 
 Say = Callable[[str], None]
@@ -52,31 +41,28 @@ class DemoFailedError(AssertionError):
     """A promise of the demo did not hold on this machine."""
 
 
-def run_demo(out: Path, say: Say, show_progress: bool | None, keep: bool = False) -> dict[str, Any]:
+def run_demo(out: Path | None, say: Say, show_progress: bool | None) -> dict[str, Any]:
     """Runs all steps, reports the result of each, and returns the facts.
 
-    Pictures go to `out`. Data go to a folder inside it, which is removed at the end unless `keep`.
+    Data go to `out`, or to a temporary folder, which is removed at the end.
     """
     tf = import_tensorflow()
     began = time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
     machine = describe_machine(["numpy"])
     say(f"tfrfast {__version__}, TensorFlow {tf.__version__}, Python {machine['python']}")
     say(f"{machine['processor']}, {machine['memory']}, {machine['system']}\n")
-    data = Path(tempfile.mkdtemp(prefix="data-", dir=out))
+    data = out or Path(tempfile.mkdtemp(prefix="tfrfast-demo-"))
     try:
         shards = _make(data, say)
         verified = _index_and_verify(shards, say)
         counts = _exactly_once(data, say)
         training = _train(shards["mnist"], data, say)
         comparisons = _compare(shards, say, show_progress)
-        pictures = _draw(out, data, comparisons, f"{tf.__version__} on {_on(machine)}")
     finally:
-        if not keep:
+        if out is None:
             shutil.rmtree(data, ignore_errors=True)
-    say("Pictures: " + ", ".join(pictures))
     took_s = time.perf_counter() - began
-    say(f"All of it took {took_s:.0f} s." + (f" The data are in {data}." if keep else ""))
+    say(f"All of it took {took_s:.0f} s.")
     return {
         "tfrfast": __version__,
         "tensorflow": tf.__version__,
@@ -85,7 +71,6 @@ def run_demo(out: Path, say: Say, show_progress: bool | None, keep: bool = False
         "exactly_once": counts,
         "training": training,
         "comparisons": [each.facts() for each in comparisons],
-        "pictures": pictures,
         "seconds": round(took_s, 1),
     }
 
@@ -198,54 +183,6 @@ def _compare(
         say("   " + line)
     say("")
     return comparisons
-
-
-def _on(machine: dict[str, str]) -> str:
-    return f"{machine['processor']}, {machine['memory']}, {machine['date']}"
-
-
-def _draw(out: Path, data: Path, comparisons: list[Comparison], beside: str) -> list[str]:
-    ratios, shuffles = out / "ratios.svg", out / "shuffle.svg"
-    draw_ratios(
-        ratios,
-        "How fast tfrfast reads, beside TensorFlow",
-        "tf.data.TFRecordDataset in its fastest configuration",
-        bars(comparisons),
-        notes=[f"TensorFlow {beside}."],
-    )
-    count = SIZES[-1]
-    numbered = numbered_shards(data, count)
-    positions = np.sort(np.random.default_rng(0).choice(count, _POINTS_SHOWN, replace=False))
-    orders = {
-        "TensorFlow, file after file": shuffled_by_tensorflow(numbered, 0),
-        "TensorFlow, interleaved files": shuffled_by_tensorflow(numbered, 0, interleaved=True),
-        "tfrfast": shuffled_by_tfrfast(numbered, 0),
-    }
-    draw_orders(
-        shuffles,
-        f".shuffle({WINDOW:,}) mixes the whole epoch with tfrfast, and neighbours with TensorFlow",
-        f"Each dot is a record: a sample of {_POINTS_SHOWN:,} of the {count:,} records in "
-        f"{len(numbered)} files. A perfect shuffle is an even cloud.",
-        [
-            Panel(title, positions, np.concatenate(list(order))[positions], count)
-            for title, order in orders.items()
-        ],
-    )
-    return [str(ratios), str(shuffles)]
-
-
-def bars(comparisons: list[Comparison]) -> list[Bar]:
-    return [
-        Bar(
-            each.data,
-            each.work,
-            contender,
-            each.ratio(contender),
-            *each.ratio_range(contender),
-        )
-        for each in comparisons
-        for contender in (DATASET, LOADER)
-    ]
 
 
 def _yes(fact: bool) -> str:

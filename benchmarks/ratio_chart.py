@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from tfrfast.bench.svg import Colour, Svg, text_width
+from benchmarks.svg import Colour, Svg, text_width
 
 __all__ = ["Bar", "draw_ratios"]
 
