@@ -193,6 +193,15 @@ def unused(record: Any) -> Any:
     return tf.constant(1)
 
 
+def in_steps(record: Any) -> Any:
+    steps = tf.io.FixedLenSequenceFeature([3], tf.float32, True)
+    return tf.io.parse_single_example(record, {"dense": steps})["dense"] * 2.0
+
+
+def as_sequence(record: Any) -> Any:
+    return tf.io.parse_single_sequence_example(record, FEATURES)[0]["id"] + 1
+
+
 def of_keys_made_in_the_graph(record: Any) -> Any:
     key = tf.strings.join([tf.strings.substr(["idle"], 0, 2), [""]])
     return tf.raw_ops.ParseExampleV2(
@@ -293,6 +302,8 @@ NOT_LIFTED: dict[str, tuple[Function, str]] = {
     "in Python": (in_python, ""),
     "random with a seed": (seeded, "random numbers"),
     "unused": (unused, "does not parse"),
+    "steps of several values": (in_steps, "steps of several values"),
+    "as a SequenceExample": (as_sequence, "other records than Examples"),
     "keys": (of_keys_made_in_the_graph, "not constants"),
 }
 

@@ -10,26 +10,25 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.functions import serial_map
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.remainder import Remainder
-from tfrfast.tensorflow.lifting.vectorised import Vectorised
-from tfrfast.tensorflow.lifting.vectorising import vectorised
+from tfrfast.tensorflow.lift.copying import imported
+from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
 
 Function = Callable[..., Any]
 Columns = list[Any]
 
 
-def rest_of(function: Function, columns: Columns) -> Remainder:
-    """Returns the remainder that lifting would hand on if the parse had given these columns."""
+def graph_of(function: Function, columns: Columns) -> Any:
+    """Returns the graph of the function of a row."""
     specs = [tf.TensorSpec(column.shape[1:], column.dtype) for column in columns]
-    graph = tf.function(function).get_concrete_function(*specs).graph
-    captures = tuple((inner, outer) for outer, inner in graph.captures)
-    must_run = tuple(graph.control_outputs)
-    inputs = tuple(graph.inputs[: len(columns)])
-    return Remainder(graph, inputs, captures, tuple(graph.outputs), must_run)
+    return tf.function(function).get_concrete_function(*specs).graph
 
 
-def plan(function: Function, columns: Columns) -> Vectorised | Refusal:
-    return vectorised(rest_of(function, columns))
+def plan(function: Function, columns: Columns) -> Whole | Refusal:
+    """Vectorises a function as lifting would, if the parse had given these columns."""
+    graph = graph_of(function, columns)
+    specs = [tf.TensorSpec([None, *column.shape[1:]], column.dtype) for column in columns]
+    names = [each.name for each in graph.inputs[: len(columns)]]
+    return vectorised(graph, specs, lambda *given: dict(zip(names, given, strict=True)))
 
 
 def not_whole(function: Function, *columns: Any) -> str:
@@ -37,7 +36,7 @@ def not_whole(function: Function, *columns: Any) -> str:
     made = plan(function, list(map(tf.constant, columns)))
     if isinstance(made, Refusal):
         return made.why
-    return "" if made.by_element is None else " ".join(made.by_element.kinds)
+    return "" if made.by_row is None else " ".join(made.by_row.kinds)
 
 
 def by_row(function: Function, columns: Columns) -> list[Any]:
@@ -51,15 +50,12 @@ def as_written(rows: Any, function: Function) -> Any:
     return serial_map(rows, lambda *row: tuple(tf.nest.flatten(function(*row))))
 
 
-def by_batch(run: Vectorised, *batches: Columns) -> list[tuple[list[Any], bool]]:
+def by_batch(run: Whole, *batches: Columns) -> list[tuple[list[Any], bool]]:
     """Returns the outputs of the vectorised function for each batch, and whether they are valid."""
 
     def body(*batch: Any) -> Any:
-        outputs, holds = run(list(batch))
-        for output, traced in zip(outputs, run.rest.outputs, strict=True):
-            assert output.shape.rank == traced.shape.rank + 1
-            assert output.shape[1:].is_compatible_with(traced.shape)
-        return (*outputs, tf.constant(True) if holds is None else holds)
+        outputs = imported(run.graph, batch)
+        return (*outputs, *([] if run.checked else [tf.constant(True)]))
 
     given = None
     for batch in batches:

@@ -9,10 +9,11 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.elements import with_ragged
-from tfrfast.tensorflow.lifting.lifted import Lifted, lift
-from tfrfast.tensorflow.lifting.padding import Padding
+from tfrfast.tensorflow.lift.elements import with_ragged
+from tfrfast.tensorflow.lift.lifted import Lifted, Mapped, lift
+from tfrfast.tensorflow.lift.padding import Padding
 from tfrfast.tensorflow.pipeline import Pipeline, Single
+from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.sequence import Batched, below
 from tfrfast.tensorflow.source import Source
 
@@ -48,7 +49,7 @@ def batched(
     if is_first and pipeline.elementwise:
         if pipeline.filtered:
             return Refusal("filter() before it makes single elements", _ON_BATCHES)
-        found = lift(pipeline.elementwise, why_unlifted, padding)
+        found = _lifted(pipeline.elementwise, why_unlifted, padding)
         if isinstance(found, Refusal):
             return _unlifted(pipeline, found)
         lifted = found
@@ -132,7 +133,7 @@ def _of_shuffled_files(pipeline: Pipeline) -> Pipeline | Refusal:
 
 def _blocks(pipeline: Pipeline, calls: tuple[Any, ...], why_unlifted: str) -> Pipeline | Refusal:
     """Reads blocks of the results of maps and filters."""
-    lifted = lift(with_ragged(calls), why_unlifted)
+    lifted = _lifted(with_ragged(calls), why_unlifted)
     if isinstance(lifted, Refusal):
         return _unlifted(pipeline, lifted)
     made = _cut(pipeline, Batched(_BLOCK_ROWS), lifted)
@@ -146,6 +147,15 @@ def _blocks(pipeline: Pipeline, calls: tuple[Any, ...], why_unlifted: str) -> Pi
     if rows < _MIN_BLOCK_ROWS:
         return Refusal("its elements are too large for blocks")
     return replace(made, sequence=replace(made.sequence, batch=Batched(rows)))
+
+
+def _lifted(
+    calls: tuple[Any, ...], why_unlifted: str, padding: Padding | None = None
+) -> Lifted | Refusal:
+    if why_unlifted:
+        return Refusal(why_unlifted)
+    mapped = [Mapped(nodes.function_of(e), e.element_spec, nodes.is_filter(e)) for e in calls]
+    return lift(mapped, padding)
 
 
 def _selected(pipeline: Pipeline, batch: Batched, why_unlifted: str) -> Pipeline | Refusal:

@@ -7,8 +7,8 @@ from typing import Any
 
 from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.batches import Batches
-from tfrfast.tensorflow.lifting.batches import lifted_batches
-from tfrfast.tensorflow.lifting.elements import elements_of
+from tfrfast.tensorflow.lift.batches import lifted_batches
+from tfrfast.tensorflow.lift.elements import elements_of
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence

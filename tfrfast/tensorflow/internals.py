@@ -200,16 +200,19 @@ def call_of(dataset: Any) -> Call:
     return _CALLS.get(name) or Call(name)
 
 
-def traced(
-    name: str, run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]
-) -> Any:
+def graph_of(run: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+    """Returns the traced graph of a body whose ops need no order."""
+    return _graph_of_python("run", run, given, {}, add_control_dependencies=False)
+
+
+def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     """Returns the ConcreteFunction of a body whose ops need no order, without ops that the results
     do not need; None if this TensorFlow makes functions in another way.
     """
     if None in (_concrete_function, _function_type_of, _graph_of_python):
         return None
     try:
-        graph = _graph_of_python(name, run, given, {}, add_control_dependencies=False)
+        graph = graph_of(run, given)
         return _concrete_function.from_func_graph(graph, _function_type_of(graph), attributes)
     except (AttributeError, TypeError):
         return None

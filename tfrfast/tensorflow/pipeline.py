@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.lifting.lifted import Lifted
+from tfrfast.tensorflow.lift.lifted import Lifted
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.sequence import Batched, SeededOrder, Sequence

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.batching import of_single_elements
 from tfrfast.tensorflow.beginning import begin
 from tfrfast.tensorflow.history import OF_EACH, Refusal, Step, lifted_step
-from tfrfast.tensorflow.lifting.switch import why_unlifted as environment
+from tfrfast.tensorflow.lift.switch import why_unlifted as environment
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.purity import is_constant
 from tfrfast.tensorflow.reading import nodes

@@ -21,13 +21,13 @@ from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.file_names import is_ours
 from tfrfast.tensorflow.history import OF_EACH, Refusal, Step
 from tfrfast.tensorflow.integers import static_integer
-from tfrfast.tensorflow.lifting.of_batches import Divided, divided
-from tfrfast.tensorflow.lifting.padding import Padding
+from tfrfast.tensorflow.lift.of_batches import Divided, divided
+from tfrfast.tensorflow.lift.padding import Padding
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.purity import impurity
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.shuffles import is_kept, order_of
-from tfrfast.tensorflow.recognition import features_of_map, features_of_parsing, parses_examples
+from tfrfast.tensorflow.recognition import features_of_parsing, parses_examples
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched
 from tfrfast.tensorflow.slow_paths import warn_of
 from tfrfast.tensorflow.source import Source
@@ -341,13 +341,14 @@ def _of_each(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
 def _map(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
     if pipeline.batch is None:
         return _of_each(planning, pipeline, call)
-    features = None if pipeline.decodes else features_of_map(call)
-    if features is not None:
-        return Taken(replace(pipeline, features=features), why=_PARSED)
-    parts = None if planning.unlifted or pipeline.decodes else divided(call)
+    function, may_cut = nodes.function_of(call), not planning.unlifted
+    parts = None if pipeline.decodes else divided(function, call.element_spec, may_cut)
     if isinstance(parts, Divided):
+        made = replace(pipeline, features=parts.features)
+        if parts.rest is None:
+            return Taken(made, why=_PARSED)
         why = "its parse is taken out: records are decoded where they are read"
-        return Taken(replace(pipeline, features=parts.features), False, why, parts.rest)
+        return Taken(made, False, why, nodes.calling(call, parts.rest))
     if parses_examples(call):
         instead = ".parse_example(features) first, and then map() for the rest"
         return Refusal("it does more than parse batches", instead)

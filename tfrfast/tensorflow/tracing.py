@@ -15,9 +15,7 @@ from tfrfast.tensorflow import internals
 
 def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     """Returns the ConcreteFunction of a body that takes and returns tensors."""
-    return internals.traced("run", run, given, attributes) or traced_in_order(
-        run, given, attributes
-    )
+    return internals.traced(run, given, attributes) or traced_in_order(run, given, attributes)
 
 
 def traced_in_order(

@@ -16,7 +16,7 @@ from record_files import flip_payload_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
 nodes = pytest.importorskip("tfrfast.tensorflow.reading.nodes")
-batches = pytest.importorskip("tfrfast.tensorflow.lifting.batches")
+batches = pytest.importorskip("tfrfast.tensorflow.lift.batches")
 
 from map_functions import (  # noqa: E402
     LIFTED,
@@ -346,7 +346,7 @@ def test_a_part_that_is_cut_out_need_not_have_what_it_was_placed_beside(files: l
     assert is_lifted(ours)
 
 
-@pytest.mark.parametrize("place", ["lifted.vectorised", "vectorised.Vectorised.__call__"])
+@pytest.mark.parametrize("place", ["lifted.vectorised", "lifted.imported"])
 def test_a_fault_of_ours_is_why_nothing_is_lifted(
     files: list[str], monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -354,7 +354,7 @@ def test_a_fault_of_ours_is_why_nothing_is_lifted(
         raise ValueError("Some shapes\ncontradict.")
 
     monkeypatch.setenv("TFRFAST_RAISE_FAULTS", "0")
-    monkeypatch.setattr(f"tfrfast.tensorflow.lifting.{place}", fail)
+    monkeypatch.setattr(f"tfrfast.tensorflow.lift.{place}", fail)
     ours = tfr.TFRecordDataset(files).map(popped).batch(8)
     assert "was not lifted by a fault of tfrfast (ValueError: Some shapes)" in str(
         tfr.explain(ours)

@@ -24,7 +24,7 @@ FEATURES: dict[str, Any] = {
     "numbers": tf.io.VarLenFeature(tf.int64),
     "pairs": tf.io.VarLenFeature(tf.float32),
     "three": tf.io.VarLenFeature(tf.float32),
-    "steps": tf.io.FixedLenSequenceFeature([2], tf.int64, True),
+    "steps": tf.io.FixedLenSequenceFeature([], tf.int64, True),
 }
 LINES = ["a b", "", "  x ", "one,two three", ",", "a--b-", "é ü ,ß", "1,2,3,4,5,6,7"]
 
@@ -77,7 +77,7 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
     "of three": lambda parsed: tf.reshape(tf.sparse.to_dense(parsed["three"]), [3, 1]) * 2.0,
     "a number": lambda parsed: tf.reshape(parsed["three"].values[:1], []),
     "some steps": lambda parsed: tf.shape(parsed["steps"][1:3]),
-    "steps in a row": lambda parsed: tf.reshape(parsed["steps"][:2], [4]),
+    "steps in a row": lambda parsed: tf.reshape(parsed["steps"][:2], [1, 2]),
 }
 
 

@@ -17,15 +17,10 @@ tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python.framework import op_def_registry  # noqa: E402
 
-from row_by_row import by_batch, by_row, plan, same_bits  # noqa: E402
+from row_by_row import by_batch, by_row, graph_of, plan, same_bits  # noqa: E402
 from tfrfast.tensorflow.history import Refusal  # noqa: E402
-from tfrfast.tensorflow.lifting.arithmetic import differing  # noqa: E402
-from tfrfast.tensorflow.lifting.rules.elementwise import (  # noqa: E402
-    DIVISION,
-    ELEMENTWISE,
-    FUNCTIONS,
-)
-from tfrfast.tensorflow.lifting.rules.table import RULES  # noqa: E402
+from tfrfast.tensorflow.lift.differing import differing  # noqa: E402
+from tfrfast.tensorflow.lift.rules import DIVISION, ELEMENTWISE, FUNCTIONS, RULES  # noqa: E402
 
 ROWS = 67
 # A zero may get the other sign, and a number too small for all its digits become 0.
@@ -70,10 +65,11 @@ def check(function: Callable[..., Any], columns: list[Any], kind: str | None = N
     """Compares the outputs of the batch with those of its rows, for all rows, one, and none."""
     run = plan(function, columns)
     assert not isinstance(run, Refusal), run.why
-    assert run.by_element is None, run.by_element.kinds
-    rounds = any(differing(run.rest.graph))
-    tiny = any(op.type in TINY for op, _ in run.steps)
-    assert kind is None or kind in {op.type for op, _ in run.steps}
+    assert run.by_row is None, run.by_row.kinds
+    kinds = {op.type for op in graph_of(function, columns).get_operations()}
+    rounds = any(differing(graph_of(function, columns)))
+    tiny = not TINY.isdisjoint(kinds)
+    assert kind is None or kind in kinds
     expected = by_row(function, columns)
     (some, counts), (one, _), (none, _) = by_batch(
         run, columns, [column[:1] for column in columns], [column[:0] for column in columns]

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.inlining import inlined
+from tfrfast.tensorflow.lift.copying import NotCopiedError, inlined
 from tfrfast.tensorflow.reading.opening import InnerMap
 
 _NOT_COPIED = Refusal("the map() in its function cannot be made one of all records")
@@ -45,15 +45,13 @@ def _call_of(dataset: Any, inner: InnerMap, element_spec: Any, calls: Any) -> An
 
     def run(*tensors: Any) -> Any:
         made = inlined(inner.graph, (*tensors, *inner.captured))
-        if made is None:
-            raise NotImplementedError
         structure = tuple(made) if len(made) > 1 else 0
         return tf.nest.pack_sequence_as(structure if element_spec is None else element_spec, made)
 
     run.__name__ = _name_of(inner.graph)
     try:
         return dataset.map(tf.autograph.experimental.do_not_convert(run), calls)
-    except (NotImplementedError, TypeError, ValueError):
+    except (NotCopiedError, NotImplementedError, TypeError, ValueError):
         return None
 
 

@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.integers import static_integer, static_integers
+from tfrfast.tensorflow.lift.copying import origin
 from tfrfast.tensorflow.parsed import ParsedDataset
-from tfrfast.tensorflow.recognition import origin
 
 # The arguments that every dataset's op has, from `_common_args`, and those for its inputs.
 _COMMON = {"name", "output_types", "output_shapes", "metadata"}

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.functions import serial_map, with_spec
+from tfrfast.tensorflow.lift.variable import unpacked
 
 
 def with_ragged(maps: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -47,13 +48,7 @@ def _as_element(part: Any, spec: Any) -> Any:
             out_type=tf.variant,
         )
     if isinstance(spec, tf.TensorSpec) and part.dtype != spec.dtype:
-        values = tf.raw_ops.RaggedTensorFromVariant(
-            encoded_ragged=part,
-            input_ragged_rank=0,
-            output_ragged_rank=0,
-            Tvalues=spec.dtype,
-            Tsplits=tf.int64,
-        ).output_dense_values
+        values = unpacked(part, spec.dtype)
         values.set_shape(spec.shape)  # concatenate() compares the shapes
         return values
     return part

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.variable import VariableRows
+from tfrfast.tensorflow.lift.variable import VariableRows
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Padding:
             if isinstance(column, VariableRows):
                 if shape[0] >= 0:
                     require(column.lengths <= shape[0])
-                column = column.of_length(shape[0], value)[0]
+                column = column.filled(shape[0], value)
             more = [
                 0 if size < 0 or size == known else size - known
                 for size, known in zip(shape, column.shape[1:], strict=True)

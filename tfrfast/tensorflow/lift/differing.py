@@ -12,8 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.finding import needed_operations
-from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE, FUNCTIONS
+from tfrfast.tensorflow.lift.copying import needed
+from tfrfast.tensorflow.lift.rules import ELEMENTWISE, FUNCTIONS
 
 _FLOATS = frozenset([tf.float16, tf.bfloat16, tf.float32, tf.float64])
 _COMPARISONS = frozenset(["Greater", "GreaterEqual", "Less", "LessEqual"])
@@ -40,7 +40,7 @@ _TRANSPARENT = frozenset(
 
 def differing(graph: Any, results: Sequence[Any] | None = None) -> Iterator[str]:
     """Returns the types of such ops in a function, or before some of its results."""
-    for op in needed_operations(graph, results):
+    for op in needed(graph, graph.outputs if results is None else results):
         if op.type == "LogicalNot":
             compared = _origin(op.inputs[0])
             if compared.type in _COMPARISONS and compared.inputs[0].dtype in _FLOATS:

@@ -10,14 +10,16 @@ from tfrfast.tensorflow.batches import Batches
 from tfrfast.tensorflow.blocks import in_parts, records
 from tfrfast.tensorflow.functions import (
     chosen,
+    filter_as_traced,
     flat_map,
+    map_as_traced,
     of_optional,
     parallel_reads,
     serial_map,
     unbatched,
     with_spec,
 )
-from tfrfast.tensorflow.lifting.lifted import Lifted
+from tfrfast.tensorflow.lift.lifted import Lifted
 
 _BYTES_AT_ONCE = 256 << 20
 
@@ -91,8 +93,16 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
 
     def one_by_one(*batch: Any) -> Any:
         read = tf.data.Dataset.from_tensors(records(*batches.read(*batch)))
-        elements = lifted.elements(unbatched(flat_map(read, in_parts)))
-        return lifted.batches(elements, size, batches.rows is not None)
+        elements = unbatched(flat_map(read, in_parts))
+        for function, element_spec, is_filter in lifted.calls:
+            if is_filter:
+                elements = filter_as_traced(elements, function)
+            else:
+                elements = map_as_traced(elements, function, element_spec)
+        is_full, padding = batches.rows is not None, lifted.padding
+        if padding is None:
+            return elements.batch(size, is_full)
+        return elements.padded_batch(size, *padding.arguments(elements.element_spec), is_full)
 
     def emit(packed: Any, holds: Any, *batch: Any) -> Any:
         return chosen(holds, lambda: of_optional(packed, spec), lambda: one_by_one(*batch))

@@ -1,0 +1,202 @@
+"""Lifts the parse out of functions of records: decoded features, and a function of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrfast.features.compiling import compile_features
+from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.faults import reason_of
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lift.copying import imported, joined
+from tfrfast.tensorflow.lift.differing import differing
+from tfrfast.tensorflow.lift.padding import Padding
+from tfrfast.tensorflow.lift.parses import Parse, find_parse
+from tfrfast.tensorflow.lift.variable import Indices, Lengths, VariableRows
+from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
+from tfrfast.tensorflow.purity import has_state
+
+# If only the record tells the size of a result, the size is estimated as this multiple of the
+# record: integers are packed in records, and images are compressed.
+_GROWTH = 4
+
+
+class Mapped(NamedTuple):
+    """A map() or filter() of single elements."""
+
+    #: The traced function; None if TensorFlow hides it.
+    function: Any
+    #: The spec of the elements after the call.
+    spec: Any
+    is_filter: bool = False
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """Functions of single records, the first of which parses, as a function of whole columns."""
+
+    #: The features that are decoded: all features of the parse, because any may be an error.
+    features: TensorFeatures
+    #: The features that the function takes, by key.
+    keys: tuple[str, ...]
+    #: The function of the features' tensors. Its results are the rows that all filters accept.
+    whole: Whole
+    calls: tuple[Mapped, ...]
+    #: The types of the ops whose values may differ from a map() of tf.data.
+    differing: tuple[str, ...]
+    #: The padding of shorter rows; None: all rows must have one shape.
+    padding: Padding | None = None
+
+    def run(self, parsed: dict[str, Any], rows: int | None) -> tuple[list[Any], Any]:
+        """Returns the components of a batch of elements, and a boolean that is false for an invalid
+        batch (None: always valid).
+
+        In an invalid batch a row may fail, and the batch must be made row by row. A component is
+        one tensor, in tf.data's form also for sparse and ragged tensors.
+        """
+        given = tf.nest.flatten([parsed[key] for key in self.keys], expand_composites=True)
+        columns = imported(self.whole.graph, given)
+        holds = columns.pop() if self.whole.checked else None
+        for column, spec in zip(columns, tf.nest.flatten(self.batch_spec(rows)), strict=True):
+            if isinstance(spec, tf.TensorSpec):
+                column.set_shape(spec.shape)
+        return columns, holds
+
+    @property
+    def is_checked(self) -> bool:
+        """True if rows can fail."""
+        return self.whole.checked or self.raises
+
+    @property
+    def raises(self) -> bool:
+        """True if run() itself can fail, because ops run row by row."""
+        return self.whole.by_row is not None
+
+    @property
+    def has_state(self) -> bool:
+        """True if run() draws random numbers, for example."""
+        return self.whole.by_row is not None and has_state(self.whole.by_row.function)
+
+    @property
+    def by_element(self) -> tuple[str, ...]:
+        """The types of the ops that run row by row."""
+        return () if self.whole.by_row is None else self.whole.by_row.kinds
+
+    @property
+    def functions(self) -> list[Any]:
+        return [each.function for each in self.calls]
+
+    def row_bytes(self, record_bytes: int) -> int:
+        """Returns the approximate bytes of a row's results, for records of so many bytes on
+        average.
+        """
+        return self.whole.row_bytes + self.whole.unsized * _GROWTH * record_bytes
+
+    def batch_spec(self, rows: int | None) -> Any:
+        spec = self.calls[-1].spec
+        if self.padding is not None:
+            return self.padding.batch_spec(spec, rows)
+        return tf.nest.map_structure(lambda each: internals.batched(each, rows), spec)
+
+
+def lift(calls: Sequence[Mapped], padding: Padding | None = None) -> Lifted | Refusal:
+    """Lifts the parse out of maps and filters of single records.
+
+    No failure here is the user's error: TensorFlow then runs the unchanged maps.
+    """
+    try:
+        return _lift(tuple(calls), padding)
+    except Exception as error:
+        return reason_of(error, "its parse was not lifted")
+
+
+def _lift(calls: tuple[Mapped, ...], padding: Padding | None) -> Lifted | Refusal:
+    if not tf.executing_eagerly():
+        return Refusal("the dataset is made in a graph")
+    if any(each.function is None for each in calls):
+        return Refusal("this TensorFlow does not show what a map() traced")
+    filters = frozenset(number for number, each in enumerate(calls) if each.is_filter)
+    graph = joined([each.function.graph for each in calls], filters)
+    if graph is None:
+        return Refusal("its maps cannot be made one function", "one map() that does all")
+    parse = find_parse(graph)
+    if isinstance(parse, Refusal):
+        return parse
+    if not all(_is_known(each) for call in calls for each in tf.nest.flatten(call.spec)):
+        return Refusal("it returns more than tensors of a known rank")
+    if filters and not all(map(_has_rows, tf.nest.flatten(calls[-1].spec))):
+        return Refusal("filter() selects sparse tensors")
+    if filters and any(differing(graph, graph.outputs[-1:])):
+        return Refusal("floats of a filter() may differ in their last bits")
+    columns = _Parsed(parse)
+    if columns.why_not:
+        return Refusal(columns.why_not, "values alone, or a FixedLenSequenceFeature")
+    try:
+        features = TensorFeatures(compile_features(columns.features))
+    except (TypeError, ValueError):
+        return Refusal("it parses features that only TensorFlow can parse")
+    whole = vectorised(graph, columns.specs, columns, padding, bool(filters))
+    if isinstance(whole, Refusal):
+        return whole
+    differs = tuple(sorted(set(differing(graph))))
+    return Lifted(features, columns.keys, whole, calls, differs, padding)
+
+
+class _Parsed:
+    """The parsed features of many records, as columns of the parsed tensors of one record."""
+
+    def __init__(self, parse: Parse) -> None:
+        self._parse = parse
+        self._used = {each.name: parse.outputs[each.name] for each in parse.used}
+        self.keys = tuple(dict.fromkeys(key for key, _ in self._used.values()))
+        self.features, self.specs = dict(parse.features), list[Any]()
+        for key in self.keys:
+            feature = parse.features[key]
+            if isinstance(feature, tf.io.FixedLenFeature):
+                self.specs.append(tf.TensorSpec([None, *feature.shape], feature.dtype))
+            else:
+                self.features[key] = tf.io.RaggedFeature(feature.dtype, row_splits_dtype=tf.int64)
+                self.specs.append(tf.TensorSpec([None], feature.dtype))
+                self.specs.append(tf.TensorSpec([None], tf.int64))
+
+    @property
+    def why_not(self) -> str:
+        """Returns why the tensors have no columns; "" if they have."""
+        for key, place in self._used.values():
+            feature = self._parse.features[key]
+            if isinstance(feature, tf.io.RaggedFeature) and place:
+                return "it uses the row splits of one record"
+            if isinstance(feature, tf.io.FixedLenSequenceFeature) and feature.shape:
+                return "it parses steps of several values"
+        return ""
+
+    def __call__(self, *arguments: Any) -> dict[str, Any]:
+        left, columns, made = iter(arguments), dict[str, Any](), dict[str, Any]()
+        for key in self.keys:
+            columns[key] = next(left)
+            if not isinstance(self._parse.features[key], tf.io.FixedLenFeature):
+                columns[key] = VariableRows(columns[key], next(left))
+        for name, (key, place) in self._used.items():
+            made[name] = rows = columns[key]
+            if isinstance(self._parse.features[key], tf.io.VarLenFeature):
+                made[name] = (Indices(rows), rows, Lengths(rows))[place]
+        return made
+
+
+def _has_rows(spec: Any) -> bool:
+    """True if a batch of such components is one tensor with a row for each element."""
+    return isinstance(spec, tf.RaggedTensorSpec) or (
+        isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
+    )
+
+
+def _is_known(spec: Any) -> bool:
+    if isinstance(spec, tf.TensorSpec):  # its rows may run one by one
+        return True
+    composite = isinstance(spec, (tf.SparseTensorSpec, tf.RaggedTensorSpec))
+    return composite and spec.shape.rank is not None
