@@ -6,37 +6,18 @@
 
 #include "core/index/damage_in_words.h"
 #include "core/order/sequence.h"
-#include "tensorflow/share.h"
+#include "tensorflow/error_text.h"
 
 namespace tfrfast::tensorflow {
 namespace {
 
 constexpr std::int64_t kNoFile = -1;
 constexpr std::int64_t kClosing = -2;
-// The records of a block, if batches have no size.
-constexpr std::int64_t kBlockRows = 4096;
-constexpr std::uint64_t kBlockBytes = 1 << 20;
-// One step passes over so many bytes, at first. Each next step passes over twice as many.
-constexpr std::uint64_t kFirstPieceBytes = 1 << 20;
-constexpr std::uint64_t kMaxPieceBytes = 64 << 20;
-// The spans of a compressed shard stay in memory until they are read.
-constexpr std::uint64_t kCompressedPieceBytes = 2 << 20;
-// A step gives at most this many elements.
-constexpr std::size_t kMaxElements = 64;
-// At most this many bytes are announced, and no more than the iteration has read so far: many
-// iterations end early.
-constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
-constexpr std::int64_t kFilesAnnounced = 64;
 constexpr std::uint64_t kFramesAhead = 256;
 constexpr std::size_t kHeaderNumbers = 8;
+constexpr std::size_t kWantedNumbers = 10;
 
 using Wide = __int128;
-
-[[noreturn]] void refuse_numbers() {
-  throw Error(ErrorKind::invalid,
-              "These numbers are not a place of an iteration in file order. Perhaps they come from "
-              "a checkpoint of another version of tfrfast. Begin the iteration again.");
-}
 
 std::int64_t limited(Wide number) noexcept {
   return static_cast<std::int64_t>(std::min<Wide>(number, kEndless));
@@ -63,8 +44,14 @@ std::string damage_text(const IndexedShard& shard, const Damage& damage) {
 
 }  // namespace
 
+void refuse_place() {
+  throw Error(ErrorKind::invalid,
+              "These numbers are not a place of an iteration in file order. Perhaps they come from "
+              "a checkpoint of another version of tfrfast. Begin the iteration again.");
+}
+
 Wanted wanted_of(std::span<const std::int64_t> numbers) {
-  if (numbers.size() != 10 || numbers[0] < 0 || numbers[1] < 1 || numbers[2] < 0 ||
+  if (numbers.size() != kWantedNumbers || numbers[0] < 0 || numbers[1] < 1 || numbers[2] < 0 ||
       numbers[3] < 0 || *std::min_element(&numbers[4], &numbers[7]) < 1) {
     throw Error(ErrorKind::invalid,
                 "Records in file order are given by ten numbers: the first, the stride and the "
@@ -107,7 +94,7 @@ void Cursor::encode(std::vector<std::int64_t>& numbers) const {
 }
 
 Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
-  if (numbers.size() < kHeaderNumbers) refuse_numbers();
+  if (numbers.size() < kHeaderNumbers) refuse_place();
   Cursor cursor;
   cursor.records = {numbers[0], numbers[1], 0};
   cursor.passed = numbers[2];
@@ -123,16 +110,16 @@ Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
       cursor.passed > most || cursor.found < 0 || cursor.found > most || cursor.left < 0 ||
       cursor.turn < 0 || slots > numbers.size() / 4 ||
       static_cast<std::uint64_t>(cursor.turn) >= slots || runs > (numbers.size() - slots * 4) / 3) {
-    refuse_numbers();
+    refuse_place();
   }
   for (std::uint64_t i = 0; i < slots; ++i, numbers = numbers.subspan(4)) {
-    if (numbers[1] < 0 || numbers[2] < 0 || numbers[2] > most) refuse_numbers();
+    if (numbers[1] < 0 || numbers[2] < 0 || numbers[2] > most) refuse_place();
     cursor.slots.push_back({numbers[0], static_cast<std::uint64_t>(numbers[1]),
                             static_cast<std::uint64_t>(numbers[2]), numbers[3]});
   }
   for (std::uint64_t i = 0; i < runs; ++i, numbers = numbers.subspan(3)) {
     const Wide end = numbers[0] + static_cast<Wide>(numbers[1]) * numbers[2];
-    if (numbers[1] < 1 || numbers[2] < 1 || end > most) refuse_numbers();
+    if (numbers[1] < 1 || numbers[2] < 1 || end > most) refuse_place();
     cursor.ahead.push_back({numbers[0], numbers[1], numbers[2]});
   }
   return cursor;
@@ -315,229 +302,33 @@ void FileWalk::pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::i
   }
 }
 
-std::shared_ptr<const Source> WalkHolder::open(std::string_view text, const Cursor& cursor,
-                                               bool begins) {
-  return sources_.hold(begins ? open_source(text, true) : open_source(text, cursor.files()));
+WalkedBatch::WalkedBatch(std::span<const std::int64_t> numbers) {
+  if (numbers.size() < 1 + kWantedNumbers) refuse_place();
+  rows = numbers[0];
+  wanted = wanted_of(numbers.subspan(1, kWantedNumbers));
+  numbers = numbers.subspan(1 + kWantedNumbers);
+  if (rows > 0) cursor = Cursor::decode(numbers);
 }
 
-FoundRows find_rows(WalkHolder& holder, std::string_view text, const Wanted& wanted,
-                    std::span<const std::int64_t> batches, std::span<const TString> errors,
-                    std::int64_t number) {
-  const auto at = static_cast<std::size_t>(number);
-  if (number < 0 || at >= errors.size() || batches.size() % errors.size() != 0) refuse_numbers();
-  const std::size_t width = batches.size() / errors.size();
-  std::span<const std::int64_t> numbers = batches.subspan(at * width, width);
-  FoundRows found{nullptr, {}, std::string(errors[at].read())};
-  if (numbers.empty() || numbers[0] <= 0) return found;
-  const std::int64_t rows = numbers[0];
-  numbers = numbers.subspan(1);
-  Cursor cursor = Cursor::decode(numbers);
-  found.source = holder.open(text, cursor);
-  FileWalk walk(*found.source, wanted, cursor);
-  while (static_cast<std::int64_t>(found.rows.size()) < rows && found.error.empty()) {
-    const FileWalk::Passed passed =
-        walk.pass(rows - static_cast<std::int64_t>(found.rows.size()),
-                  std::numeric_limits<std::int64_t>::max(), &found.rows);
-    found.error = passed.error;
+std::vector<std::int64_t> WalkedBatch::head(std::int64_t rows, const Wanted& wanted) {
+  const Progression& records = wanted.records;
+  return {rows,           records.first,     records.stride, records.count,
+          wanted.rows,    wanted.group,      wanted.slots,   wanted.block,
+          wanted.is_full, wanted.ends_short, wanted.repeats};
+}
+
+std::vector<Row> find_rows(const Source& source, WalkedBatch& batch, std::string& error) {
+  std::vector<Row> rows;
+  FileWalk walk(source, batch.wanted, batch.cursor);
+  while (static_cast<std::int64_t>(rows.size()) < batch.rows && error.empty()) {
+    const FileWalk::Passed passed = walk.pass(batch.rows - static_cast<std::int64_t>(rows.size()),
+                                              std::numeric_limits<std::int64_t>::max(), &rows);
+    error = passed.error;
     if (passed.stop == FileWalk::Stop::starved || passed.stop == FileWalk::Stop::ended) {
-      refuse_numbers();
+      refuse_place();
     }
   }
-  return found;
-}
-
-namespace {
-
-// What one step hands to the next: a batch that has begun, and where the walk is.
-struct WalkState {
-  std::int64_t pending = 0;  // rows of the batch
-  std::uint64_t piece_bytes = kFirstPieceBytes;
-  std::uint64_t bytes = 0;  // passed so far
-  Cursor begin;
-  Cursor here;
-
-  WalkState(std::span<const std::int64_t> numbers, const Wanted& wanted) {
-    if (numbers.empty()) {
-      here.slots.resize(static_cast<std::size_t>(wanted.slots));
-      begin = here;
-      return;
-    }
-    if (numbers.size() < 3) refuse_numbers();
-    pending = numbers[0];
-    piece_bytes = static_cast<std::uint64_t>(numbers[1]);
-    bytes = static_cast<std::uint64_t>(numbers[2]);
-    numbers = numbers.subspan(3);
-    begin = Cursor::decode(numbers);
-    here = Cursor::decode(numbers);
-    if (pending < 0 || piece_bytes == 0 || !numbers.empty() || !has_slots(begin, wanted) ||
-        !has_slots(here, wanted)) {
-      refuse_numbers();
-    }
-  }
-  std::vector<std::int64_t> encode() const {
-    std::vector<std::int64_t> numbers = {pending, static_cast<std::int64_t>(piece_bytes),
-                                         static_cast<std::int64_t>(bytes)};
-    begin.encode(numbers);
-    here.encode(numbers);
-    return numbers;
-  }
-  static bool has_slots(const Cursor& cursor, const Wanted& wanted) {
-    return cursor.slots.size() == static_cast<std::size_t>(wanted.slots);
-  }
-};
-
-void add_files(Cursor& cursor, std::span<const std::int64_t> told, std::int64_t shard_count) {
-  Cursor::Run run{told[0], 1, 1};
-  if (told[1] > 0) {
-    const ShareBounds bounds = bounds_of(files_of(told), shard_count, kEndless);
-    cursor.records = {bounds.records.first, bounds.records.stride, 0};
-    if (bounds.shards.count <= 0) return;
-    run = {bounds.shards.first, bounds.shards.stride, bounds.shards.count};
-  }
-  if (!cursor.ahead.empty()) {
-    Cursor::Run& last = cursor.ahead.back();
-    if (last.first == Cursor::kEnd) return;
-    if (last.first >= 0 && run.first == last.first + last.stride * last.count && run.count == 1) {
-      ++last.count;
-      return;
-    }
-  }
-  cursor.ahead.push_back(run);
-}
-
-struct Batch {
-  std::vector<std::int64_t> numbers;
-  std::string error;
-};
-
-Batch batch_of(const Cursor& begin, const Cursor& end, std::int64_t rows) {
-  Batch batch{{rows}, ""};
-  Cursor cursor = begin;
-  // Only files that the batch reaches matter, and that no other file follows.
-  cursor.ahead.clear();
-  std::int64_t files = begin.files_ahead() - end.files_ahead();
-  for (const Cursor::Run& run : begin.ahead) {
-    if (files == 0 && run.first >= 0) break;
-    cursor.ahead.push_back(run);
-    if (files == 0) break;
-    cursor.ahead.back().count = std::min(files, run.count);
-    files -= cursor.ahead.back().count;
-  }
-  cursor.encode(batch.numbers);
-  return batch;
-}
-
-// Passes over a piece. True if the walk has ended.
-bool pass_piece(const Source& source, const Wanted& wanted, WalkState& state,
-                std::vector<Batch>& batches) {
-  FileWalk walk(source, wanted, state.here);
-  const std::int64_t rows = wanted.rows > 0 ? wanted.rows : kBlockRows;
-  const auto max_batches = kMaxElements * static_cast<std::size_t>(wanted.group);
-  std::uint64_t bytes = 0;
-  bool is_over = false;
-  while (batches.size() < max_batches && bytes < state.piece_bytes) {
-    if (state.pending == 0) state.begin = state.here;
-    const std::uint64_t max_bytes = wanted.rows > 0 ? state.piece_bytes - bytes : kBlockBytes;
-    FileWalk::Passed passed = walk.pass(rows - state.pending, max_bytes);
-    state.pending += passed.rows;
-    bytes += passed.bytes;
-    const bool is_whole = state.pending == rows || wanted.rows == 0;
-    const bool may_be_short = (passed.stop == FileWalk::Stop::ended && !wanted.is_full) ||
-                              (passed.stop == FileWalk::Stop::error && wanted.ends_short);
-    if (state.pending > 0 && (is_whole || may_be_short)) {
-      batches.push_back(batch_of(state.begin, state.here, state.pending));
-      state.pending = 0;
-    }
-    if (passed.stop == FileWalk::Stop::error) {
-      batches.push_back({{0}, std::move(passed.error)});
-      state.pending = 0;
-    }
-    is_over = passed.stop == FileWalk::Stop::ended;
-    if (is_over || passed.stop == FileWalk::Stop::starved) break;
-  }
-  if (is_over) state.pending = 0;
-  state.bytes += bytes;
-  const bool is_compressed = source.spec().compression != Compression::none;
-  state.piece_bytes =
-      std::min(state.piece_bytes * 2, is_compressed ? kCompressedPieceBytes : kMaxPieceBytes);
-  return is_over;
-}
-
-// Announces the bytes of the records from `cursor` on that are walked through without reading, as
-// far as `bytes`.
-void announce(const Source& source, const Wanted& wanted, Cursor cursor, std::uint64_t bytes) {
-  if (wanted.records.stride > 1 || cursor.records.stride > 1) return;
-  // Probably, the next files follow.
-  const auto shard_count = static_cast<std::int64_t>(source.shard_count());
-  if (!cursor.ahead.empty() && cursor.ahead.back().stride == 1) {
-    Cursor::Run& last = cursor.ahead.back();
-    const std::int64_t left = shard_count - last.first - last.count;
-    if (last.first >= 0 && left > 0) last.count += std::min(left, kFilesAnnounced);
-  } else if (cursor.ahead.empty() && cursor.slots.front().shard >= 0) {
-    const std::int64_t next = cursor.slots.front().shard + 1;
-    const std::int64_t left = shard_count - next;
-    if (left > 0) cursor.ahead.push_back({next, 1, std::min(left, kFilesAnnounced)});
-  }
-  std::vector<FileWalk::Range> ranges;
-  FileWalk walk(source, wanted, cursor, &ranges);
-  std::uint64_t passed = 0;
-  while (passed < bytes) {
-    const FileWalk::Passed piece = walk.pass(kEndless, bytes - passed);
-    passed += piece.bytes;
-    if (piece.stop != FileWalk::Stop::enough) break;
-  }
-  for (const FileWalk::Range& range : ranges) {
-    source.announce_bytes(range.shard, range.begin, range.end);
-  }
-}
-
-}  // namespace
-
-void compute_walk(WalkHolder& holder, KernelCall& call) {
-  const Wanted wanted = wanted_of(call.integers(1));
-  const std::span<const std::int64_t> numbers = call.integers(2);
-  const std::span<const std::int64_t> told = call.integers(3);
-  if (told.size() != 2) refuse_numbers();
-  WalkState state(numbers, wanted);
-  const std::shared_ptr<const Source> source =
-      holder.open(call.string(0), state.here, numbers.empty());
-  const auto shard_count = static_cast<std::int64_t>(source->shard_count());
-  add_files(state.begin, told, shard_count);
-  add_files(state.here, told, shard_count);
-
-  std::vector<Batch> batches;
-  const Cursor begin = state.here;
-  const std::uint64_t bytes_before = state.bytes;
-  const bool is_over = pass_piece(*source, wanted, state, batches);
-  if (source->is_remote()) {
-    announce(*source, wanted, begin,
-             state.bytes - bytes_before + std::min(state.bytes, kAnnouncedBytes));
-  }
-  std::size_t width = 1;
-  for (const Batch& batch : batches) width = std::max(width, batch.numbers.size());
-  const auto group = static_cast<std::size_t>(wanted.group);
-  const std::size_t groups = (batches.size() + group - 1) / group;
-
-  call.set_integers(0, state.encode());
-  // The end has groups without batches.
-  const bool goes_on = !is_over || groups > 0;
-  const Shape shape = {static_cast<std::int64_t>(groups), goes_on ? wanted.group : 0,
-                       static_cast<std::int64_t>(width)};
-  const std::size_t count = groups * group * width;
-  PooledBuffer memory(std::max<std::size_t>(1, count * sizeof(std::int64_t)));
-  auto* const out = memory.as<std::int64_t>();
-  std::fill_n(out, count, 0);
-  const std::span<TString> errors =
-      call.allocate_strings(2, Shape{static_cast<std::int64_t>(groups), wanted.group});
-  for (std::size_t i = 0; i < groups * group; ++i) {
-    if (i >= batches.size()) {
-      out[i * width] = -1;  // no batch
-      continue;
-    }
-    std::copy(batches[i].numbers.begin(), batches[i].numbers.end(), out + i * width);
-    errors[i].write_copy(batches[i].error.data(), batches[i].error.size());
-  }
-  call.set_tensor(1, DataType::int64, shape, std::move(memory));
+  return rows;
 }
 
 }  // namespace tfrfast::tensorflow

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "core/order/progression.h"
-#include "tensorflow/registry.h"
+#include "tensorflow/source.h"
 
 namespace tfrfast::tensorflow {
+
+inline constexpr std::uint64_t kBlockBytes = 1 << 20;
 
 // The requested records, and how they are cut into batches.
 struct Wanted {
@@ -124,34 +126,19 @@ class FileWalk {
   std::vector<Frame> frames_;
 };
 
-// A kernel's hold on the sources of its walks. Safe from many threads.
-class WalkHolder {
- public:
-  // With `begins`, looks whether files have changed.
-  std::shared_ptr<const Source> open(std::string_view text, const Cursor& cursor,
-                                     bool begins = false);
+// A batch that a walk has passed over: the number of rows, the rules, and where the rows begin.
+struct WalkedBatch {
+  std::int64_t rows = 0;  // 0: an error; -1: no batch
+  Wanted wanted;
+  Cursor cursor;
 
- private:
-  SourceHolder sources_;
+  explicit WalkedBatch(std::span<const std::int64_t> numbers);  // throws Error(invalid)
+  // The numbers before those of the cursor.
+  static std::vector<std::int64_t> head(std::int64_t rows, const Wanted& wanted);
 };
+// Finds the rows again. An error may follow them. Throws Error.
+std::vector<Row> find_rows(const Source& source, WalkedBatch& batch, std::string& error);
 
-// The rows of a batch, and the error that takes the place of rows or follows them; "" for none.
-struct FoundRows {
-  std::shared_ptr<const Source> source;
-  std::vector<Row> rows;
-  std::string error;
-};
-// Finds the rows of one of several batches, from a walk's outputs. Throws Error(invalid).
-FoundRows find_rows(WalkHolder& holder, std::string_view source, const Wanted& wanted,
-                    std::span<const std::int64_t> batches, std::span<const TString> errors,
-                    std::int64_t number);
-
-// TfrfastWalk: one step of a walk.
-//   source, wanted, state, files -> next, batches, errors
-// A `state` without numbers begins a walk. `files` tells what follows the files told before: a
-// number and 0 for one file, a first file and a stride for this process's share of all files, or
-// kEpochEnd or kEnd and 0. Gives groups of batches, and for each batch an error or ""; at the end,
-// groups of no batches.
-void compute_walk(WalkHolder& holder, KernelCall& call);
+[[noreturn]] void refuse_place();  // throws Error(invalid)
 
 }  // namespace tfrfast::tensorflow

@@ -109,6 +109,12 @@ void KernelCall::set_integers(int output, std::span<const std::int64_t> values) 
   if (!values.empty()) std::memcpy(out, values.data(), values.size_bytes());
 }
 
+void KernelCall::set_booleans(int output, std::span<const char> values) {
+  void* out = allocate(output, DataType::boolean, {static_cast<std::int64_t>(values.size())},
+                       values.size());
+  if (!values.empty()) std::memcpy(out, values.data(), values.size());
+}
+
 std::optional<std::size_t> KernelCall::bytes_of(DataType type, const Shape& shape) const noexcept {
   std::size_t bytes = api_.TF_DataTypeSize(static_cast<int>(type));
   for (const std::int64_t size : shape) {
@@ -141,7 +147,7 @@ void KernelCall::set_tensor(int output, DataType type, const Shape& shape, Poole
 
 void KernelCall::set_values(int output, const Shape& shape, std::size_t bytes,
                             PooledBuffer memory) {
-  if (output < api_.TF_NumOutputs(context_)) {
+  if (output < output_count()) {
     const auto type = static_cast<DataType>(api_.TF_ExpectedOutputDataType(context_, output));
     if (bytes_of(type, shape) == bytes) return set_tensor(output, type, shape, std::move(memory));
   }

@@ -43,6 +43,8 @@ class KernelCall {
   std::span<const std::int64_t> integers(int input);
   std::int64_t integer(int input);
 
+  int output_count() const noexcept { return api_.TF_NumOutputs(context_); }
+
   // Allocates empty strings, for the caller to write.
   std::span<TString> allocate_strings(int output, const Shape& shape);
   std::span<TString> allocate_strings(int output, std::size_t count) {
@@ -52,6 +54,7 @@ class KernelCall {
   void set_integer(int output, std::int64_t value);                     // a scalar
   void set_boolean(int output, bool value);                             // a scalar
   void set_integers(int output, std::span<const std::int64_t> values);  // a vector
+  void set_booleans(int output, std::span<const char> values);          // a vector
   // The tensor takes over the memory. Throws Error(invalid) if the memory is too small.
   void set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory);
   // Like set_tensor(), with numbers of the graph's type, which must fill `bytes` exactly.

@@ -15,6 +15,7 @@
 #include "core/index/damage_in_words.h"
 #include "core/storage/remote/remote_client.h"
 #include "core/storage/storage_options.h"
+#include "tensorflow/error_text.h"
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/share.h"

@@ -1,8 +1,8 @@
-// The ops that find and read records.
+// The ops that open sources, and read batches.
 #pragma once
 
-#include "tensorflow/file_order.h"
-#include "tensorflow/share.h"
+#include "tensorflow/kernel_call.h"
+#include "tensorflow/requests.h"
 
 namespace tfrfast::tensorflow {
 
@@ -13,20 +13,26 @@ void compute_source(KernelCall& call);
 // TfrfastStepCount: counts the batches of a plan for these files. An iteration begins here, and
 // notices replaced files.
 //   source, sequence, files -> count
-void compute_step_count(ShareHolder& shares, KernelCall& call);
+void compute_step_count(Requests& requests, KernelCall& call);
 
-// The remaining ops return errors in the data as results, so that earlier records arrive first.
-// Only batches that must be full fail.
-//
-// TfrfastReadBatch: reads one of some steps of a planned sequence.
-//   source, sequence, steps, number, is_full -> head, error, tail
-void compute_read_batch(ShareHolder& shares, KernelCall& call);
-// TfrfastReadRows: reads a batch that TfrfastWalk found.
-//   source, wanted, is_full, batches, errors, number -> head, error, tail
-void compute_read_rows(WalkHolder& holder, KernelCall& call);
+// What the reading kernels keep from call to call.
+struct ReadingKernel {
+  Requests requests;
+  LastDecoded<Decoders> decoders;
+};
 
-// Fails with `error` ("" for none) if the batch must be full, which it is not without its bad
-// records.
-void fail_if(bool is_full, std::string_view error);  // throws KernelFailure
+// TfrfastRead: reads a group of batches; see Requests::find().
+//   source, order, place, errors, features
+//   -> columns..., count, is_sound, good, before, error, records, valid
+// Without features (""), a batch is one column of strings. There are columns for as many batches as
+// the graph has room for; `count` tells how many there are, and `is_sound` whether all of these
+// have rows and no error. For each batch, `good` counts its rows, `before` the rows before the
+// first error, and `error` has all errors, or "". Only a batch that must be full fails. `records`
+// and `valid` describe the rows of a plan.
+void compute_read(ReadingKernel& kernel, KernelCall& call);
+
+// TfrfastParseExample: strings into columns.
+//   records, features -> columns...
+void compute_parse_example(ReadingKernel& kernel, KernelCall& call);
 
 }  // namespace tfrfast::tensorflow

@@ -3,11 +3,9 @@
 #include <initializer_list>
 #include <memory>
 
-#include "tensorflow/decoding_ops.h"
-#include "tensorflow/file_order.h"
 #include "tensorflow/kernel_call.h"
 #include "tensorflow/reading_ops.h"
-#include "tensorflow/share.h"
+#include "tensorflow/walk_op.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -104,43 +102,22 @@ void register_op(const CApi& api, const Op& op) {
                                                "compression: int64", "storage: string"},
                                               {"source: string"}));
   register_op(
-      *api, keeping<WalkHolder, compute_walk>(
+      *api, keeping<Requests, compute_walk>(
                 "TfrfastWalk", {"source: string", "wanted: int64", "state: int64", "files: int64"},
                 {"next: int64", "batches: int64", "errors: string"}));
-  register_op(*api, keeping<WalkHolder, compute_read_rows>(
-                        "TfrfastReadRows",
-                        {"source: string", "wanted: int64", "is_full: int64", "batches: int64",
-                         "errors: string", "number: int64"},
-                        {"head: string", "error: string", "tail: string"}));
-  register_op(*api, keeping<ShareHolder, compute_step_count>(
+  register_op(*api, keeping<Requests, compute_step_count>(
                         "TfrfastStepCount", {"source: string", "sequence: string", "files: int64"},
                         {"count: int64"}));
-  register_op(*api, keeping<ShareHolder, compute_read_batch>(
-                        "TfrfastReadBatch",
-                        {"source: string", "sequence: string", "steps: int64", "number: int64",
-                         "is_full: int64"},
-                        {"head: string", "error: string", "tail: string"}));
-  register_op(*api, keeping<DecodingKernel, compute_decode_rows>(
-                        "TfrfastDecodeRows",
-                        {"source: string", "wanted: int64", "is_full: int64", "batches: int64",
-                         "errors: string", "number: int64", "features: string"},
-                        {"columns: column_types", "rows: int64", "error: string"},
+  register_op(*api, keeping<ReadingKernel, compute_read>(
+                        "TfrfastRead",
+                        {"source: string", "order: string", "place: int64", "errors: string",
+                         "features: string"},
+                        {"columns: column_types", "count: int64", "is_sound: bool", "good: int64",
+                         "before: int64", "error: string", "records: int64", "valid: bool"},
                         {"column_types: list(type)"}));
-  register_op(*api, keeping<DecodingKernel, compute_parse_example>(
+  register_op(*api, keeping<ReadingKernel, compute_parse_example>(
                         "TfrfastParseExample", {"records: string", "features: string"},
                         {"columns: column_types"}, {"column_types: list(type)"}));
-  register_op(*api, keeping<DecodingKernel, compute_decode_batch>(
-                        "TfrfastDecodeBatch",
-                        {"source: string", "sequence: string", "steps: int64", "number: int64",
-                         "is_full: int64", "features: string"},
-                        {"columns: column_types", "rows: int64", "error: string"},
-                        {"column_types: list(type)"}));
-  register_op(*api, keeping<DecodingKernel, compute_load_batch>(
-                        "TfrfastLoadBatch",
-                        {"source: string", "plan: string", "run: int64", "key: int64",
-                         "step: int64", "features: string"},
-                        {"columns: column_types", "indices: int64", "valid: bool", "error: string"},
-                        {"column_types: list(type)"}));
   register_op(*api,
               stateless<compute_raise>("TfrfastRaise", {"error: string"}, {"records: string"}));
   register_op(*api, stateless<compute_pass>("TfrfastPass", {"error: string"}, {"passes: bool"}));

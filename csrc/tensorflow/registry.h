@@ -12,12 +12,6 @@
 
 namespace tfrfast::tensorflow {
 
-// A shard that was opened as a certain file.
-struct OpenedFile {
-  std::size_t shard = 0;
-  std::int64_t version = 0;  // 0: not opened
-};
-
 // Opens a source, or returns the open source. A source stays open as long as it is held. With
 // `look`, checks whether files have changed; a changed source without a plan is opened again,
 // beside iterations that go on with the earlier files. Checks a planned source also now and then.

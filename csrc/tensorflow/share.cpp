@@ -75,27 +75,4 @@ std::vector<std::int64_t> Share::records_of_batch(const Sequence& sequence, std:
   return records;
 }
 
-std::shared_ptr<const Share> ShareHolder::open(std::string_view text, Files files, bool look) {
-  const std::shared_ptr<const Source> source = sources_.hold(open_source(text, look));
-  return shares_.get(
-      [&](const Share& last) { return last.source() == source && last.files() == files; },
-      [&] { return Share(source, files); });
-}
-
-void ShareHolder::come_to(const std::shared_ptr<const Share>& share,
-                          const std::shared_ptr<const Sequence>& sequence, std::string_view text,
-                          std::uint64_t seed, std::int64_t step) {
-  place_.come_to(share->source(), step, [&] {
-    std::string name(head_of(text));
-    for (const auto number :
-         {static_cast<std::int64_t>(seed), share->files().first, share->files().stride}) {
-      name.append(" ").append(std::to_string(number));
-    }
-    return Course{share->source(), std::move(name), share->batch_count(*sequence),
-                  [share, sequence, seed](std::int64_t each) {
-                    return share->records_of_batch(*sequence, seed, each);
-                  }};
-  });
-}
-
 }  // namespace tfrfast::tensorflow

@@ -12,8 +12,7 @@
 
 #include "core/order/sequence.h"
 #include "tensorflow/last_made.h"
-#include "tensorflow/registry.h"
-#include "tensorflow/steps_ahead.h"
+#include "tensorflow/source.h"
 
 namespace tfrfast::tensorflow {
 
@@ -64,27 +63,6 @@ class Share {
     Sequence sequence;
   };
   std::unique_ptr<LastMade<Own>> own_ = std::make_unique<LastMade<Own>>();
-};
-
-// A kernel's hold on its share. Safe from many threads.
-class ShareHolder {
- public:
-  std::shared_ptr<const Sequence> sequence(std::string_view encoded) {
-    return sequences_.get(encoded);
-  }
-  // With `look`, checks whether the files have changed. Throws Error.
-  std::shared_ptr<const Share> open(std::string_view source, Files files, bool look = false);
-  // A batch of a planned share will be read now. `text` is the encoded sequence. See PlaceHolder.
-  void come_to(const std::shared_ptr<const Share>& share,
-               const std::shared_ptr<const Sequence>& sequence, std::string_view text,
-               std::uint64_t seed, std::int64_t step);
-  PlaceHolder& place() noexcept { return place_; }
-
- private:
-  SourceHolder sources_;
-  PlaceHolder place_;
-  LastMade<Share> shares_;
-  LastDecoded<Sequence> sequences_;
 };
 
 }  // namespace tfrfast::tensorflow

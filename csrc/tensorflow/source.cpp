@@ -108,16 +108,6 @@ Files files_of(std::span<const std::int64_t> numbers) {
   return {numbers[0], numbers[1]};
 }
 
-Steps steps_of(std::span<const std::int64_t> numbers) {
-  if (numbers.size() != 5 || numbers[3] < 0 || numbers[4] <= numbers[3]) {
-    throw Error(ErrorKind::invalid,
-                "A dataset's steps are given by five numbers: a key, files as a first one and a "
-                "stride, the first step, and the end of the steps, which is larger.");
-  }
-  return {static_cast<std::uint64_t>(numbers[0]), files_of(numbers.subspan(1, 2)), numbers[3],
-          numbers[4]};
-}
-
 Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_remote_(is_any_remote(spec_)) {
   if (!spec_.planned) {
     lazy_shards_ = std::make_unique<LazyShard[]>(spec_.shards.size());
@@ -280,33 +270,11 @@ bool Source::has(std::size_t shard, std::int64_t version) const noexcept {
   return lazy_shards_[shard].shard != nullptr && lazy_shards_[shard].shard->version == version;
 }
 
-Records Source::read(std::span<const std::int64_t> records) const {
-  if (records_->reader() == nullptr) return Records::of_made(*records_, records);
-  std::vector<Row> rows(records.size());
-  frames().locate(records, rows.data());
-  return read(rows);
-}
-
-const Reader& Source::frames() const {
-  if (records_->reader() != nullptr) return *records_->reader();
-  throw Error(ErrorKind::invalid, "The records of this source are made from parts of shards.");
-}
-
 Announcements Source::announce(std::span<const std::int64_t> records) const {
-  if (records_->reader() != nullptr) {
-    std::vector<Row> rows(records.size());
-    frames().locate(records, rows.data());
-    return announce(rows);
-  }
   ReadAhead now(records_->mean_record_bytes(), true);
   Announcements announced = records_->announce(records, now).files;
   for (const auto& each : announced) each->hurry();
   return announced;
-}
-
-Records Source::read(std::span<const Row> rows) const {
-  const Announcements announced = announce(rows);
-  return Records::read(rows, read_options());
 }
 
 Announcements Source::announce(std::span<const Row> rows) const noexcept {

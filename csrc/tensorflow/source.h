@@ -17,7 +17,6 @@
 #include "core/order/progression.h"
 #include "core/read/reader.h"
 #include "core/read/source_spec.h"
-#include "tensorflow/records.h"
 
 namespace tfrfast::tensorflow {
 
@@ -39,20 +38,11 @@ struct Files {
 };
 Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 
-// Steps [begin, end) of some files, in an order that `seed` determines.
-struct Steps {
-  std::uint64_t seed = 0;
-  Files files;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-
-  // The number-th step. Empty if there are fewer.
-  std::optional<std::int64_t> at(std::int64_t number) const noexcept {
-    if (number < 0 || number >= end - begin) return std::nullopt;
-    return begin + number;
-  }
+// A shard that was opened as a certain file.
+struct OpenedFile {
+  std::size_t shard = 0;
+  std::int64_t version = 0;  // 0: not opened
 };
-Steps steps_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 
 class Places;
 
@@ -78,20 +68,16 @@ class Source {
   const SourceSpec& spec() const noexcept { return spec_; }
   std::size_t shard_count() const noexcept { return spec_.shards.size(); }
 
-  // Reads rows of this source. The result holds the errors.
-  Records read(std::span<const Row> rows) const;
   ReadOptions read_options() const { return {spec_.verify, spec_.skip_damage}; }
   // Announces rows that are read now, if they are remote or recent rows were not in memory. Rows
   // that other callers have announced come first. Hold the result while reading.
   Announcements announce(std::span<const Row> rows) const noexcept;
 
   // The next functions are for planned sources only.
-  Records read(std::span<const std::int64_t> records) const;
   Announcements announce(std::span<const std::int64_t> records) const;
   // The places of the source's iterations.
   Places& places() const noexcept { return *places_; }
   const std::shared_ptr<const RecordSource>& records() const noexcept { return records_; }
-  const Reader& frames() const;  // throws Error invalid if its records are no frames
   const ShardSet& shard_set() const noexcept { return records_->shards(); }
 
   // The functions below are for sources without a plan.

@@ -9,6 +9,7 @@
 #include "../core/shard_fixture.h"
 #include "core/order/sequence.h"
 #include "tensorflow/file_order.h"
+#include "tensorflow/reading.h"
 #include "tensorflow/source.h"
 
 namespace tfrfast::tensorflow::testing {
@@ -58,12 +59,24 @@ inline std::shared_ptr<const Source> planned_source(
                                         std::make_shared<const Reader>(opened, how));
 }
 
-inline std::vector<std::string> payloads_of(const Records& records) {
+inline std::vector<std::string> payloads_of(const ReadBatch& read) {
   std::vector<std::string> payloads;
-  records.for_each([&](std::size_t, WireBytes bytes) {
-    payloads.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  });
+  for (const Piece& piece : read.pieces) {
+    for (const WireBytes bytes : piece.payloads) {
+      payloads.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+  }
   return payloads;
+}
+
+// Reads rows as strings.
+inline ReadBatch read_rows(const std::shared_ptr<const Source>& source, std::vector<Row> rows,
+                           std::string error = "") {
+  BatchRows batch;
+  batch.source = source;
+  batch.rows = std::move(rows);
+  batch.error = std::move(error);
+  return read_batch(batch, nullptr);
 }
 
 // The next rows of a source in file order, from a cursor that knows all files.
@@ -76,14 +89,12 @@ inline Cursor beginning_of(const Source& source, std::int64_t slots = 1) {
 inline const Wanted kEverything{{0, 1, kEndless}};
 
 // The records of a source, up to the first error.
-inline Records read_to_error(const Source& source) {
-  Cursor cursor = beginning_of(source);
+inline ReadBatch read_to_error(const std::shared_ptr<const Source>& source) {
+  Cursor cursor = beginning_of(*source);
   std::vector<Row> rows;
-  FileWalk walk(source, kEverything, cursor);
+  FileWalk walk(*source, kEverything, cursor);
   const FileWalk::Passed passed = walk.pass(1000, 1 << 30, &rows);
-  Records records = source.read(rows);
-  if (!passed.error.empty()) records.add_trouble(rows.size(), passed.error);
-  return records;
+  return read_rows(source, std::move(rows), passed.error);
 }
 
 }  // namespace tfrfast::tensorflow::testing

@@ -9,6 +9,8 @@
 #include "fake_c_api.h"
 #include "source_fixture.h"
 #include "tensorflow/registry.h"
+#include "tensorflow/requests.h"
+#include "tensorflow/walk_op.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
@@ -32,7 +34,7 @@ std::vector<Strings> batches_of(const std::string& source, const Wanted& wanted,
                                 const std::vector<Numbers>& told) {
   std::vector<Strings> batches;
   const Numbers rules = numbers_of(wanted);
-  WalkHolder walking, reading;
+  Requests walking, reading;
   Numbers state;
   for (std::size_t step = 0; step < 1000; ++step) {
     FakeCall walk;
@@ -51,11 +53,15 @@ std::vector<Strings> batches_of(const std::string& source, const Wanted& wanted,
       for (std::size_t j = 0; j < errors.size(); ++j) {
         texts[j].write_copy(errors[j].data(), errors[j].size());
       }
-      const FoundRows rows =
-          find_rows(reading, source, wanted, found, texts, static_cast<std::int64_t>(i));
+      BatchRows rows = reading.find(source, "", found, texts).rows(static_cast<std::int64_t>(i));
       for (const TString& text : texts) drop_string(text);
-      if (!rows.rows.empty()) batches.push_back(payloads_of(rows.source->read(rows.rows)));
-      if (!rows.error.empty()) batches.push_back({"!"});
+      if (!rows.error.empty() && rows.rows.empty()) {
+        batches.push_back({"!"});
+        continue;
+      }
+      const bool fails = !std::exchange(rows.error, "").empty();
+      batches.push_back(payloads_of(read_batch(rows, nullptr)));
+      if (fails) batches.push_back({"!"});
     }
   }
   FAIL("The walk does not end.");
@@ -218,20 +224,20 @@ TEST_CASE("file order: a place is read in the file that was opened, or not at al
   const std::string text = spec_of(shards);
   const std::size_t open = open_source_count();
   {
-    WalkHolder walks;
-    Cursor cursor = beginning_of(*walks.open(text, {}, true));
-    const auto next = [&](WalkHolder& holder) {
-      const auto source = holder.open(text, cursor);
+    Requests walks;
+    Cursor cursor = beginning_of(*walks.walked(text, {}, true));
+    const auto next = [&](Requests& holder) {
+      const auto source = holder.walked(text, cursor);
       std::vector<Row> rows;
       FileWalk(*source, kEverything, cursor).pass(1, 1 << 20, &rows);
-      return payloads_of(source->read(rows));
+      return payloads_of(read_rows(source, std::move(rows)));
     };
     const Strings all = share_of(shards, 0, 1);
     CHECK(next(walks) == Strings{all[0]});
     std::filesystem::remove(shards[0].path());
-    WalkHolder().open(text, {}, true);  // another iteration looks at the files
+    Requests().walked(text, {}, true);  // another iteration looks at the files
     CHECK(next(walks) == Strings{all[1]});
-    WalkHolder others;
+    Requests others;
     CHECK(next(others) == Strings{all[2]});
   }
   CHECK(open_source_count() == open);

@@ -8,7 +8,6 @@
 #include "../core/shard_fixture.h"
 #include "core/base/thread.h"
 #include "core/order/sequence.h"
-#include "tensorflow/decoding.h"
 #include "tensorflow/last_made.h"
 
 using namespace tfrfast;
@@ -91,33 +90,4 @@ TEST_CASE("last decoded: the same text is decoded once, other text takes its pla
   CHECK(last.get(sequence_of(3)) != first);
   CHECK(error_of([&] { last.get("no sequence"); }).kind() == ErrorKind::invalid);
   CHECK(last.get(sequence_of(3))->records.count == 3);
-}
-
-TEST_CASE("idle workers: a worker that is put back is the next to be taken") {
-  IdleWorkers<int> workers;
-  const auto one = std::make_shared<const int>(1);
-  int made = 0;
-  const auto make = [&] { return std::make_unique<int>(made++); };
-  auto first = workers.take({one}, make);
-  auto second = workers.take({one}, make);
-  CHECK(*first == 0);
-  CHECK(*second == 1);
-  workers.put_back({one}, std::move(second));
-  CHECK(*workers.take({one}, make) == 1);
-  CHECK(*workers.take({one}, make) == 2);
-}
-
-TEST_CASE("idle workers: those for something else are given up") {
-  IdleWorkers<int> workers;
-  const auto one = std::make_shared<const int>(1);
-  const auto other = std::make_shared<const int>(1);
-  int made = 0;
-  const auto make = [&] { return std::make_unique<int>(made++); };
-  workers.put_back({one}, workers.take({one}, make));
-  auto late = workers.take({one}, make);
-  CHECK(*late == 0);
-  CHECK(*workers.take({other}, make) == 1);
-  CHECK(one.use_count() == 1);
-  workers.put_back({one}, std::move(late));
-  CHECK(*workers.take({other}, make) == 2);
 }

@@ -10,7 +10,8 @@
 #include "fake_c_api.h"
 #include "source_fixture.h"
 #include "tensorflow/error_text.h"
-#include "tensorflow/records.h"
+#include "tensorflow/reading.h"
+#include "tensorflow/reading_ops.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
@@ -78,13 +79,13 @@ TEST_CASE("records: blocks of a file that is not in memory are announced in orde
   SourceSpec spec;
   spec.index_use = IndexUse::memory;
   spec.shards.push_back({"cold://shard", 0, 0});
-  const Source source(std::move(spec));
-  Cursor cursor = beginning_of(source);
-  FileWalk walk(source, kEverything, cursor);
+  const auto source = std::make_shared<const Source>(std::move(spec));
+  Cursor cursor = beginning_of(*source);
+  FileWalk walk(*source, kEverything, cursor);
   for (auto stop = FileWalk::Stop::enough; stop == FileWalk::Stop::enough;) {
     std::vector<Row> rows;
     stop = walk.pass(1000, 1 << 20, &rows).stop;
-    CHECK(payloads_of(source.read(rows)).size() == rows.size());
+    CHECK(payloads_of(read_rows(source, rows)).size() == rows.size());
   }
   std::uint64_t end = 0;
   for (const FileRange& each : cold.announced) {
@@ -94,19 +95,17 @@ TEST_CASE("records: blocks of a file that is not in memory are announced in orde
   CHECK(end == cold.bytes.size());
 }
 
-TEST_CASE("records: a block is written as what precedes the damage, the error and the rest") {
+TEST_CASE("records: a block is what precedes the damage, the error and the rest") {
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {5}, 100);
   shards[0].flip_bit(payload_offset(shards[0], 2));
   const TestShard& shard = shards[0];
-  FakeCall fake;
-  const Records records = read_to_error(*streamed_source(shards));
-  run_kernel(fake.context(), [&](KernelCall& call) { records.write(call, 0); });
-  REQUIRE(fake.code() == Code::ok);
-  CHECK(fake.strings(0) == Strings{shard.record(0), shard.record(1)});
-  CHECK(decode_error(fake.strings(1)[0]).code == Code::data_loss);
-  CHECK(holds(fake.strings(1)[0], shard.path()));
-  CHECK(fake.strings(2) == Strings{shard.record(3), shard.record(4)});
+  const ReadBatch read = read_to_error(streamed_source(shards));
+  CHECK(payloads_of(read) ==
+        Strings{shard.record(0), shard.record(1), shard.record(3), shard.record(4)});
+  CHECK(read.rows_before_error() == 2);
+  CHECK(decode_error(read.error()).code == Code::data_loss);
+  CHECK(holds(read.error(), shard.path()));
 }
 
 TEST_CASE("records: damage that is skipped leaves no error") {
@@ -115,9 +114,9 @@ TEST_CASE("records: damage that is skipped leaves no error") {
   shards[0].flip_bit(payload_offset(shards[0], 0));
   SourceSpec options;
   options.skip_damage = true;
-  const Records records = read_to_error(*streamed_source(shards, options));
+  const ReadBatch records = read_to_error(streamed_source(shards, options));
   CHECK(records.error() == "");
-  CHECK(records.is_left_out(0));
+  CHECK(records.rows == std::vector<std::size_t>{1, 2, 3});
   CHECK(payloads_of(records) ==
         Strings{shards[0].record(1), shards[0].record(2), shards[0].record(3)});
 }
@@ -127,11 +126,11 @@ TEST_CASE("records: the first of several errors is told, and how many follow it"
   auto shards = write_shards(folder, {5}, 100);
   shards[0].flip_bit(payload_offset(shards[0], 3));
   shards[0].flip_bit(payload_offset(shards[0], 1));
-  const Records both = read_to_error(*streamed_source(shards));
+  const ReadBatch both = read_to_error(streamed_source(shards));
   shards[0].flip_bit(payload_offset(shards[0], 4));
-  const Records all = read_to_error(*streamed_source(shards));
+  const ReadBatch all = read_to_error(streamed_source(shards));
   shards[0].flip_bit(payload_offset(shards[0], 3)).flip_bit(payload_offset(shards[0], 4));
-  const Records first = read_to_error(*streamed_source(shards));
+  const ReadBatch first = read_to_error(streamed_source(shards));
   CHECK(both.error() == first.error() + " 1 more error follows.");
   CHECK(all.error() == first.error() + " 2 more errors follow.");
 }
@@ -140,8 +139,7 @@ TEST_CASE("records: a missing file is an error when its turn comes") {
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {1, 1});
   std::filesystem::remove(shards[1].path());
-  const Source source(streamed_spec(shards));
-  const Records records = read_to_error(source);
+  const ReadBatch records = read_to_error(std::make_shared<const Source>(streamed_spec(shards)));
   CHECK(payloads_of(records) == Strings{shards[0].record(0)});
   CHECK(decode_error(records.error()).code == Code::not_found);
 }
@@ -150,7 +148,7 @@ TEST_CASE("records: a file that is cut short gives what it still has, then an er
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {3}, 100);
   shards[0].truncate_to(shards[0].size() - 1);
-  const Records records = read_to_error(*streamed_source(shards));
+  const ReadBatch records = read_to_error(streamed_source(shards));
   CHECK(decode_error(records.error()).code == Code::data_loss);
   CHECK(payloads_of(records) == Strings{shards[0].record(0), shards[0].record(1)});
 }
@@ -159,7 +157,7 @@ TEST_CASE("records: a tail that is too short for a header is the end, as it is t
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {2}, 100);
   shards[0].append("tail");
-  const Records records = read_to_error(*streamed_source(shards));
+  const ReadBatch records = read_to_error(streamed_source(shards));
   CHECK(records.error() == "");
   CHECK(payloads_of(records).size() == 2);
 }
@@ -179,7 +177,10 @@ TEST_CASE("source: records are read in the order that they are asked for") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {2, 2}, 100);
   const std::vector<std::int64_t> numbers = {3, 0, 3, 1};
-  const Records records = planned_source(shards)->read(numbers);
+  const auto source = planned_source(shards);
+  std::vector<Row> rows(numbers.size());
+  source->records()->reader()->locate(numbers, rows.data());
+  const ReadBatch records = read_rows(source, std::move(rows));
   CHECK(payloads_of(records) == Strings{shards[1].record(1), shards[0].record(0),
                                         shards[1].record(1), shards[0].record(1)});
 }

@@ -7,6 +7,8 @@
 
 #include "../core/orders.h"
 #include "source_fixture.h"
+#include "tensorflow/registry.h"
+#include "tensorflow/requests.h"
 #include "tensorflow/share.h"
 
 using namespace tfrfast;
@@ -159,15 +161,19 @@ TEST_CASE("share: files are given by a first one and a stride") {
 }
 
 TEST_CASE("share: steps are given by a key, files, and where they begin and end") {
-  const Steps steps = steps_of(Numbers{-1, 2, 3, 5, 7});
-  CHECK(steps.seed == std::numeric_limits<std::uint64_t>::max());
-  CHECK(steps.files == Files{2, 3});
-  CHECK(steps.at(0) == 5);
-  CHECK(steps.at(1) == 6);
-  CHECK_FALSE(steps.at(2).has_value());
-  CHECK_FALSE(steps.at(-1).has_value());
+  const TemporaryFolder folder;
+  const auto source = planned_source(write_shards(folder, {5}));
+  const std::string order = batches(*source, 2).encode();
+  Requests requests;
+  const std::string text = source->spec().encode();
+  const auto adopted = adopt_source(text, source);
+  const Request request = requests.find(text, order, Numbers{7, 0, 1, 1, 3}, {});
+  CHECK(request.count == 2);
+  CHECK(request.rows(0).records == Numbers{2, 3});
+  CHECK(request.rows(1).records == Numbers{4});
   for (const Numbers& numbers : {Numbers{}, Numbers{0, 0, 1, 0}, Numbers{0, 0, 1, 0, 0},
                                  Numbers{0, 0, 1, -1, 1}, Numbers{0, 0, 0, 0, 1}}) {
-    CHECK(error_of([&] { steps_of(numbers); }).kind() == ErrorKind::invalid);
+    const Error error = error_of([&] { requests.find("", order, numbers, {}); });
+    CHECK(error.kind() == ErrorKind::invalid);
   }
 }

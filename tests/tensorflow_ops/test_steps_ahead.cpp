@@ -16,8 +16,8 @@
 #include "core/storage/storage.h"
 #include "core/storage/storage_options.h"
 #include "source_fixture.h"
-#include "tensorflow/decoding.h"
 #include "tensorflow/file_order.h"
+#include "tensorflow/requests.h"
 #include "tensorflow/share.h"
 #include "tensorflow/steps_ahead.h"
 
@@ -121,8 +121,16 @@ struct Fixture {
   }
   void read(PlaceHolder& place, std::int64_t step, std::uint64_t seed = 1) const {
     REQUIRE(come_to(place, step, seed));
-    const Records records = source->read(share->records_of_batch(sequence, seed, step));
-    CHECK(records.error().empty());
+    CHECK(read_records(share->records_of_batch(sequence, seed, step)).error().empty());
+  }
+
+  std::vector<Row> rows_of(const Numbers& records) const {
+    std::vector<Row> rows(records.size());
+    source->records()->reader()->locate(records, rows.data());
+    return rows;
+  }
+  ReadBatch read_records(const Numbers& records) const {
+    return tensorflow::testing::read_rows(source, rows_of(records));
   }
 
   Ledger& ledger = Ledger::instance();
@@ -263,7 +271,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what a read that failed has left stays 
   const Numbers second = share->records_of_batch(sequence, 1, 1);
   ledger.fails_at = static_cast<std::uint64_t>(second[0]) * kFrameBytes + 7;
   REQUIRE(come_to(*place, 1));
-  CHECK_FALSE(source->read(second).error().empty());
+  CHECK_FALSE(read_records(second).error().empty());
   ledger.fails_at.reset();
   for (std::int64_t step = 2; step < 150; ++step) read(*place, step);
   CHECK(ledger.records_announced() == kAhead * kRows);
@@ -273,42 +281,37 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what a read that failed has left stays 
 }
 
 TEST_CASE_FIXTURE(Fixture, "steps ahead: records after one that cannot be decoded are withdrawn") {
-  Numbers records(4000);
-  std::iota(records.begin(), records.end(), 0);
-  std::vector<Row> rows(records.size());
-  source->frames().locate(records, rows.data());
+  BatchRows batch;
+  batch.source = source;
+  batch.records.resize(4000);
+  std::iota(batch.records.begin(), batch.records.end(), 0);
+  batch.rows = rows_of(batch.records);
   FeatureSpec missing;
   missing.name = "missing";
-  const auto features = std::make_shared<const FeatureSchema>(std::vector{missing});
-  const auto valid = std::make_unique<bool[]>(records.size());
-  DecodingKernel kernel;
-  CHECK_THROWS_AS(kernel.load(source, features, records, valid.get()), Error);
-  CHECK(ledger.records_announced() == 0);
-  // After damage, the good records are read again.
-  CHECK_FALSE(kernel.decode(source, features, rows).error.empty());
+  const Decoders decoders(FeatureSchema({missing}));
+  CHECK_THROWS_AS(read_batch(batch, &decoders), Error);
   CHECK(ledger.records_announced() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "steps ahead: what a storage that failed has not given is left out") {
-  Numbers records(4000);
-  std::iota(records.begin(), records.end(), 0);
-  std::vector<Row> rows(records.size());
-  source->frames().locate(records, rows.data());
+  BatchRows batch;
+  batch.source = source;
+  batch.records.resize(4000);
+  std::iota(batch.records.begin(), batch.records.end(), 0);
+  batch.rows = rows_of(batch.records);
   ledger.fails_at = 100 * kFrameBytes + 7;
-  const Records some = source->read(rows);
+  const ReadBatch some = read_batch(batch, nullptr);
   CHECK(some.error().find("more error") == std::string::npos);
-  std::size_t delivered = 0;
-  some.for_each([&](std::size_t row, WireBytes payload) {
-    const char* const stored = ledger.bytes.data() + rows[row].frame.offset + kHeaderBytes;
+  CHECK(some.rows.size() == 100);
+  std::size_t row = 0;
+  for (const std::string& payload : tensorflow::testing::payloads_of(some)) {
+    const char* const stored = ledger.bytes.data() + batch.rows[row++].frame.offset + kHeaderBytes;
     REQUIRE(payload.size() == 100);
     CHECK(std::memcmp(payload.data(), stored, payload.size()) == 0);
-    ++delivered;
-  });
-  CHECK(delivered == 100);
+  }
   CHECK(ledger.records_announced() == 0);
-  DecodingKernel kernel;
-  const auto features = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{});
-  CHECK_FALSE(kernel.decode(source, features, rows).error.empty());
+  const Decoders decoders{FeatureSchema(std::vector<FeatureSpec>{})};
+  CHECK_THROWS_AS(read_batch(batch, &decoders), Error);
   CHECK(ledger.records_announced() == 0);
 }
 
@@ -323,10 +326,10 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
     cursor.ahead = {{0, 1, 1}, {Cursor::kEnd, 1, 1}};
     return cursor;
   }();
-  std::optional<WalkHolder> finding(std::in_place), reading(std::in_place);
+  std::optional<Requests> finding(std::in_place), reading(std::in_place);
   const auto found = [&] {
     ledger.fails_at.reset();
-    const auto streamed = finding->open(text, beginning, true);
+    const auto streamed = finding->walked(text, beginning, true);
     std::vector<Row> rows;
     Cursor cursor = beginning;
     FileWalk(*streamed, tfrfast::tensorflow::testing::kEverything, cursor)
@@ -336,7 +339,9 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
     return rows;
   };
   const auto read = [&](std::span<const Row> rows) {
-    return reading->open(text, beginning)->read(rows).error();
+    return tensorflow::testing::read_rows(reading->walked(text, beginning),
+                                          {rows.begin(), rows.end()})
+        .error();
   };
   std::vector<Row> rows = found();
   CHECK(ledger.records_announced() == kRecords);
@@ -352,7 +357,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   CHECK(read(std::span(rows).first(10)).empty());
   finding.reset();
   CHECK(ledger.records_announced() == kRecords - 10);
-  const auto held = reading->open(text, beginning);  // opening a source reads nothing
+  const auto held = reading->walked(text, beginning);  // opening a source reads nothing
   reading.reset();
   CHECK(ledger.records_announced() == 0);
 }

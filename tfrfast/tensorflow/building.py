@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.batches import Batches
 from tfrfast.tensorflow.lift.batches import lifted_batches
 from tfrfast.tensorflow.lift.elements import elements_of
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence
+from tfrfast.tensorflow.shuffled import mean_bytes, shuffled_batches, shuffled_records
 
 
 def build(pipeline: Pipeline) -> Any:
@@ -26,7 +26,7 @@ def build(pipeline: Pipeline) -> Any:
         records = source.in_file_order().records(sequence)
     else:
         assert source.plan is not None
-        records = graphs.planned_records(source.plan, sequence, pipeline.saves_positions)
+        records = shuffled_records(source.plan, sequence, pipeline.saves_positions)
     return _followed(pipeline, _each_made(pipeline, records))
 
 
@@ -82,7 +82,7 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
         record_bytes = _record_bytes(pipeline) if grouped else None
         return source.in_file_order().batches(sequence, record_bytes, pipeline.in_blocks)
     assert source.plan is not None
-    return graphs.planned_batches(
+    return shuffled_batches(
         source.plan,
         sequence,
         grouped=grouped,
@@ -97,7 +97,7 @@ def _record_bytes(pipeline: Pipeline) -> int | None:
     if pipeline.shuffle is None:
         return source.record_bytes
     assert source.plan is not None
-    return graphs.mean_bytes(source.plan)
+    return mean_bytes(source.plan)
 
 
 def _is_symbolic(pipeline: Pipeline) -> bool:

@@ -12,16 +12,13 @@ import tensorflow as tf
 
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
-from tfrfast.tensorflow.blocks import emit_block, records
-from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import (
     flat_map,
-    parallel_map,
     rebatched,
     scan,
     take_while,
     unbatched,
+    with_length,
 )
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.making import made_once
@@ -111,7 +108,8 @@ class FileOrder:
         group = group_of(size * (record_bytes or 0)) if can_group else 1
         repeats, source, files, wanted = self._given(sequence, size, group, in_blocks)
         walked = made_once(_walked, (True,), repeats, source, files, wanted)
-        return _WalkedBatches(size, is_full, group, walked, source, wanted, finished=finished)
+        order = tf.constant("")
+        return Batches(size, is_full, group, walked, source, order, finished=finished)
 
 
 def _walked(may_shard: bool, repeats: Any, source: Any, files: Any, wanted: Any) -> Any:
@@ -165,34 +163,8 @@ def _cut_payloads(size: int, is_full: bool, *given: Any) -> Any:
 
 def _payloads(may_shard: bool, *given: Any) -> Any:
     """Returns the records in blocks."""
-    _, source, _, wanted = given
-    blocks = _walked(may_shard, *given)
-    return flat_map(parallel_map(blocks, _read_block, source, wanted), emit_block)
-
-
-def _read_block(batches: Any, errors: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
-    zero = tf.constant(0, tf.int64)
-    return records(*ops.tfrfast_read_rows(source, wanted, zero, batches, errors, zero))
-
-
-class _WalkedBatches(Batches):
-    """Batches that the walk has passed over, which are read from the source."""
-
-    def count(self, *group: Any) -> Any:
-        return tf.math.count_nonzero(group[0][:, 0] >= 0)
-
-    def member(self, number: int, *group: Any) -> tuple[Any, ...]:
-        return (*group, tf.constant(number, tf.int64))
-
-    def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        source, wanted = self._tensors
-        return ops.tfrfast_read_rows(source, wanted, self._fails, *batch)
-
-    def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
-        source, wanted = self._tensors
-        return ops.tfrfast_decode_rows(
-            source, wanted, self._fails, *batch, features.text, column_types=features.column_types
-        )
+    _, source, _, _ = given
+    return Batches(0, False, 1, _walked(may_shard, *given), source, tf.constant("")).blocks()
 
 
 def _repeats(sequence: Sequence) -> int | None:

@@ -314,3 +314,21 @@ def show_a_reader() -> None:
         buffer_size=tf.constant(0, tf.int64),
         byte_offsets=tf.constant([], tf.int64),
     )
+
+
+def with_length(dataset: Any, length: int | None) -> Any:
+    """Declares the number of elements (None: endless), but accepts fewer.
+
+    `assert_cardinality` would fail at each end if damaged records were ignored. The dataset that is
+    appended here claims to be endless, and is empty.
+    """
+    # TensorFlow declares the rest of an endless dataset endless.
+    never = flat_map(tf.data.Dataset.range(1), _never_asked, spec=dataset.element_spec)
+    nothing = never.repeat().skip(-1)
+    declared = dataset.concatenate(nothing)
+    return declared if length is None else declared.take(length)
+
+
+def _never_asked(number: Any) -> Any:
+    show_a_reader()  # otherwise sharding by file would fail here
+    return tf.data.Dataset.from_tensors(number)

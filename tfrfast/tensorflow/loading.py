@@ -12,9 +12,9 @@ from tfrfast.loading.description import LoaderDescription
 from tfrfast.order import InOrder, Plan
 from tfrfast.tensorflow import iteration_keys
 from tfrfast.tensorflow.asked import told_as
+from tfrfast.tensorflow.batches import read
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.emission import with_length
-from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while
+from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while, with_length
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.planning import open_described
@@ -50,19 +50,13 @@ def dataset_of(
     endless = epochs is None and plan.steps > 0
     count = None if endless else rest.steps + plan.steps * ((epochs or 1) - 1)
     step_count = iteration_keys.ENDLESS if count is None else count
-    run = tf.constant([iteration_keys.as_int64(loader.epoch), step_count], tf.int64)
+    run = iteration_keys.as_int64(loader.epoch), step_count
 
     def load(step: Any, key: Any) -> Any:
-        columns, indices, valid, error = ops.tfrfast_load_batch(
-            source=source,
-            plan=encoded,
-            run=run,
-            key=key,
-            step=step,
-            features=b"" if features is None else features.text,
-            column_types=[tf.string] if features is None else features.column_types,
-        )
-        return _with_shapes((*columns, indices, valid, error), (*shapes, [None], [None], []))
+        place = tf.stack([key, *run, step])
+        found = read(source, encoded, place, features)
+        facts = found.records, found.valid, found.error
+        return _with_shapes((*found.columns, *facts), (*shapes, [None], [None], [1]))
 
     def batch_of(*parts: Any) -> Any:
         *columns, indices, valid = _with_shapes(parts[:-1], (*full_shapes, [rows], [rows]))

@@ -6,8 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches
-from tfrfast.tensorflow.blocks import in_parts, records
+from tfrfast.tensorflow.batches import Batches, in_parts
 from tfrfast.tensorflow.functions import (
     chosen,
     filter_as_traced,
@@ -61,12 +60,12 @@ def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[
     batch.
     """
     features, rows = lifted.features, batches.rows
-    columns, good, error = batches.decode(features, *batch)
-    for column, shape in zip((*columns, error), (*features.shapes(rows), []), strict=True):
+    read = batches.read(features, *batch)
+    for column, shape in zip(read.columns, features.shapes(rows), strict=True):
         column.set_shape(shape)  # an op that checks the shape would take time to trace and run
-    components, holds = lifted.run(features.assemble(columns), rows)
-    is_good = tf.logical_and(tf.equal(error, ""), good > 0)
-    return components, is_good if holds is None else tf.logical_and(is_good, holds)
+    read.is_sound.set_shape([])
+    components, holds = lifted.run(features.assemble(read.columns), rows)
+    return components, read.is_sound if holds is None else tf.logical_and(read.is_sound, holds)
 
 
 def _sound(batches: Batches, lifted: Lifted, calls: int) -> Any:
@@ -92,7 +91,7 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
     spec = lifted.batch_spec(batches.rows)
 
     def one_by_one(*batch: Any) -> Any:
-        read = tf.data.Dataset.from_tensors(records(*batches.read(*batch)))
+        read = tf.data.Dataset.from_tensors(batches.block(*batch))
         elements = unbatched(flat_map(read, in_parts))
         for function, element_spec, is_filter in lifted.calls:
             if is_filter:
