@@ -68,14 +68,6 @@ Wanted wanted_of(std::span<const std::int64_t> numbers) {
           numbers[9] != 0};
 }
 
-std::vector<OpenedFile> Cursor::files() const {
-  std::vector<OpenedFile> files;
-  for (const Slot& slot : slots) {
-    if (slot.shard >= 0) files.push_back({static_cast<std::size_t>(slot.shard), slot.version});
-  }
-  return files;
-}
-
 std::int64_t Cursor::files_ahead() const noexcept {
   std::int64_t count = 0;
   for (const Run& run : ahead) count += run.count;
@@ -200,8 +192,9 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     try {
       Ahead& ahead = ahead_[static_cast<std::size_t>(cursor_.turn)];
       if (ahead.shard == nullptr) {
-        ahead.shard = &source_.open(static_cast<std::size_t>(slot.shard), slot.version);
+        ahead.shard = source_.open(static_cast<std::size_t>(slot.shard), slot.version);
         slot.version = ahead.shard->version;
+        files_.push_back(ahead.shard);
       }
       Source::OpenShard& shard = *ahead.shard;
       if (ranges_ != nullptr && shard.walked.index() == nullptr) {
@@ -280,7 +273,8 @@ void FileWalk::pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::i
     found->push_back({&shard.file, at, at, frames_[static_cast<std::size_t>(at - slot.number)]});
   }
   if (ranges_ != nullptr && to > from) {
-    ranges_->push_back({static_cast<std::size_t>(slot.shard), begin.byte, stretch.next.byte});
+    ranges_->push_back(
+        {ahead_[static_cast<std::size_t>(cursor_.turn)].shard, begin.byte, stretch.next.byte});
   }
   if (to > from) {
     passed.rows += static_cast<std::int64_t>(to - from);
@@ -317,18 +311,21 @@ std::vector<std::int64_t> WalkedBatch::head(std::int64_t rows, const Wanted& wan
           wanted.is_full, wanted.ends_short, wanted.repeats};
 }
 
-std::vector<Row> find_rows(const Source& source, WalkedBatch& batch, std::string& error) {
-  std::vector<Row> rows;
-  FileWalk walk(source, batch.wanted, batch.cursor);
-  while (static_cast<std::int64_t>(rows.size()) < batch.rows && error.empty()) {
-    const FileWalk::Passed passed = walk.pass(batch.rows - static_cast<std::int64_t>(rows.size()),
-                                              std::numeric_limits<std::int64_t>::max(), &rows);
-    error = passed.error;
+BatchRows find_rows(std::shared_ptr<const Source> source, WalkedBatch& walked) {
+  BatchRows batch;
+  FileWalk walk(*source, walked.wanted, walked.cursor);
+  while (static_cast<std::int64_t>(batch.rows.size()) < walked.rows && batch.error.empty()) {
+    const FileWalk::Passed passed =
+        walk.pass(walked.rows - static_cast<std::int64_t>(batch.rows.size()),
+                  std::numeric_limits<std::int64_t>::max(), &batch.rows);
+    batch.error = passed.error;
     if (passed.stop == FileWalk::Stop::starved || passed.stop == FileWalk::Stop::ended) {
       refuse_place();
     }
   }
-  return rows;
+  batch.source = std::move(source);
+  batch.files = walk.take_files();
+  return batch;
 }
 
 }  // namespace tfrfast::tensorflow

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/order/progression.h"
+#include "tensorflow/reading.h"
 #include "tensorflow/source.h"
 
 namespace tfrfast::tensorflow {
@@ -57,7 +58,6 @@ struct Cursor {
   std::vector<Slot> slots;
   std::deque<Run> ahead;
 
-  std::vector<OpenedFile> files() const;
   std::int64_t files_ahead() const noexcept;
   void encode(std::vector<std::int64_t>& numbers) const;
   // Takes a cursor off the beginning of `numbers`. Throws Error(invalid).
@@ -69,7 +69,7 @@ class FileWalk {
  public:
   // Bytes of a shard's stream.
   struct Range {
-    std::size_t shard = 0;
+    std::shared_ptr<Source::OpenShard> shard;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
   };
@@ -98,11 +98,13 @@ class FileWalk {
   // Passes over wanted records, at most `rows` and about `bytes`, and adds them to `found` unless
   // it is null. Passes over records before the next wanted one in a call of its own.
   Passed pass(std::int64_t rows, std::uint64_t bytes, std::vector<Row>* found = nullptr);
+  // The files that were reached, which must outlive the found rows.
+  std::vector<std::shared_ptr<const void>> take_files() { return std::move(files_); }
 
  private:
   // The open file of a slot, and frames that follow the cursor.
   struct Ahead {
-    Source::OpenShard* shard = nullptr;
+    std::shared_ptr<Source::OpenShard> shard;
     std::vector<Frame> frames;
     std::size_t next = 0;
   };
@@ -123,6 +125,7 @@ class FileWalk {
   Cursor& cursor_;
   std::vector<Range>* const ranges_;
   std::vector<Ahead> ahead_;  // by slot
+  std::vector<std::shared_ptr<const void>> files_;
   std::vector<Frame> frames_;
 };
 
@@ -136,8 +139,8 @@ struct WalkedBatch {
   // The numbers before those of the cursor.
   static std::vector<std::int64_t> head(std::int64_t rows, const Wanted& wanted);
 };
-// Finds the rows again. An error may follow them. Throws Error.
-std::vector<Row> find_rows(const Source& source, WalkedBatch& batch, std::string& error);
+// Finds the rows again, and the error after them. Throws Error.
+BatchRows find_rows(std::shared_ptr<const Source> source, WalkedBatch& walked);
 
 [[noreturn]] void refuse_place();  // throws Error(invalid)
 

@@ -164,17 +164,14 @@ TFRFAST_CALL void tfrfast_close_plan(OpenPlan* plan) noexcept {
   delete plan;
 }
 
-// Keeps the source with this text open from its first use on. Null if memory is short.
-TFRFAST_CALL SourceKeeper* tfrfast_keep_open(const char* text, std::size_t bytes) noexcept {
+// Keeps a source without a plan, and the files that it opens, until tfrfast_close_plan(). Null if
+// memory is short.
+TFRFAST_CALL OpenPlan* tfrfast_keep_open(const char* text, std::size_t bytes) noexcept {
   try {
-    return new SourceKeeper({text, bytes});
+    return new OpenPlan{"", open_source({text, bytes}), ""};
   } catch (const std::exception&) {
     return nullptr;
   }
-}
-
-TFRFAST_CALL void tfrfast_let_close(SourceKeeper* keeper) noexcept {
-  delete keeper;
 }
 
 TFRFAST_CALL const char* tfrfast_plan_source(const OpenPlan* plan, std::size_t* bytes) noexcept {

@@ -27,6 +27,7 @@ struct BatchRows {
   std::unique_ptr<bool[]> valid;      // which rows are real; null: all
   std::vector<std::uint64_t> draws;   // a random number for each row, if images need them
   std::string error;                  // in place of the rows, or after them; "" for none
+  std::vector<std::shared_ptr<const void>> files;  // keep the rows' files open
 
   std::size_t size() const noexcept { return rows.empty() ? records.size() : rows.size(); }
 };

@@ -3,8 +3,6 @@
 
 #include <memory>
 #include <mutex>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,46 +10,32 @@
 
 namespace tfrfast::tensorflow {
 
-// Opens a source, or returns the open source. A source stays open as long as it is held. With
-// `look`, checks whether files have changed; a changed source without a plan is opened again,
-// beside iterations that go on with the earlier files. Checks a planned source also now and then.
-// Throws Error, stale_index if planned data changed. Safe from many threads.
-std::shared_ptr<const Source> open_source(std::string_view text, bool look = false);
-// Like open_source(), but prefers the source whose shards are these files.
-std::shared_ptr<const Source> open_source(std::string_view text, std::span<const OpenedFile> files);
-
-// Like open_source(), for a `source` opened elsewhere. Uses an open source with the same text
-// instead, if there is one.
-std::shared_ptr<const Source> adopt_source(const std::string& text,
+// Opens a source, or returns the open source. A source stays open as long as it is held. Throws
+// Error. Safe from many threads.
+std::shared_ptr<const Source> open_source(std::string_view text);
+// The same for an iteration that begins: looks whether files have changed. A planned source of
+// changed files is opened again, and judged by their present contents, so touching a file changes
+// nothing. But under a plan no record may move: throws Error stale_index.
+std::shared_ptr<const Source> begin_source(std::string_view text);
+// Like open_source(), for a planned `source` opened elsewhere. Uses an open source with the same
+// text instead, if its files have not changed.
+std::shared_ptr<const Source> adopt_source(std::string_view text,
                                            std::shared_ptr<const Source> source);
 
-struct RegistryEntry;
-
-// Keeps a source open from its first use on, although kernels come and go. So an epoch need not
-// open files, map files and find records again.
-class SourceKeeper {
- public:
-  explicit SourceKeeper(std::string_view text);
-  ~SourceKeeper();
-  SourceKeeper(const SourceKeeper&) = delete;
-  SourceKeeper& operator=(const SourceKeeper&) = delete;
-
- private:
-  std::shared_ptr<RegistryEntry> entry_;
-};
-
-// A kernel's hold on the sources of its iterations, so that the next call finds them open.
+// A kernel's hold on the sources of its iterations, so that the next call finds them open. The
+// announcements of the iterations end with the kernel.
 class SourceHolder {
  public:
+  SourceHolder() = default;
+  ~SourceHolder();
+  SourceHolder(const SourceHolder&) = delete;
+  SourceHolder& operator=(const SourceHolder&) = delete;
+
   std::shared_ptr<const Source> hold(std::shared_ptr<const Source> source);
 
  private:
-  struct Held {
-    std::shared_ptr<const Source> source;
-    std::shared_ptr<const void> use;
-  };
   std::mutex mutex_;
-  std::vector<Held> held_;  // last used first
+  std::vector<std::shared_ptr<const Source>> held_;  // last used first
 };
 
 // The number of open sources, for tests.

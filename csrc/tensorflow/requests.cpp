@@ -33,7 +33,8 @@ Request Requests::find(std::string_view source, std::string_view order,
 }
 
 std::shared_ptr<const Share> Requests::share(std::string_view text, Files files, bool look) {
-  const std::shared_ptr<const Source> source = sources_.hold(open_source(text, look));
+  const std::shared_ptr<const Source> source =
+      sources_.hold(look ? begin_source(text) : open_source(text));
   return shares_.get(
       [&](const Share& last) { return last.source() == source && last.files() == files; },
       [&] { return Share(source, files); });
@@ -41,10 +42,10 @@ std::shared_ptr<const Share> Requests::share(std::string_view text, Files files,
 
 Request Requests::of_sequence(std::string_view source, std::string_view order,
                               std::span<const std::int64_t> place) {
+  const auto sequence = sequences_.get(order);
   if (place.size() != 5 || place[3] < 0 || place[4] <= place[3]) {
     refuse("a key, files as a first one and a stride, the first step, and a larger end.");
   }
-  const auto sequence = sequences_.get(order);
   const auto seed = static_cast<std::uint64_t>(place[0]);
   const Files files = files_of(place.subspan(1, 2));
   const std::int64_t begin = place[3];
@@ -87,9 +88,8 @@ Request Requests::of_plan(std::string_view text, std::string_view order,
           }};
 }
 
-std::shared_ptr<const Source> Requests::walked(std::string_view text, const Cursor& cursor,
-                                               bool begins) {
-  return sources_.hold(begins ? open_source(text, true) : open_source(text, cursor.files()));
+std::shared_ptr<const Source> Requests::walked(std::string_view text, bool begins) {
+  return sources_.hold(begins ? begin_source(text) : open_source(text));
 }
 
 Request Requests::of_walk(std::string_view source, std::span<const std::int64_t> batches,
@@ -103,10 +103,7 @@ Request Requests::of_walk(std::string_view source, std::span<const std::int64_t>
     const auto at = static_cast<std::size_t>(number);
     WalkedBatch walked(batches.subspan(at * width, width));
     BatchRows batch;
-    if (walked.rows > 0) {
-      batch.source = this->walked(source, walked.cursor);
-      batch.rows = find_rows(*batch.source, walked, batch.error);
-    }
+    if (walked.rows > 0) batch = find_rows(this->walked(source), walked);
     if (!errors[at].read().empty()) batch.error = errors[at].read();
     return batch;
   };

@@ -46,8 +46,7 @@ class Requests {
     return sequences_.get(encoded);
   }
   // The source of a walk. With `begins`, checks whether the files have changed.
-  std::shared_ptr<const Source> walked(std::string_view source, const Cursor& cursor,
-                                       bool begins = false);
+  std::shared_ptr<const Source> walked(std::string_view source, bool begins = false);
 
  private:
   Request of_sequence(std::string_view source, std::string_view order,

@@ -140,69 +140,62 @@ void Source::plan(std::shared_ptr<const RecordSource> records) {
 }
 
 bool Source::still_fits() const {
-  if (spec_.planned) return facts_now(spec_) == facts_;
-  std::atomic<bool> fits = true;
-  parallel_for(shard_count(), is_remote_ ? kLooksAtOnce : 1, [&](std::size_t shard) {
-    std::shared_ptr<const StoredFile> file;
-    {
-      const std::lock_guard lock(lazy_shards_[shard].mutex);
-      if (lazy_shards_[shard].shard != nullptr) file = lazy_shards_[shard].shard->file.file;
-    }
-    try {
-      if (file != nullptr && !file->is_still(file->facts_now())) fits = false;
-    } catch (const Error&) {
-      fits = false;
-    }
-  });
-  return fits;
+  return facts_now(spec_) == facts_;
 }
 
-void Source::begin_again() const noexcept {
+void Source::begin() const {
+  withdraw();
+  {
+    const std::lock_guard lock(index_folders_mutex_);
+    index_folders_ = std::make_shared<IndexFolders>();
+  }
+  parallel_for(shard_count(), is_remote_ ? kLooksAtOnce : 1, [&](std::size_t shard) {
+    LazyShard& lazy = lazy_shards_[shard];
+    std::shared_ptr<const OpenShard> now;
+    {
+      const std::lock_guard lock(lazy.mutex);
+      now = lazy.now;
+    }
+    if (now == nullptr) return;
+    bool is_same = false;
+    try {
+      is_same = now->file.file->is_still(now->file.file->facts_now());
+    } catch (const Error&) {
+    }
+    const std::lock_guard lock(lazy.mutex);
+    if (!is_same && lazy.now == now) lazy.before = std::exchange(lazy.now, nullptr);
+  });
+}
+
+void Source::withdraw() const noexcept {
   if (spec_.planned || !is_remote_) return;
   for (std::size_t shard = 0; shard < shard_count(); ++shard) {
-    LazyShard& lazy = lazy_shards_[shard];
-    Announcements dropped;
-    const std::lock_guard lock(lazy.announced_mutex);
-    dropped.swap(lazy.announced);
-    lazy.announced_ranges.clear();
+    const std::lock_guard lock(lazy_shards_[shard].mutex);
+    if (lazy_shards_[shard].now != nullptr) lazy_shards_[shard].now->withdraw();
   }
 }
 
-struct Source::Use {
-  explicit Use(std::shared_ptr<const Source> used) : source(std::move(used)) {}
-  ~Use() { source->begin_again(); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-
-  const std::shared_ptr<const Source> source;
-};
-
-std::shared_ptr<const void> Source::use(const std::shared_ptr<const Source>& source) {
-  if (source->spec_.planned || !source->is_remote_) return nullptr;
-  const std::lock_guard lock(source->use_mutex_);
-  std::shared_ptr<const Use> use = source->use_.lock();
-  if (use == nullptr) {
-    use = std::make_shared<const Use>(source);
-    source->use_ = use;
-  }
-  return use;
+void Source::OpenShard::withdraw() noexcept {
+  Announcements dropped;
+  const std::lock_guard lock(announced_mutex);
+  dropped.swap(announced);
+  announced_ranges.clear();
 }
 
-void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
-                            std::uint64_t end) const noexcept {
-  const StoredFile& file = *lazy_shards_[shard].shard->file.file;
-  if (!file.traits().is_remote || file.is_inflated()) return;
-  end = std::min(file.bytes(), end);
+void Source::OpenShard::announce(std::uint64_t begin, std::uint64_t end) noexcept {
+  const StoredFile& stored = *file.file;
+  if (!stored.traits().is_remote || stored.is_inflated()) return;
+  end = std::min(stored.bytes(), end);
   std::vector<FileRange> missing;
   try {
-    const std::lock_guard lock(lazy_shards_[shard].announced_mutex);
-    std::map<std::uint64_t, std::uint64_t>& announced = lazy_shards_[shard].announced_ranges;
-    auto next = announced.upper_bound(begin);
-    if (next != announced.begin() && std::prev(next)->second >= begin) --next;
+    const std::lock_guard lock(announced_mutex);
+    std::map<std::uint64_t, std::uint64_t>& ranges = announced_ranges;
+    auto next = ranges.upper_bound(begin);
+    if (next != ranges.begin() && std::prev(next)->second >= begin) --next;
     std::uint64_t first = begin;
     std::uint64_t last = end;
     for (std::uint64_t at = begin; at < end;) {
-      if (next == announced.end() || next->first >= end) {
+      if (next == ranges.end() || next->first >= end) {
         missing.push_back({at, end - at});
         break;
       }
@@ -210,11 +203,11 @@ void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
       at = std::max(at, next->second);
       first = std::min(first, next->first);
       last = std::max(last, next->second);
-      next = announced.erase(next);
+      next = ranges.erase(next);
     }
-    if (first < last) announced[first] = last;
-    auto announcement = file.announce(missing);
-    if (announcement != nullptr) lazy_shards_[shard].announced.push_back(std::move(announcement));
+    if (first < last) ranges[first] = last;
+    auto announcement = stored.announce(missing);
+    if (announcement != nullptr) announced.push_back(std::move(announcement));
   } catch (const std::exception&) {
     // An announcement is only advice.
   }
@@ -240,7 +233,7 @@ Source::OpenShard::OpenShard(const std::string& path, IoMode io, const IndexOpti
   if (is_unreadable) file.index = walked.index();
 }
 
-Source::OpenShard& Source::open(std::size_t shard, std::int64_t version) const {
+std::shared_ptr<Source::OpenShard> Source::open(std::size_t shard, std::int64_t version) const {
   if (lazy_shards_ == nullptr || shard >= shard_count()) {
     throw Error(ErrorKind::invalid, "A place names shard " + std::to_string(shard) +
                                         " of a dataset that has " + std::to_string(shard_count()) +
@@ -249,25 +242,23 @@ Source::OpenShard& Source::open(std::size_t shard, std::int64_t version) const {
   const std::string& path = spec_.shards[shard].path;
   LazyShard& lazy = lazy_shards_[shard];
   const std::lock_guard lock(lazy.mutex);
-  if (lazy.shard == nullptr) {
+  if (version != 0 && lazy.before != nullptr && lazy.before->version == version) return lazy.before;
+  if (lazy.now == nullptr) {
     IndexOptions options = shard_options(spec_).index;
-    options.folders = index_folders_;
-    lazy.shard = std::make_unique<OpenShard>(path, spec_.io, options);
+    {
+      const std::lock_guard folders_lock(index_folders_mutex_);
+      options.folders = index_folders_;
+    }
+    lazy.now = std::make_shared<OpenShard>(path, spec_.io, options);
   }
-  if (version != 0 && version != lazy.shard->version) {
+  if (version != 0 && version != lazy.now->version) {
     throw Error(ErrorKind::stale_index,
                 "'" + path +
                     "' is not the file in which this iteration has a place: it was replaced or "
                     "changed. Begin the iteration again.",
                 {path, {}, {}});
   }
-  return *lazy.shard;
-}
-
-bool Source::has(std::size_t shard, std::int64_t version) const noexcept {
-  if (lazy_shards_ == nullptr || shard >= shard_count()) return false;
-  const std::lock_guard lock(lazy_shards_[shard].mutex);
-  return lazy_shards_[shard].shard != nullptr && lazy_shards_[shard].shard->version == version;
+  return lazy.now;
 }
 
 Announcements Source::announce(std::span<const std::int64_t> records) const {

@@ -38,12 +38,6 @@ struct Files {
 };
 Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 
-// A shard that was opened as a certain file.
-struct OpenedFile {
-  std::size_t shard = 0;
-  std::int64_t version = 0;  // 0: not opened
-};
-
 class Places;
 
 // Safe from many threads.
@@ -56,14 +50,7 @@ class Source {
   // A planned source over open records.
   Source(SourceSpec spec, std::shared_ptr<const RecordSource> records);
 
-  // Whether any shard is remote. All bytes of a remote shard are of the opened version, so
-  // occasional looks are unnecessary.
-  bool is_remote() const noexcept { return is_remote_; }
-  // Withdraws the announcements of an iteration that has ended, in file order.
-  void begin_again() const noexcept;
-  // An iteration over a source without a plan holds the result. When nothing holds it any more,
-  // unread announcements are withdrawn. Null if nothing is announced.
-  static std::shared_ptr<const void> use(const std::shared_ptr<const Source>& source);
+  bool is_remote() const noexcept { return is_remote_; }  // whether any shard is
 
   const SourceSpec& spec() const noexcept { return spec_; }
   std::size_t shard_count() const noexcept { return spec_.shards.size(); }
@@ -82,24 +69,33 @@ class Source {
 
   // The functions below are for sources without a plan.
   //
-  // A shard that is opened when reading reaches it, and stays the same file from then on.
+  // A file of a shard, which is opened when reading reaches it.
   struct OpenShard {
     OpenShard(const std::string& path, IoMode io, const IndexOptions& options);
 
     WalkedShard walked;
     IndexedShard file;     // for reading
     std::int64_t version;  // differs between files, and between a file before and after a change
-  };
-  // Opens the shard, or returns the open shard. Throws Error: invalid if the shard does not exist;
-  // stale_index if it has another `version`, unless that is 0.
-  OpenShard& open(std::size_t shard, std::int64_t version = 0) const;
-  // Whether the shard is open, and has this version.
-  bool has(std::size_t shard, std::int64_t version) const noexcept;
-  // Announces bytes [begin, end) of an open shard, if it is remote. Each byte is announced once per
-  // iteration. Never fails.
-  void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
+    // If the file is remote. The mutex is never held during a wait.
+    std::mutex announced_mutex;
+    std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends by begins
+    Announcements announced;
 
-  // Whether no file has changed since it was opened.
+    // Announces bytes [begin, end), if the file is remote. Each byte is announced once per
+    // iteration. Never fails.
+    void announce(std::uint64_t begin, std::uint64_t end) noexcept;
+    void withdraw() noexcept;
+  };
+  // Opens the shard's present file, or returns an open one. Throws Error: invalid if the shard does
+  // not exist; stale_index if no file with this `version` is open, unless that is 0.
+  std::shared_ptr<OpenShard> open(std::size_t shard, std::int64_t version = 0) const;
+  // An iteration begins: looks whether files have changed. Iterations that have opened the earlier
+  // file of a shard go on with that file, until the shard changes once more.
+  void begin() const;
+  // Withdraws the announcements of iterations that have ended.
+  void withdraw() const noexcept;
+
+  // Whether no file of a planned source has changed since it was opened.
   bool still_fits() const;
   // Throws Error stale_index if the records of a file have moved since `then`, a source of the same
   // spec.
@@ -108,23 +104,18 @@ class Source {
  private:
   struct LazyShard {
     std::mutex mutex;
-    std::unique_ptr<OpenShard> shard;
-    // Of a remote shard. The mutex is never held during a wait.
-    std::mutex announced_mutex;
-    std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends by begins
-    Announcements announced;
+    std::shared_ptr<OpenShard> now;     // null: not opened, or changed since
+    std::shared_ptr<OpenShard> before;  // the file before the last change
   };
-  struct Use;
-  // Each index folder is read once, for all shards.
-  const std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   void plan(std::shared_ptr<const RecordSource> records);
 
   SourceSpec spec_;
   bool is_remote_ = false;
   std::vector<FileFacts> facts_;              // of each shard of a planned source, at opening
   std::unique_ptr<LazyShard[]> lazy_shards_;  // of a source without a plan
-  mutable std::mutex use_mutex_;              // guards use_
-  mutable std::weak_ptr<const Use> use_;
+  // Each index folder is read once in an iteration, for all shards.
+  mutable std::mutex index_folders_mutex_;
+  mutable std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   std::shared_ptr<const RecordSource> records_;  // of a planned source
   std::shared_ptr<Places> places_;               // of a planned source
   mutable std::optional<ReadAhead> read_ahead_;  // set once

@@ -161,7 +161,7 @@ void announce(const Source& source, const Wanted& wanted, Cursor cursor, std::ui
     if (piece.stop != FileWalk::Stop::enough) break;
   }
   for (const FileWalk::Range& range : ranges) {
-    source.announce_bytes(range.shard, range.begin, range.end);
+    range.shard->announce(range.begin, range.end);
   }
 }
 
@@ -173,8 +173,7 @@ void compute_walk(Requests& sources, KernelCall& call) {
   const std::span<const std::int64_t> told = call.integers(3);
   if (told.size() != 2) refuse_place();
   WalkState state(numbers, wanted);
-  const std::shared_ptr<const Source> source =
-      sources.walked(call.string(0), state.here, numbers.empty());
+  const std::shared_ptr<const Source> source = sources.walked(call.string(0), numbers.empty());
   const auto shard_count = static_cast<std::int64_t>(source->shard_count());
   add_files(state.begin, told, shard_count);
   add_files(state.here, told, shard_count);

@@ -225,17 +225,18 @@ TEST_CASE("file order: a place is read in the file that was opened, or not at al
   const std::size_t open = open_source_count();
   {
     Requests walks;
-    Cursor cursor = beginning_of(*walks.walked(text, {}, true));
+    Cursor cursor = beginning_of(*walks.walked(text, true));
     const auto next = [&](Requests& holder) {
-      const auto source = holder.walked(text, cursor);
+      const auto source = holder.walked(text);
       std::vector<Row> rows;
-      FileWalk(*source, kEverything, cursor).pass(1, 1 << 20, &rows);
+      FileWalk walk(*source, kEverything, cursor);
+      walk.pass(1, 1 << 20, &rows);
       return payloads_of(read_rows(source, std::move(rows)));
     };
     const Strings all = share_of(shards, 0, 1);
     CHECK(next(walks) == Strings{all[0]});
     std::filesystem::remove(shards[0].path());
-    Requests().walked(text, {}, true);  // another iteration looks at the files
+    Requests().walked(text, true);  // another iteration looks at the files
     CHECK(next(walks) == Strings{all[1]});
     Requests others;
     CHECK(next(others) == Strings{all[2]});

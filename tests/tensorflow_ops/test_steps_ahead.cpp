@@ -329,18 +329,17 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   std::optional<Requests> finding(std::in_place), reading(std::in_place);
   const auto found = [&] {
     ledger.fails_at.reset();
-    const auto streamed = finding->walked(text, beginning, true);
+    const auto streamed = finding->walked(text, true);
     std::vector<Row> rows;
     Cursor cursor = beginning;
     FileWalk(*streamed, tfrfast::tensorflow::testing::kEverything, cursor)
         .pass(kRecords, 1 << 30, &rows);
     begin_again();
-    streamed->announce_bytes(0, 0, ledger.bytes.size());
+    streamed->open(0)->announce(0, ledger.bytes.size());
     return rows;
   };
   const auto read = [&](std::span<const Row> rows) {
-    return tensorflow::testing::read_rows(reading->walked(text, beginning),
-                                          {rows.begin(), rows.end()})
+    return tensorflow::testing::read_rows(reading->walked(text), {rows.begin(), rows.end()})
         .error();
   };
   std::vector<Row> rows = found();
@@ -355,9 +354,8 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
 
   rows = found();
   CHECK(read(std::span(rows).first(10)).empty());
-  finding.reset();
   CHECK(ledger.records_announced() == kRecords - 10);
-  const auto held = reading->walked(text, beginning);  // opening a source reads nothing
-  reading.reset();
+  const auto held = reading->walked(text);  // opening a source reads nothing
+  finding.reset();
   CHECK(ledger.records_announced() == 0);
 }

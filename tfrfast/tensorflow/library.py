@@ -49,9 +49,7 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
         ctypes.c_size_t,
     )
     declare("tfrfast_close_plan", None, plan)
-    keeper = ctypes.c_void_p
-    declare("tfrfast_keep_open", keeper, ctypes.c_char_p, ctypes.c_size_t)
-    declare("tfrfast_let_close", None, keeper)
+    declare("tfrfast_keep_open", plan, ctypes.c_char_p, ctypes.c_size_t)
     declare("tfrfast_plan_source", ctypes.c_void_p, plan, ctypes.POINTER(ctypes.c_size_t))
     declare("tfrfast_plan_damage", ctypes.c_char_p, plan)
     numbers = ctypes.POINTER(ctypes.c_int64)

@@ -26,6 +26,6 @@ class OpenFiles:
         text = source.numpy()
         keeper = calls.tfrfast_keep_open(text, len(text))
         if keeper is not None:
-            closing = weakref.finalize(self, calls.tfrfast_let_close, keeper)
+            closing = weakref.finalize(self, calls.tfrfast_close_plan, keeper)
             closing.atexit = False  # daemon threads may use the files until the very end
         self._is_kept = True

@@ -35,7 +35,8 @@ def shuffled_batches(
     than batches.
     """
     batch, shuffle = sequence.batch, sequence.shuffle
-    assert batch is not None and shuffle is not None
+    assert batch is not None
+    assert shuffle is not None
     encoded = sequence.encode()
     count = plan.step_count(encoded)
     is_grouped = grouped and not batch.drop_remainder
