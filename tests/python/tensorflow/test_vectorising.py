@@ -182,8 +182,8 @@ def test_the_bytes_of_a_row_are_estimated() -> None:
     large = plan(lambda n: tf.one_hot(n, 1000), [tf.constant(COUNTS)])
     assert isinstance(small, Whole)
     assert isinstance(large, Whole)
-    assert 40 <= small.row_bytes <= 400
-    assert 4000 <= large.row_bytes <= 12000
+    assert 40 <= small.row_bytes(0) <= 400
+    assert 4000 <= large.row_bytes(0) <= 12000
 
 
 COLUMNS = [

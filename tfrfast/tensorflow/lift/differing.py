@@ -13,29 +13,19 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.lift.copying import needed
-from tfrfast.tensorflow.lift.rules import ELEMENTWISE, FUNCTIONS
+from tfrfast.tensorflow.lift.rules import ELEMENTWISE, FUNCTIONS, words
 
-_FLOATS = frozenset([tf.float16, tf.bfloat16, tf.float32, tf.float64])
-_COMPARISONS = frozenset(["Greater", "GreaterEqual", "Less", "LessEqual"])
-_EXTREMES = frozenset(["ArgMax", "ArgMin", "Max", "Min"])
-_SUMS = frozenset(["Add", "AddN", "AddV2"])
-_PRODUCTS = frozenset(["Mul"])
-_QUOTIENTS = frozenset(["Div", "RealDiv"])
+_FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
+_COMPARISONS = ("Greater", "GreaterEqual", "Less", "LessEqual")
+_SUMS = {"Add", "AddN", "AddV2"}
+_QUOTIENTS = {"Div", "RealDiv"}
 #: Ops that tf.data replaces, or that have other formulas or another order of addition for vectors.
-_DIFFERING = frozenset(
-    [
-        *FUNCTIONS,
-        *("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul"),
-        *("Cumprod", "Cumsum", "EuclideanNorm", "LogSoftmax", "Mean", "Pow", "Prod", "Softmax"),
-        "Sum",
-    ]
-)
-_TRANSPARENT = frozenset(
-    [
-        *("Cast", "EnsureShape", "ExpandDims", "Identity", "Reshape"),
-        *("Squeeze", "StopGradient", "Transpose"),
-    ]
-)
+_DIFFERING = {
+    *FUNCTIONS,
+    *words("BatchMatMul BatchMatMulV2 BatchMatMulV3 Cumprod Cumsum Einsum EuclideanNorm"),
+    *words("LogSoftmax MatMul Mean Pow Prod Softmax Sum"),
+}
+_TRANSPARENT = words("Cast EnsureShape ExpandDims Identity Reshape Squeeze StopGradient Transpose")
 
 
 def differing(graph: Any, results: Sequence[Any] | None = None) -> Iterator[str]:
@@ -57,14 +47,13 @@ def _is_rewritten(op: Any) -> bool:
     """True if tf.data replaces an op because of its inputs."""
     kinds = [_origin(each).type for each in op.inputs]
     if op.type in _SUMS:
-        is_expanded = all(each in _PRODUCTS for each in kinds)
-        is_expanded = is_expanded or all(each in _QUOTIENTS for each in kinds)
+        is_expanded = set(kinds) == {"Mul"} or _QUOTIENTS.issuperset(kinds)
         return len(kinds) > 2 or is_expanded or not _SUMS.isdisjoint(kinds)
-    if op.type in _PRODUCTS:
-        return not _PRODUCTS.isdisjoint(kinds)
-    if op.type in _EXTREMES:
+    if op.type in ("ArgMax", "ArgMin", "Max", "Min"):
         return kinds[0] in ELEMENTWISE and kinds[0] != "Identity"
-    return (op.type in _QUOTIENTS and kinds[1] == "Sqrt") or (op.type == "Sub" and "Exp" in kinds)
+    if op.type in _QUOTIENTS:
+        return kinds[1] == "Sqrt"
+    return (op.type == "Mul" and "Mul" in kinds) or (op.type == "Sub" and "Exp" in kinds)
 
 
 def _origin(tensor: Any) -> Any:

@@ -95,7 +95,10 @@ class Lifted:
         """Returns the approximate bytes of a row's results, for records of so many bytes on
         average.
         """
-        return self.whole.row_bytes + self.whole.unsized * _GROWTH * record_bytes
+        graph, unsized_bytes = self.whole.graph, _GROWTH * record_bytes
+        # A feature whose rows have different lengths is two arguments.
+        varying = len(graph.inputs) - len(internals.captures_of(graph)) - len(self.keys)
+        return self.whole.row_bytes(unsized_bytes) + varying * unsized_bytes
 
     def batch_spec(self, rows: int | None) -> Any:
         spec = self.calls[-1].spec

@@ -291,37 +291,35 @@ def _required_count(tensor: Any) -> int | None:
 #: Ops that keep the number of values.
 _KEEPING = ("Cast", "EnsureShape", "Identity", "Reshape")
 
-_ARITHMETIC = [
-    *("Abs", "Add", "AddV2", "DivNoNan", "Mul", "MulNoNan", "Neg", "RealDiv"),
-    *("Sqrt", "Square", "SquaredDifference", "Sub"),
-]
-_LIMITS_AND_STEPS = [
-    *("Bucketize", "Ceil", "Floor", "LeakyRelu", "Maximum", "Minimum"),
-    *("Relu", "Relu6", "Rint", "Round", "Sign"),
-]
-_COMPARISONS_AND_LOGIC = [
-    *("Equal", "Greater", "GreaterEqual", "IsFinite", "IsInf", "IsNan", "Less", "LessEqual"),
-    *("LogicalAnd", "LogicalNot", "LogicalOr", "NotEqual", "SelectV2"),
-]
-_BITS = [
-    *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
-    *("Invert", "LeftShift", "PopulationCount", "RightShift"),
-]
-_COPIES = ["Identity", "OnesLike", "StopGradient", "ZerosLike"]
-#: Vector instructions compute these functions by formulas of their own.
-FUNCTIONS = [
-    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Elu", "Erf", "Erfc"),
-    *("Exp", "Expm1", "Lgamma", "Log", "Log1p", "Reciprocal", "Rsqrt", "Selu", "Sigmoid"),
-    *("Sin", "Sinh", "Softplus", "Softsign", "Tan", "Tanh"),
-]
-DIVISION = ["Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"]
-#: These ops add or multiply floats in another order than for a single row.
-_SUMS = ["EuclideanNorm", "Mean", "Prod", "Sum"]
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+#: Functions of floats that vector instructions compute by formulas of their own.
+FUNCTIONS = words("""
+    Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Erfc Exp Expm1 Lgamma Log Log1p Reciprocal
+    Rsqrt Selu Sigmoid Sin Sinh Softplus Softsign Tan Tanh
+""")
+DIVISION = words("Div FloorDiv FloorMod Mod TruncateDiv TruncateMod")
+_SAME_PLACE = words("""
+    Abs Add AddV2 DivNoNan Mul MulNoNan Neg RealDiv Sqrt Square SquaredDifference Sub
+    Bucketize Ceil Floor LeakyRelu Maximum Minimum Relu Relu6 Rint Round Sign
+    Equal Greater GreaterEqual IsFinite IsInf IsNan Less LessEqual
+    LogicalAnd LogicalNot LogicalOr NotEqual SelectV2
+    BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift PopulationCount RightShift
+    Identity OnesLike StopGradient ZerosLike
+""")
+_STRINGS = words("""
+    AsString EncodeBase64 RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
+    StringLength StringLower StringStrip StringToHashBucket StringToHashBucketFast
+    StringToHashBucketStrong StringUpper
+""")
+_ALONG_AXES = words("All Any ArgMax ArgMin EuclideanNorm Max Mean Min Prod ReverseV2 Sum")
 
 #: Ops that compute each value from values at the same place.
 ELEMENTWISE: dict[str, Rule] = {
-    **dict.fromkeys([*_ARITHMETIC, *_LIMITS_AND_STEPS, *_COMPARISONS_AND_LOGIC], _each_value),
-    **dict.fromkeys([*_BITS, *_COPIES, *FUNCTIONS], _each_value),
+    **dict.fromkeys([*_SAME_PLACE, *FUNCTIONS], _each_value),
     **dict.fromkeys(DIVISION, _divided),
     "Cast": _cast,
     "Pow": _power,
@@ -329,23 +327,18 @@ ELEMENTWISE: dict[str, Rule] = {
 #: Ops that treat each value on its own.
 OF_EACH_VALUE: dict[str, Rule] = {
     **ELEMENTWISE,
-    **dict.fromkeys(["AsString", "EncodeBase64", "RegexFullMatch", "RegexReplace"], _each_string),
-    **dict.fromkeys(["StaticRegexFullMatch", "StaticRegexReplace"], _each_string),
-    **dict.fromkeys(["StringLength", "StringLower", "StringStrip", "StringUpper"], _each_string),
-    **dict.fromkeys(["StringToHashBucket", "StringToHashBucketFast"], _each_string),
-    "StringToHashBucketStrong": _each_string,
+    **dict.fromkeys(_STRINGS, _each_string),
     "LookupTableFindV2": _find,
 }
 RULES: dict[str, Rule] = {
     **OF_EACH_VALUE,
     **dict.fromkeys(["EnsureShape", "ExpandDims", "Reshape", "Squeeze"], _reshape),
-    **dict.fromkeys(["All", "Any", "ArgMax", "ArgMin", "Max", "Min", *_SUMS], _along(1)),
+    **dict.fromkeys(_ALONG_AXES, _along(1)),
     **dict.fromkeys(["OneHot", "Unpack"], _along_attribute),
     **dict.fromkeys(["ConcatV2", "Pack"], _joined),
     **dict.fromkeys(_ENTRIES, _with_entries),
     "DecodeRaw": _decode_raw,
     "GatherV2": _gather,
-    "ReverseV2": _along(1),
     "Split": _along(0),
     "Transpose": _transpose,
 }

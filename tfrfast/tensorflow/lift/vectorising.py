@@ -35,11 +35,26 @@ class Whole:
     #: run the function on each row, so that errors come at their place. Do the same if the part
     #: that runs row by row fails.
     checked: bool
-    #: The bytes of all values that a row makes, with a guess for the length of strings, without
-    #: tensors whose size differs from row to row; and the number of these tensors.
-    row_bytes: int
-    unsized: int
     by_row: ByRow | None
+
+    def row_bytes(self, unsized_bytes: int) -> int:
+        """Returns the approximate bytes of all values that are made for a row. A result whose size
+        differs from row to row counts as `unsized_bytes`.
+        """
+        made = [e for op in self.graph.get_operations() for e in op.outputs if _has_rows(e)]
+        results = self.graph.outputs[: -1 if self.checked else None]
+        unsized = sum(not _has_rows(each) for each in results)
+        return sum(map(_bytes, made)) + unsized * unsized_bytes
+
+
+def _has_rows(tensor: Any) -> bool:
+    """True for a tensor with an entry of one shape for each row."""
+    has_shape = tensor.shape.rank and tensor.shape[1:].is_fully_defined()
+    return bool(has_shape and tensor.shape[0] is None and tensor.dtype != tf.variant)
+
+
+def _bytes(tensor: Any) -> int:
+    return math.prod(tensor.shape[1:]) * (tensor.dtype.size or _BYTES_OF_A_STRING)
 
 
 def vectorised(
@@ -72,7 +87,7 @@ def vectorised(
         return refused.refusal
     (batch,) = made
     checked = bool(batch.conditions)
-    return Whole(whole, checked, batch.row_bytes, batch.unsized, batch.by_row)
+    return Whole(whole, checked, batch.by_row)
 
 
 class _RefusedError(Exception):
@@ -91,8 +106,6 @@ class _Batch:
         self.conditions: list[Any] = []
         # Ops that run row by row, and the types of those that are themselves a cause.
         self._left, self._causes = set[str](), list[str]()
-        self.row_bytes = 0
-        self.unsized = sum(isinstance(each, VariableRows) for each in columns.values())
         self.by_row: ByRow | None = None
         self._results = results_of(graph)
         operations = needed(graph, self._results, self._columns)
@@ -138,13 +151,9 @@ class _Batch:
         else:
             raise NotVectorisedError
         for output, column in zip(op.outputs, made, strict=True):
-            if op.type == "Identity":
-                continue
-            if isinstance(column, VariableRows) or output.dtype == tf.variant:
-                self.unsized += 1
-            else:
+            if tf.is_tensor(column):
                 column.set_shape(tf.TensorShape([None]).concatenate(output.shape))
-                self.row_bytes += _bytes(column.shape[1:], column.dtype)
+                known(column.shape[1:])
         self._columns.update(zip((each.name for each in op.outputs), made, strict=True))
 
     def results(self, padding: Padding | None, selects: bool) -> list[Any]:
@@ -153,7 +162,7 @@ class _Batch:
             self._make_by_row(left)
         made: list[Any] = [self._result(each, padding) for each in self._results]
         if padding is not None:
-            if self.by_row and not all(map(_has_shape, self.by_row.function.outputs)):
+            if not all(isinstance(each, VariableRows) or _has_rows(each) for each in made):
                 why = "rows of different shapes are made one by one before they are padded"
                 raise _RefusedError(Refusal(why))
             made = padding.fill(made, lambda each: self.conditions.append(tf.reduce_all(each)))
@@ -182,11 +191,6 @@ class _Batch:
         self.by_row, made = found
         if self._graph.control_outputs:  # so that the function runs
             self.conditions.append(tf.size(next(iter(made.values()))) >= 0)
-        for output in self.by_row.function.outputs:
-            if _has_shape(output):
-                self.row_bytes += _bytes(output.shape, output.dtype)
-            else:
-                self.unsized += 1
         self._columns |= made
 
     def _result(self, tensor: Any, padding: Padding | None) -> Any:
@@ -208,11 +212,3 @@ class _Batch:
         return (
             tf.size(column.splits) - 1 if isinstance(column, VariableRows) else tf.shape(column)[0]
         )
-
-
-def _has_shape(tensor: Any) -> bool:
-    return bool(tensor.shape.is_fully_defined())
-
-
-def _bytes(shape: Any, dtype: Any) -> int:
-    return math.prod(known(shape)) * (_BYTES_OF_A_STRING if dtype == tf.string else dtype.size)
