@@ -330,8 +330,8 @@ class Reader:
         first = self.shards[0].path
         if "://" in first:
             raise ValueError(
-                f"No folder lies beside {first!r}. Name a folder for the {what}: "
-                "Reader(..., index_folder=...)."
+                f"No folder lies beside {first!r}. Name a folder for the {what}: folder=..., or a "
+                "Reader's index_folder=..."
             )
         return _native.sibling_index_folder(os.fsencode(absolute_path(first)))
 

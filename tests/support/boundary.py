@@ -216,7 +216,7 @@ class SharedRest:
         self._records = iter(self._reader)
 
     def _make_writer(self) -> None:
-        self._writer = tfr.Writer(self._written, sync=False, index=False)
+        self._writer = tfr.Writer(self._written, sync=False, overwrite=True, index=False)
 
     def read(self) -> None:
         batch = self._reader.read(range(0, 1000, 3))
@@ -298,7 +298,7 @@ def drop_in_cycles(folder: Path) -> Call:
         batch = next(batches)
         records = iter(reader)
         next(records)
-        writer = tfr.Writer(folder / "never", sync=False)
+        writer = tfr.Writer(folder / "never", sync=False, overwrite=True)
         writer.write(RECORDS[0])
         ring: list[Any] = [reader, loader, batches, batch.view(0), batch.data, records, writer]
         ring.append(ring)

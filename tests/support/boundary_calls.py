@@ -38,7 +38,7 @@ class Records:
 
 def shard(folder: Path) -> str:
     path = folder / "shard"
-    with tfr.Writer(path, sync=False) as writer:
+    with tfr.Writer(path, sync=False, overwrite=True) as writer:
         writer.write_batch(RECORDS)
     return str(path)
 
@@ -83,7 +83,7 @@ def open_reader(folder: Path) -> Call:
 
 
 def open_compressed(folder: Path) -> Call:
-    with tfr.Writer(folder / "shard", compression="GZIP", sync=False) as writer:
+    with tfr.Writer(folder / "shard", compression="GZIP", sync=False, overwrite=True) as writer:
         writer.write_batch(RECORDS)
 
     def call() -> None:
@@ -122,7 +122,7 @@ def load(folder: Path) -> Call:
 
 
 def load_columns(folder: Path) -> Call:
-    with tfr.Writer(folder / "shard", sync=False) as writer:
+    with tfr.Writer(folder / "shard", sync=False, overwrite=True) as writer:
         writer.write_batch(EXAMPLES)
     loader = tfr.Loader(folder / "shard", 7, features=FEATURES, threads=2)
 
@@ -134,7 +134,7 @@ def load_columns(folder: Path) -> Call:
 
 def write(folder: Path) -> Call:
     def call() -> None:
-        with tfr.Writer(folder / "shard", sync=False, index=False) as writer:
+        with tfr.Writer(folder / "shard", sync=False, overwrite=True, index=False) as writer:
             for record in RECORDS[:100]:
                 writer.write(record)
             writer.write(BUFFER)
@@ -147,7 +147,7 @@ def write_batches(folder: Path) -> Call:
     batch = tfr.Reader(shard(folder))[:100]
 
     def call() -> None:
-        with tfr.Writer(folder / "written", sync=False, index=False) as writer:
+        with tfr.Writer(folder / "written", sync=False, overwrite=True, index=False) as writer:
             for records in (RECORDS, iter(RECORDS), Records(), batch):
                 writer.write_batch(records)
             assert writer.num_records == 3100
@@ -246,7 +246,7 @@ def parse_sequences(folder: Path) -> Call:
 
 def infer(folder: Path) -> Call:
     path = folder / "shard"
-    with tfr.Writer(path, sync=False) as writer:
+    with tfr.Writer(path, sync=False, overwrite=True) as writer:
         writer.write_batch(EXAMPLES)
 
     def call() -> None:

@@ -36,7 +36,7 @@ def library() -> str:
 def jobs(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every constructor and iterator of the native module."""
     path = os.path.join(folder, "shard")
-    with tfr.Writer(path) as writer:
+    with tfr.Writer(path, overwrite=True) as writer:
         for number in range(300):
             writer.write(tfr.encode_example({"a": number, "b": [1.0] * (number % 7)}))
     reader = tfr.Reader(path, threads=1)
@@ -48,7 +48,10 @@ def jobs(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "Loader", lambda: next(iter(tfr.Loader(reader, 100, threads=1)))
     yield "columns", lambda: next(iter(tfr.Loader(reader, 9, threads=1, features=FEATURES)))
     yield "parse", lambda: tfr.parse_example(records, FEATURES)
-    yield "Writer", lambda: tfr.Writer(os.path.join(folder, f"new-{os.getpid()}")).close()
+    yield (
+        "Writer",
+        lambda: tfr.Writer(os.path.join(folder, f"new-{os.getpid()}"), overwrite=True).close(),
+    )
     yield "Reader", lambda: tfr.Reader(path, threads=1)
     yield "scan", lambda: next(iter(tfr.scan(reader, features=FEATURES, threads=1)))
     yield "Mixture", lambda: next(iter(tfr.Loader(tfr.Mixture(mixture), 10, threads=1)))

@@ -131,7 +131,7 @@ def writes_a_large_object(url: str, endpoint: str) -> None:
         "access_key_id": "testing-key",
         "secret_access_key": "testing-secret",
     }
-    with tfr.Writer(url, storage=storage) as writer:
+    with tfr.Writer(url, storage=storage, overwrite=True) as writer:
         writer.write_batch([bytes([number]) * (1 << 20) for number in range(20)])
 
 

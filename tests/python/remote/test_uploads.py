@@ -250,7 +250,7 @@ def test_a_small_object_that_is_there_has_appeared_though_the_answer_was_lost(
 
     tfr.Writer(f"{ROOT}/x", storage=storage, index=False).close()  # an object of another version
     monkeypatch.setattr(S3Backend, "put_object", lose)
-    with tfr.Writer(f"{ROOT}/x", storage=storage, index=False) as writer:
+    with tfr.Writer(f"{ROOT}/x", storage=storage, index=False, overwrite=True) as writer:
         writer.write(b"a record")
     monkeypatch.undo()
     assert list(tfr.Reader(f"{ROOT}/x", storage=storage)) == [b"a record"]

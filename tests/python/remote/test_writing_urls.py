@@ -72,7 +72,7 @@ def test_a_shard(bucket: Any, storage: dict[str, Any], tmp_path: Path) -> None:
     assert not list((tmp_path / "tmp").iterdir())
     with pytest.raises(FileExistsError, match="overwrite=True"):
         tfr.Writer(f"{ROOT}/shard", overwrite=False, storage=storage)
-    with tfr.Writer(f"{ROOT}/shard", compression="GZIP", storage=storage) as writer:
+    with tfr.Writer(f"{ROOT}/shard", compression="GZIP", storage=storage, overwrite=True) as writer:
         writer.write_batch(records[:200])
     assert list(tfr.Reader(f"{ROOT}/shard", storage=storage, index="require")) == records[:200]
 
@@ -265,7 +265,7 @@ def test_an_index_folder_beside_a_data_folder_keeps_the_indexes_of_urls(
     for _ in range(2):
         for url in urls:
             tfr.build_index(url, index_folder=folder, storage=storage, force=True)
-        with tfr.Writer(tmp_path / "local" / "data-000") as writer:
+        with tfr.Writer(tmp_path / "local" / "data-000", overwrite=True) as writer:
             writer.write(b"a shard of the same name")
         tfr.build_index(tmp_path / "local" / "data-000", force=True)
     cache.rename(tmp_path / "gone")
