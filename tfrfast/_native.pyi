@@ -512,14 +512,12 @@ class IndexFolders:
     def __init__(self) -> None: ...
 
 def build_index(
-    shard_path: str | bytes,
+    path: str | bytes,
     folder: str | bytes,
     force: bool,
-    folders: IndexFolders,
+    folders: IndexFolders | None,
     progress: Callable[[int], object] | None,
-) -> tuple[str, bool, int, int]: ...
-def rebuild_index(
-    url: str | bytes, storage: StorageOptions, folder: str | bytes, progress: Callable[[int], None]
+    storage: StorageOptions | None = None,
 ) -> tuple[str, bool, int, int]: ...
 def index_object(
     url: str | bytes,

@@ -23,33 +23,21 @@ namespace tfrfast::python {
 namespace {
 
 // Indexes a shard. Returns (index path, whether the index was built, records, pieces of damage). An
-// empty folder means the sibling folder.
-py::tuple build(const std::string& shard_path, const std::string& folder, bool force,
-                const std::shared_ptr<IndexFolders>& folders, const py::object& progress) {
-  IndexedShard shard;
-  {
-    WithoutGil without_gil;
-    shard = build_index(
-        shard_path, folder, force, {},
-        [&](std::uint64_t bytes) { without_gil.call_back(progress, bytes); }, folders);
-  }
-  return py::make_tuple(to_text(shard.index_path), shard.was_built, shard.index->record_count(),
-                        shard.index->damage().size());
-}
-
-// Like build(), for a URL, even if an index exists. An empty folder means the user's cache.
-py::tuple rebuild(const std::string& url, const StorageOptions& storage, const std::string& folder,
-                  const py::object& progress) {
+// empty folder means the sibling folder or, for a URL, the user's cache.
+py::tuple build(const std::string& path, const std::string& folder, bool force,
+                const std::shared_ptr<IndexFolders>& folders, const py::object& progress,
+                const StorageOptions* storage) {
   IndexedShard shard;
   {
     WithoutGil without_gil;
     IndexOptions options;
     options.folder = folder;
-    options.storage = storage;
-    shard = rebuild_index(StoredFile::open(url, IoMode::automatic, options.storage), options,
-                          [&](std::uint64_t bytes) { without_gil.call_back(progress, bytes); });
+    if (storage != nullptr) options.storage = *storage;
+    options.folders = folders;
+    shard = build_index(StoredFile::open(path, IoMode::automatic, options.storage), options, force,
+                        [&](std::uint64_t bytes) { without_gil.call_back(progress, bytes); });
   }
-  return py::make_tuple(to_text(shard.index_path), true, shard.index->record_count(),
+  return py::make_tuple(to_text(shard.index_path), shard.was_built, shard.index->record_count(),
                         shard.index->damage().size());
 }
 
@@ -120,10 +108,8 @@ py::list cached_indexes() {
 void register_index(py::module_& module) {
   py::class_<IndexFolders, std::shared_ptr<IndexFolders>>(module, "IndexFolders")
       .def(constructor<IndexFolders>());
-  module.def("build_index", &build, py::arg("shard_path"), py::arg("folder"), py::arg("force"),
-             py::arg("folders"), py::arg("progress"));
-  module.def("rebuild_index", &rebuild, py::arg("url"), py::arg("storage"), py::arg("folder"),
-             py::arg("progress"), "Like build_index, for an object, even if an index exists.");
+  module.def("build_index", &build, py::arg("path"), py::arg("folder"), py::arg("force"),
+             py::arg("folders"), py::arg("progress"), py::arg("storage") = py::none());
   module.def(
       "index_object",
       [](const std::string& url, const std::string& access, const std::string& shard_path,

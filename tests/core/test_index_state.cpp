@@ -128,65 +128,26 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK_FALSE(fits(*on_network));  // the index lacks the samples that count here
 }
 
-TEST_CASE_FIXTURE(Fixture,
-                  "index state: a walk proves what has the same entries, and nothing else") {
+TEST_CASE_FIXTURE(Fixture, "index state: entries are the same for the same records and damage") {
   shard.write_records(100, 20).append("torn");
-  const auto file = StoredFile::open(shard.path());
   const auto index = saved();
-  CHECK(is_proven_by(*walked(), *index, file));
-  TestShard other(folder / "other");
-  other.write_records(100, 20).append("more");
-  CHECK(is_proven_by(*walked(), *index, file));
+  CHECK(index->has_same_entries(*walked()));
   shard.overwrite(shard.size() - 4, "else");
-  CHECK(is_proven_by(*walked(), *index, file));
+  CHECK(index->has_same_entries(*walked()));
   for (const std::size_t record : {0, 50, 98}) {
     // Two records that divide their bytes differently.
     TestShard moved(folder / "moved");
     moved.append(shard.bytes());
     moved.overwrite(shard.offset(record), frame_of(payload(21)) + frame_of(payload(19)));
-    const auto moved_file = StoredFile::open(moved.path());
+    const auto file = StoredFile::open(moved.path());
     CHECK_FALSE(
-        is_proven_by(*index_of(*moved_file, Compression::none, walk_shard(moved_file), true),
-                     *index, moved_file));
+        index->has_same_entries(*index_of(*file, Compression::none, walk_shard(file), true)));
   }
   std::string damaged = read_file(index_path);
   damaged.back() ^= 1;  // a zero after the entries
   write_file(index_path, damaged);
-  CHECK_FALSE(is_proven_by(*walked(), *load_index(index_path), file));
-}
-
-TEST_CASE_FIXTURE(Fixture, "index state: a proof is of one index, whole, or none") {
-  shard.write_records(10, 20);
-  const auto index = saved();
-  const std::string path = folder / "proof";
-  CHECK_FALSE(load_proof(path, *index).has_value());
-  ShardFacts facts = index->facts();
-  facts.mtime_ns = -1;
-  facts.version = {{2, 3, 4}};
-  save_proof(path, *index, facts);
-  const auto loaded = load_proof(path, *index);
-  REQUIRE(loaded.has_value());
-  CHECK(loaded->file_bytes == facts.file_bytes);
-  CHECK(loaded->mtime_ns == -1);
-  CHECK(loaded->version == facts.version);
-  CHECK(loaded->settled);
-
-  const std::string good = read_file(path);
-  CHECK(good.size() == 64);
-  for (std::size_t at = 0; at < good.size(); ++at) {
-    std::string bad = good;
-    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
-    write_file(path, bad);
-    CHECK_FALSE(load_proof(path, *index).has_value());
-    write_file(path, good.substr(0, at));
-    CHECK_FALSE(load_proof(path, *index).has_value());
-  }
-  write_file(path, good + "x");
-  CHECK_FALSE(load_proof(path, *index).has_value());
-  write_file(path, good);
-  CHECK(load_proof(path, *index).has_value());
-  shard.write_record("more");
-  CHECK_FALSE(load_proof(path, *saved()).has_value());
+  CHECK(error_of([&] { load_index(index_path)->has_same_entries(*walked()); }).kind() ==
+        ErrorKind::stale_index);
 }
 
 TEST_CASE_FIXTURE(Fixture, "index state: a writer's index follows its shard, and no other file") {

@@ -64,7 +64,6 @@ TEST_CASE_FIXTURE(Fixture, "index store: where indexes are") {
   const std::string in_cache = folder_of(cached_index_path(shard.path()));
   CHECK(folder_of(in_cache) == folder / "cache/index");
   CHECK(name_of(in_cache).substr(16) == "-data");
-  CHECK(folder_of(proof_path(shard.path(), "somewhere")) == in_cache);
 
   const std::string here = std::filesystem::current_path().string();
   CHECK(sibling_index_folder("train-0") == here + ".tfrfast");
@@ -459,15 +458,14 @@ TEST_CASE_FIXTURE(Fixture, "index store: what somebody else keeps in the cache's
       index_cache_folder() + "/0123456789ABCDEF-a/index",
       index_cache_folder() + "/0123456789abcde-a/index",
       kept_in + "/index.old",
-      kept_in + "/shard.proof",
       kept_in + "/.tmp",
   };
   for (const std::string& path : foreign) write_file(path, read_file(index));
   write_file(foreign[0], std::string(1 << 20, 'x'));
   write_file(foreign[1], std::string(1 << 20, 'x'));
-  const std::string link = kept_in + "/1123456789abcdef-shard.proof";
+  const std::string link = kept_in + "/index-1";
   REQUIRE(::symlink(index.c_str(), link.c_str()) == 0);
-  const std::string inner = kept_in + "/2123456789abcdef-shard.proof";
+  const std::string inner = kept_in + "/index-2";
   REQUIRE(::mkdir(inner.c_str(), 0700) == 0);
 
   const auto cached = list_index_cache();

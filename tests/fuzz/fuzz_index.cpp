@@ -187,7 +187,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   may_throw([&] {
     const auto index = load_sections(
         std::make_shared<const IndexBytes>(StoredFile::open(file.path(), io), 0, bytes.size()),
-        entry, 0);
+        entry);
     read_through(index, shard, shard.mapped, verify);
     read_through(index, shard, shard.pread, verify);
     // All ways to read the index's entries agree.

@@ -65,7 +65,7 @@ std::shared_ptr<const ShardIndex> load(const IndexSections& index) {
   file.set(index.bytes);
   return load_sections(std::make_shared<const IndexBytes>(
                            StoredFile::open(file.path(), IoMode::pread), 0, index.bytes.size()),
-                       index.shard, 0);
+                       index.shard);
 }
 
 // With any index, records are the stream's records, or an Error is thrown.

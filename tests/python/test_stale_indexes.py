@@ -89,12 +89,14 @@ def test_records_of_the_past_are_never_read(
 
 
 @routes
-def test_require_takes_what_a_scan_proves_and_nothing_else(path: Path, io: Any, route: str) -> None:
+def test_require_takes_what_a_scan_confirms_and_nothing_else(
+    path: Path, io: Any, route: str
+) -> None:
     tfr.build_index(path)
     ROUTES[route](path, shard_of(OTHERS))  # at the same boundaries
     reader = tfr.Reader(path, index="require", io=io)
     assert list(reader) == OTHERS
-    assert reader.shards[0].index == tfr.build_index(path)[0].path
+    tfr.build_index(path)
     ROUTES[route](path, shard_of(ONE_LESS))
     if tells(path, route):
         with pytest.raises(tfr.StaleIndexError, match="was made for another state of") as raised:
@@ -111,7 +113,7 @@ def test_data_copied_without_their_times_cost_one_scan(path: Path, tmp_path: Pat
     for use in ("require", "auto"):
         assert not scans(there, index=use)
         reader = tfr.Reader(there, index=use)
-        assert reader.shards[0].index == str(tmp_path / "there.tfrfast" / "index")
+        assert reader.shards[0].index == _native.cached_index_path(os.fsencode(there))
         assert list(reader) == RECORDS
     os.utime(there)  # a file that was just touched is not believed until it has rested
     assert scans(there, index="require")
@@ -180,13 +182,15 @@ def test_gzip_made_elsewhere(tmp_path: Path, io: Any) -> None:
     write(RECORDS)
     assert scans(path, index="require")
     assert not scans(path, index="require")
-    for records in (ONE_LESS, OTHERS):
-        write(records)
-        assert path.stat().st_size == size
-        with pytest.raises(tfr.StaleIndexError, match="was made for another state of"):
-            tfr.Reader(path, index="require", io=io)
-        assert list(tfr.Reader(path, io=io)) == records
-        assert not scans(path)
+    write(OTHERS)
+    assert path.stat().st_size == size
+    assert list(tfr.Reader(path, index="require", io=io)) == OTHERS
+    write(ONE_LESS)
+    assert path.stat().st_size == size
+    with pytest.raises(tfr.StaleIndexError, match="was made for another state of"):
+        tfr.Reader(path, index="require", io=io)
+    assert list(tfr.Reader(path, io=io)) == ONE_LESS
+    assert not scans(path)
 
 
 def test_two_seconds_of_rest_are_all_it_takes(tmp_path: Path) -> None:

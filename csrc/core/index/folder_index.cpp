@@ -241,14 +241,13 @@ std::shared_ptr<const IndexBytes> FolderIndex::bytes_of(const DirectoryEntry& en
 }
 
 std::shared_ptr<const ShardIndex> FolderIndex::open(const DirectoryEntry& entry) const {
-  const std::uint32_t checksum = crc32c(tfrfast::bytes_of(&entry.shard), sizeof entry.shard);
   try {
-    return load_sections(bytes_of(entry), entry.shard, checksum);
+    return load_sections(bytes_of(entry), entry.shard);
   } catch (const Error& error) {
     const FileRange sections{entry.sections.at, entry.sections.bytes};
     if (error.kind() != ErrorKind::stale_index || !file_->mend(sections)) throw;
   }
-  return load_sections(bytes_of(entry), entry.shard, checksum);
+  return load_sections(bytes_of(entry), entry.shard);
 }
 
 bool is_newer_folder_index(const std::string& path) noexcept {

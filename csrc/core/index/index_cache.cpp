@@ -39,13 +39,12 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 // Whether the name is a name that tfrfast's processes give, or leave behind if killed.
 bool is_named_like_ours(const std::string& name) {
-  return is_folder_index(name) || is_proof(name) || name.starts_with(".tmp-");
+  return is_folder_index(name) || name.starts_with(".tmp-");
 }
 
 bool begins_like_ours(const std::string& path) noexcept {
   char bytes[kBeginningBytes];
-  return peek(path, bytes, sizeof bytes) && (std::memcmp(bytes, kFolderMagic, sizeof bytes) == 0 ||
-                                             std::memcmp(bytes, kProofMagic, sizeof bytes) == 0);
+  return peek(path, bytes, sizeof bytes) && std::memcmp(bytes, kFolderMagic, sizeof bytes) == 0;
 }
 
 // This user's files with such names, least recently used first.

@@ -1,5 +1,4 @@
-// Lists and prunes the user's cache of indexes. The cache has a folder for each data folder, with
-// an index and with proofs that an index elsewhere fits.
+// Lists and prunes the user's cache of indexes. The cache has a folder for each data folder.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,8 @@ struct CachedFile {
 };
 
 // Lists the files that this user's processes have written, least recently used first. Other files
-// in index_cache_folder() are neither listed nor touched: files that are not named like an index or
-// a proof, that do not begin like one, or that lie elsewhere. Throws Error io if the folder cannot
+// in index_cache_folder() are neither listed nor touched: files that are not named like an index,
+// that do not begin like one, or that lie elsewhere. Throws Error io if the folder cannot
 // be listed.
 std::vector<CachedFile> list_index_cache();
 

@@ -15,7 +15,6 @@ namespace tfrfast {
 namespace {
 
 constexpr std::string_view kFolderSuffix = ".tfrfast";
-constexpr std::string_view kProofSuffix = ".proof";
 constexpr std::size_t kHexDigits = 16;
 
 std::string environment(const char* name) {
@@ -142,19 +141,8 @@ std::string cached_index_path(const std::string& shard_path) {
   return place ? folder_index_path(place->folder) : "";
 }
 
-std::string proof_path(const std::string& shard_path, const std::string& index_path) {
-  const auto place = cached_place(shard_path);
-  if (!place) return "";
-  const std::string both = place->name + "\n" + resolve_path(index_path);
-  return place->folder + "/" + hashed_name(both, place->name) + std::string(kProofSuffix);
-}
-
 bool is_cached_folder(std::string_view name) {
   return is_hashed_name(name);
-}
-
-bool is_proof(std::string_view file_name) {
-  return is_hashed_name(file_name) && file_name.ends_with(kProofSuffix);
 }
 
 std::string index_cache_folder() {

@@ -46,10 +46,7 @@ IndexPlace place_for(const std::string& folder, const std::string& shard_path);
 std::optional<IndexPlace> cached_place(const std::string& shard_path);
 // The path of a shard's index in the cache. The file need not exist. Empty without a cache.
 std::string cached_index_path(const std::string& shard_path);
-// The path, in the same folder, of a proof that the index at `index_path` fits the shard.
-std::string proof_path(const std::string& shard_path, const std::string& index_path);
 bool is_cached_folder(std::string_view name);
-bool is_proof(std::string_view file_name);
 
 // The folder `index` in $TFRFAST_CACHE_DIR, or in $XDG_CACHE_HOME/tfrfast, or in ~/.cache/tfrfast.
 // Empty without a home folder: then nothing is cached. The folder is used only if it belongs to

@@ -36,7 +36,7 @@ std::vector<std::uint8_t> offsets_section_of(const ShardIndex& index, std::uint3
 }  // namespace
 
 std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const IndexBytes>& bytes,
-                                                const ShardEntry& shard, std::uint32_t checksum) {
+                                                const ShardEntry& shard) {
   const std::string& path = bytes->path();
   const bool has_seek_points = shard.compression != 0;
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -80,9 +80,9 @@ std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const Inde
                               {bytes->at(shard.offsets.at + before_residuals),
                                static_cast<std::size_t>(shard.offsets.bytes - before_residuals)},
                               count);
-  auto index = std::make_shared<const ShardIndex>(
-      facts_of(shard), IndexSource{bytes, path, checksum}, offsets, std::move(page_crcs),
-      load_damage(path, entries), points);
+  auto index =
+      std::make_shared<const ShardIndex>(facts_of(shard), IndexSource{bytes, path}, offsets,
+                                         std::move(page_crcs), load_damage(path, entries), points);
   if (!index->covers_shard()) {
     refuse_index(path,
                  "its records and its damage do not add up to its shard, from beginning to end.");

@@ -18,10 +18,10 @@ struct IndexSections {
 
 IndexSections sections_of(const ShardIndex& index);
 
-// Loads the index whose sections lie in `bytes`, at the places in `shard`. `checksum` is the
-// index's own checksum. Throws Error stale_index if a section is damaged or the sections do not
-// cover the shard. Offsets are checked later, page by page.
+// Loads the index whose sections lie in `bytes`, at the places in `shard`. Throws Error stale_index
+// if a section is damaged or the sections do not cover the shard. Offsets are checked later, page
+// by page.
 std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const IndexBytes>& bytes,
-                                                const ShardEntry& shard, std::uint32_t checksum);
+                                                const ShardEntry& shard);
 
 }  // namespace tfrfast

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/codec/inflated_file.h"
 #include "core/codec/seek_points.h"
 #include "core/index/frame_finder.h"
 #include "core/index/frame_samples.h"
@@ -52,45 +51,6 @@ bool samples_fit(const ShardIndex& index, const StoredFile& file) {
                      [&](std::uint64_t number) { return record_fits(index, file, number); });
 }
 
-bool have_same_spans(const SeekPoints& a, const SeekPoints& b) {
-  if (a.size() != b.size() || a.file_end() != b.file_end()) return false;
-  for (std::size_t number = 0; number < a.size(); ++number) {
-    const Span one = a[number];
-    const Span other = b[number];
-    if (one.end != other.end || one.place.file_offset != other.place.file_offset ||
-        one.place.bits != other.place.bits || one.crc != other.crc ||
-        one.file_crc != other.file_crc) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Throws Error stale_index if a span does not inflate to the indexed bytes.
-void inflate_every_span(const StoredFile& inflated, const SeekPoints& points) {
-  for (std::size_t number = 0; number < points.size(); ++number) {
-    std::uint8_t byte;
-    inflated.read(points[number].begin, &byte, 1);
-  }
-}
-
-struct Proof {
-  char magic[8];
-  std::uint32_t version;
-  std::uint32_t index_checksum;
-  std::uint64_t file_bytes;
-  std::int64_t mtime_ns;
-  VersionTag version_tag;
-  std::uint32_t zero;
-  std::uint32_t checksum;  // of all earlier bytes
-};
-static_assert(sizeof(Proof) == 64);
-constexpr std::uint32_t kProofVersion = 1;
-
-std::uint32_t crc_of(const Proof& proof) {
-  return crc32c(bytes_of(&proof), offsetof(Proof, checksum));
-}
-
 }  // namespace
 
 ShardFacts facts_of(const FileFacts& file, std::uint64_t stream_bytes, Compression compression,
@@ -106,9 +66,9 @@ bool is_in_state(const ShardFacts& facts, const FileFacts& now) noexcept {
          (!now.version_lasts || facts.version == now.version);
 }
 
-bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredFile& file) {
+bool index_fits(const ShardIndex& index, const StoredFile& file) {
   const FileFacts& now = file.facts();
-  if (!is_in_state(facts, now)) return false;
+  if (!is_in_state(index.facts(), now)) return false;
   // Each sample would be a round trip, and every read asks for this version only.
   if (now.version_lasts && file.traits().is_remote) return true;
   return samples_fit(index, file);
@@ -152,65 +112,6 @@ bool samples_differ(const ShardIndex& index, const StoredFile& file) {
   const auto found = crc_of_samples(
       file, index.record_count(), [&](std::uint64_t number) { return index.frame(number).offset; });
   return found != expected;
-}
-
-bool is_proven_by(const ShardIndex& walked, const ShardIndex& index,
-                  const std::shared_ptr<const StoredFile>& file) {
-  const ShardFacts& facts = index.facts();
-  if (facts.file_bytes != walked.facts().file_bytes ||
-      facts.stream_bytes != walked.facts().stream_bytes ||
-      facts.compression != walked.facts().compression) {
-    return false;
-  }
-  try {
-    if (!index.has_same_entries(walked)) return false;
-    // Different records may have equal lengths. So compare samples of them, as reading does.
-    if (samples_differ(index, *file)) return false;
-    if (index.seek_points() == nullptr) return true;
-    if (have_same_spans(*index.seek_points(), *walked.seek_points())) return true;
-    const InflatedFile inflated(file, facts.compression, index.seek_points());
-    inflate_every_span(inflated, *index.seek_points());
-    return true;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::stale_index) throw;
-    return false;
-  }
-}
-
-void save_proof(const std::string& path, const ShardIndex& index, const ShardFacts& facts) {
-  Proof proof = {};
-  std::memcpy(proof.magic, kProofMagic, sizeof kProofMagic);
-  proof.version = kProofVersion;
-  proof.index_checksum = index.checksum();
-  proof.file_bytes = facts.file_bytes;
-  proof.mtime_ns = facts.mtime_ns;
-  proof.version_tag = facts.version;
-  proof.checksum = crc_of(proof);
-  const auto file = publish_file(path);
-  file->append(&proof, sizeof proof);
-  file->commit(false);
-}
-
-std::optional<ShardFacts> load_proof(const std::string& path, const ShardIndex& index) {
-  Proof proof;
-  try {
-    const auto file = StoredFile::open(path, IoMode::pread);
-    if (file->bytes() != sizeof proof) return {};
-    file->read(0, reinterpret_cast<std::uint8_t*>(&proof), sizeof proof);
-  } catch (const Error&) {
-    return {};
-  }
-  if (std::memcmp(proof.magic, kProofMagic, sizeof kProofMagic) != 0 ||
-      proof.version != kProofVersion || proof.checksum != crc_of(proof) ||
-      proof.index_checksum != index.checksum()) {
-    return {};
-  }
-  ShardFacts facts = index.facts();
-  facts.file_bytes = proof.file_bytes;
-  facts.mtime_ns = proof.mtime_ns;
-  facts.version = proof.version_tag;
-  facts.settled = true;
-  return facts;
 }
 
 ShardFacts facts_when_published(ShardFacts facts, const std::string& path) {

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "core/index/index_places.h"
-#include "core/index/index_search.h"
 #include "core/index/index_state.h"
 #include "core/storage/cache/cache_folder.h"
 #include "core/storage/local/folders.h"

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/warnings.h"
 #include "core/codec/inflated_file.h"
 #include "core/index/folder_writing.h"
 #include "core/index/frame_samples.h"
 #include "core/index/index_places.h"
-#include "core/index/index_search.h"
 #include "core/index/index_state.h"
 #include "core/storage/local/folders.h"
+#include "core/storage/local/own_file.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -47,13 +48,135 @@ IndexedShard walk_into_index(const std::shared_ptr<const StoredFile>& file,
   return {walk->file(), index, true, {}};
 }
 
+// The possible places of a shard's index.
+struct IndexPlaces {
+  std::optional<IndexPlace> in_folder;
+  std::optional<IndexPlace> cached;  // in the user's cache
+  // The user named the folder. Then the cache counts only for a shard of which the folder has an
+  // index of another state.
+  bool folder_is_named = false;
+
+  std::string in_words() const {
+    std::string words;
+    for (const auto& place : {in_folder, folder_is_named ? std::nullopt : cached}) {
+      if (place) words += (words.empty() ? "'" : ", '") + folder_index_path(place->folder) + "'";
+    }
+    return words;
+  }
+};
+
 IndexPlaces places_for(const std::string& shard_path, const IndexOptions& options) {
-  if (!options.folder.empty()) return {place_in(options.folder, shard_path), {}};
-  if (options.use == IndexUse::memory) return {};
-  const bool asks_cache = options.use != IndexUse::beside && index_cache_is_ours();
-  auto cached = asks_cache ? cached_place(shard_path) : std::nullopt;
-  if (!has_sibling_folder(shard_path)) return {{}, cached};
-  return {sibling_place(shard_path), cached};
+  const bool is_named = !options.folder.empty();
+  if (options.use == IndexUse::memory && !is_named) return {};
+  IndexPlaces places;
+  places.folder_is_named = is_named;
+  if (is_named || has_sibling_folder(shard_path)) {
+    places.in_folder = place_for(options.folder, shard_path);
+  }
+  if (options.use != IndexUse::beside && index_cache_is_ours()) {
+    places.cached = cached_place(shard_path);
+  }
+  return places;
+}
+
+// The result of a search.
+struct FoundIndex {
+  std::shared_ptr<const ShardIndex> fitting;  // the first index that fits
+  // Without a fitting index: indexes of shards of this size, which a walk may confirm.
+  std::vector<std::shared_ptr<const ShardIndex>> unconfirmed;
+  std::string why_not;  // why the last examined index does not fit
+};
+
+// Searches for an index that fits a shard, with `compression`, or with any compression if empty.
+// Skips an index that may not be believed (own_file.h), with a warning.
+class Search {
+ public:
+  Search(const StoredFile& file, std::optional<Compression> compression)
+      : file_(file), compression_(compression) {}
+
+  // Throws only std::bad_alloc: `why_not` says why an index cannot be used.
+  FoundIndex run(const IndexPlaces& places, IndexFolders& folders) && {
+    // A look into the cache costs nothing, a look at a remote storage a round trip.
+    const bool cache_first = file_.traits().is_remote && !places.folder_is_named;
+    if (cache_first) look_in(places.cached, folders);
+    look_in(places.in_folder, folders);
+    const bool cache_counts = !places.folder_is_named || !found_.unconfirmed.empty();
+    if (!cache_first && cache_counts) look_in(places.cached, folders);
+    return std::move(found_);
+  }
+
+ private:
+  void look_in(const std::optional<IndexPlace>& place, IndexFolders& folders) {
+    if (found_.fitting != nullptr || !place) return;
+    const auto folder = folders.at(place->folder, file_.options());
+    if (!folder->why_not().empty()) found_.why_not = folder->why_not();
+    for (const auto& index : folder->indexes()) look_at(*index, *place);
+  }
+
+  bool is_believed(const std::string& path, const Writers& writers) {
+    const Writers& data = file_.facts().writers;
+    if (may_be_believed(writers, data)) return true;
+    found_.why_not =
+        "Index '" + path + "' is ignored: " + why_not_believed(writers, file_.path(), data) + ".";
+    // Warn once per folder, because the folder probably holds more such indexes.
+    warn_once("owner " + std::to_string(writers.owner) + " " + folder_of(path),
+              found_.why_not + " Remove it, or keep your own elsewhere: index_folder=.");
+    return false;
+  }
+
+  // A moved shard may be listed under its former data folder.
+  void look_at(const FolderIndex& index, const IndexPlace& place) {
+    for (const bool is_there : {true, false}) {
+      for (const DirectoryEntry& entry : index.find(place.name)) {
+        if (found_.fitting != nullptr || (entry.data == place.data) != is_there) continue;
+        try {
+          if (is_believed(index.path(), index.file_facts().writers)) {
+            judge(index.open(entry), !place.cached_for.empty());
+          }
+        } catch (const Error& error) {
+          found_.why_not = error.message();
+        }
+      }
+    }
+  }
+
+  void judge(std::shared_ptr<const ShardIndex> index, bool is_cached) {
+    const ShardFacts& facts = index->facts();
+    const bool may_fit = facts.compression == compression_.value_or(facts.compression) &&
+                         facts.file_bytes == file_.facts().bytes;
+    // The indexes in the user's cache were made by this user.
+    if (may_fit && index_fits(*index, file_) && (is_cached || has_claimed_damage(*index, file_))) {
+      found_.fitting = std::move(index);
+      return;
+    }
+    found_.why_not = "Index '" + index->origin() + "' was made for another state of '" +
+                     file_.path() + "' (" + std::to_string(facts.file_bytes) + " bytes then, " +
+                     std::to_string(file_.facts().bytes) + " now, or other records).";
+    if (may_fit) found_.unconfirmed.push_back(std::move(index));
+  }
+
+  const StoredFile& file_;
+  const std::optional<Compression> compression_;
+  FoundIndex found_;
+};
+
+FoundIndex look_in(const IndexPlaces& places, const IndexOptions& options, const StoredFile& file,
+                   std::optional<Compression> compression) {
+  IndexFolders own;
+  return Search(file, compression).run(places, options.folders == nullptr ? own : *options.folders);
+}
+
+// Whether a found index of another state has the records that `walked` has.
+bool is_confirmed(const FoundIndex& found, const ShardIndex& walked) {
+  return std::any_of(found.unconfirmed.begin(), found.unconfirmed.end(), [&](const auto& index) {
+    try {
+      return index->facts().compression == walked.facts().compression &&
+             index->has_same_entries(walked);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::stale_index) throw;
+      return false;
+    }
+  });
 }
 
 // Checks that an index can be kept there, now rather than after a long walk. For many shards, each
@@ -80,6 +203,8 @@ void put_in_cache(const ShardIndex& index, const std::string& shard_path) {
   keep_index(*place, index);
 }
 
+}  // namespace
+
 void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept {
   try {
     put_in_cache(index, shard_path);
@@ -87,34 +212,6 @@ void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexc
     // The cache is full or not writable. The next opening walks again.
   }
 }
-
-// Notes in the cache that `walked` has proven `index`: 64 bytes, where a copy of the index would
-// take megabytes for each user. Never fails.
-void remember_proof(const ShardIndex& index, const ShardIndex& walked,
-                    const std::string& shard_path) noexcept {
-  if (!walked.facts().settled) return;
-  try {
-    const auto place = cached_place(shard_path);
-    if (!place || !make_cached_folder(*place)) return;
-    if (folder_of(index.origin()) == place->folder) {
-      keep_in_cache(walked, shard_path);  // counts before our own index of another state
-    } else {
-      save_proof(proof_path(shard_path, index.origin()), index, walked.facts());
-    }
-  } catch (const std::exception&) {
-    // The next opening walks again.
-  }
-}
-
-FoundIndex look_in(const IndexPlaces& places, const IndexOptions& options, const StoredFile& file,
-                   std::optional<Compression> compression) {
-  IndexFolders own;
-  return look_for_index(places, options.folders == nullptr ? own : *options.folders, file,
-                        compression,
-                        options.use == IndexUse::beside ? Proofs::ignored : Proofs::count);
-}
-
-}  // namespace
 
 std::optional<Compression> resolve_compression(const StoredFile& file,
                                                std::optional<Compression> expected) {
@@ -137,22 +234,6 @@ IndexedShard unreadable_shard(std::shared_ptr<const StoredFile> file, Compressio
 std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression compression,
                                              const IndexOptions& options) {
   return look_in(places_for(file.path(), options), options, file, compression).fitting;
-}
-
-void remember_walk(const std::shared_ptr<const StoredFile>& file, const ShardIndex& walked,
-                   const IndexOptions& options) noexcept {
-  try {
-    const FoundIndex found =
-        look_in(places_for(file->path(), options), options, *file, walked.facts().compression);
-    if (found.fitting != nullptr) return;  // another process was faster
-    if (const auto index = proven_by(walked, found, file); index != nullptr) {
-      remember_proof(*index, walked, file->path());
-    } else {
-      keep_in_cache(walked, file->path());
-    }
-  } catch (const std::exception&) {
-    // The next opening walks again.
-  }
 }
 
 std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> file,
@@ -203,7 +284,7 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
   const std::optional<Compression> resolved = resolve_compression(*file, options.compression);
   if (!resolved) return unreadable_shard(file, *options.compression);
   const Compression compression = *resolved;
-  const bool found_nothing = found.fitting == nullptr && found.unproven.empty();
+  const bool found_nothing = found.fitting == nullptr && found.unconfirmed.empty();
   if (!knows_by_version || !found_nothing) found = look_in(places, options, *file, compression);
   if (found.fitting != nullptr) return as_found();
   const auto throw_without_index = [&] {
@@ -216,70 +297,53 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
   };
   const bool may_walk = options.use != IndexUse::proven && options.use != IndexUse::beside;
   const bool requires_one = options.use == IndexUse::require || !may_walk;
-  if (requires_one && (!may_walk || found.unproven.empty())) {
+  if (requires_one && (!may_walk || found.unconfirmed.empty())) {
     throw_without_index();
   }
   const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();
-  // No check if the walk may prove an existing index.
-  if (!options.folder.empty() && !requires_one && found.unproven.empty()) {
+  // No check if the walk may confirm an existing index.
+  if (!options.folder.empty() && !requires_one && found.unconfirmed.empty()) {
     check_place_for(*places.in_folder, options);
   }
   bool is_whole = true;
   const WalkOptions walking{compression, WalkedSpans::first, options.at_damage, options.storage};
   IndexedShard shard = walk_into_index(file, walking, is_kept, progress, &is_whole);
   if (!is_whole) return shard;
-  if (const auto index = proven_by(*shard.index, found, file); index != nullptr) {
-    remember_proof(*index, *shard.index, shard_path);
-    return {as_indexed(file, *index, options.storage), index, false, index->origin()};
-  }
-  if (requires_one) throw_without_index();
-  if (!options.folder.empty()) {
+  // An index of another state that has these records stays: the folder may be read-only.
+  const bool confirmed = is_confirmed(found, *shard.index);
+  if (requires_one && !confirmed) throw_without_index();
+  if (!options.folder.empty() && !confirmed) {
     shard.index_path = keep_index(*places.in_folder, *shard.index);
-  } else if (options.use == IndexUse::automatic) {
+  } else if (options.use != IndexUse::memory) {
     keep_in_cache(*shard.index, shard_path);
   }
   return shard;
 }
 
-IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
-                         std::optional<Compression> compression, const WalkProgress& progress,
-                         const std::shared_ptr<IndexFolders>& folders) {
-  const std::shared_ptr<const StoredFile> file = StoredFile::open(shard_path);
-  const std::optional<Compression> resolved = resolve_compression(*file, compression);
-  if (!resolved) return unreadable_shard(file, *compression);
-  const Compression kind = *resolved;
-  const IndexPlace place = place_for(folder, shard_path);
-  if (!force) {
-    // A proof serves only this user, but the index may serve all users.
-    IndexFolders own;
-    const FoundIndex found = look_for_index({place, {}}, folders == nullptr ? own : *folders, *file,
-                                            kind, Proofs::ignored);
+IndexedShard build_index(const std::shared_ptr<const StoredFile>& file, const IndexOptions& options,
+                         bool force, const WalkProgress& progress) {
+  const std::optional<Compression> resolved = resolve_compression(*file, options.compression);
+  if (!resolved) return unreadable_shard(file, *options.compression);
+  std::optional<IndexPlace> place;  // empty: the user's cache
+  if (!options.folder.empty() || !file->traits().is_remote) {
+    place = place_for(options.folder, file->path());
+  }
+  if (place && !force) {
+    // The cache serves only this user, but the index may serve all users.
+    const FoundIndex found = look_in({place, {}}, options, *file, *resolved);
     if (found.fitting != nullptr) {
       if (progress) progress(file->bytes());
       return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
     }
   }
-  IndexOptions checking;
-  checking.folders = folders;
-  check_place_for(place, checking);
+  if (place) check_place_for(*place, options);
   bool is_whole = true;
-  IndexedShard shard = walk_into_index(file, {kind}, true, progress, &is_whole);
-  shard.index_path = keep_index(place, *shard.index);
-  return shard;
-}
-
-IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
-                           const IndexOptions& options, const WalkProgress& progress) {
-  const std::optional<Compression> resolved = resolve_compression(*object, options.compression);
-  if (!resolved) return unreadable_shard(object, *options.compression);
-  if (!options.folder.empty()) check_place_for(place_in(options.folder, object->path()), options);
-  bool is_whole = true;
-  IndexedShard shard = walk_into_index(object, {*resolved}, true, progress, &is_whole);
-  if (options.folder.empty()) {
-    keep_in_cache(*shard.index, object->path());
-    shard.index_path = cached_index_path(object->path());
+  IndexedShard shard = walk_into_index(file, {*resolved}, true, progress, &is_whole);
+  if (place) {
+    shard.index_path = keep_index(*place, *shard.index);
   } else {
-    shard.index_path = keep_index(place_in(options.folder, object->path()), *shard.index);
+    keep_in_cache(*shard.index, file->path());
+    shard.index_path = cached_index_path(file->path());
   }
   return shard;
 }

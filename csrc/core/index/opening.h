@@ -18,14 +18,15 @@ namespace tfrfast {
 enum class IndexUse : std::uint8_t {
   automatic,  // use a fitting index, or build one and keep it in the cache folder
   memory,     // build an index, keep nothing
-  require,    // a missing or stale index is an error; a walk may still prove that an index fits
-  proven,     // like require, without a walk: an index that needs a proof is an error, too
+  require,    // a missing or stale index is an error; a walk may confirm an index of another state
+  proven,     // like require, without a walk: an index of another state is an error
   beside,  // like proven, but ignore the user's cache: all users and machines find the same index
 };
 
 struct IndexOptions {
   IndexUse use = IndexUse::automatic;
-  std::string folder;  // if not empty: the only folder in which indexes are looked up and kept
+  std::string folder;  // if not empty: the only folder in which indexes are looked up and kept,
+                       // but for an index there of another state, which a walk has confirmed
   std::optional<Compression> compression;  // of the shard; empty: detect
   StorageOptions storage = {};             // options of the shard's storage, and its caches
   // If damage will be thrown anyway, the walk may stop at the damage. Such an index is not kept.
@@ -42,10 +43,9 @@ struct IndexedShard {
   std::string index_path;
 };
 
-// Opens a shard with a fitting index. If an index seems not to fit because the shard was copied or
-// touched, one walk proves the index, and the cache keeps the proof. Skips an index that may not be
-// believed (own_file.h), with a warning. Throws Error io for the shard, stale_index under
-// `require`. An unusable cache is not an error.
+// Opens a shard with a fitting index. If the shard was copied or touched, a walk makes another
+// index for the user's cache. Skips an index that may not be believed (own_file.h), with a warning.
+// Throws Error io for the shard, stale_index under `require`. An unusable cache is not an error.
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const WalkProgress& progress = nullptr);
 // Like open_indexed() above, for an open file.
@@ -72,31 +72,28 @@ std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> f
                                              const ShardIndex& index,
                                              const StorageOptions& options = {});
 
-// Keeps the result of a walk of `file` in the user's cache, if the cache may be used: a proof that
-// an index in the places of `options` fits or, without such an index, `walked` itself.
-void remember_walk(const std::shared_ptr<const StoredFile>& file, const ShardIndex& walked,
-                   const IndexOptions& options) noexcept;
+// Keeps an index in the user's cache, if the cache may be used.
+void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept;
 
 // Makes the index of a whole walk of `file`. `settled` is the result of await_settled() before the
 // walk.
 std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression compression,
                                            WalkedFrames walk, bool settled);
 
-// Builds the index of a shard and saves the index in `folder` (if empty, in the sibling folder).
-// Unless `force`, keeps a fitting index that exists. Not flushed: the caller compacts the index
-// after the last shard. Returns the same as open_indexed().
-IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
-                         std::optional<Compression> compression = {},
-                         const WalkProgress& progress = nullptr,
-                         const std::shared_ptr<IndexFolders>& folders = nullptr);
-
-// Walks an object, even if an index exists, and keeps the result in the folder of `options`, or in
-// the user's cache. Damage is not an error. Throws Error io.
-IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
-                           const IndexOptions& options, const WalkProgress& progress = nullptr);
+// Builds the index of a shard and saves it in the folder of `options`. Without a folder, saves it
+// in the sibling folder or, for an object, in the user's cache. Unless `force`, keeps a fitting
+// index that exists in the folder. Not flushed: the caller compacts the index after the last shard.
+// Damage is not an error. Returns the same as open_indexed(). Throws Error io.
+IndexedShard build_index(const std::shared_ptr<const StoredFile>& file,
+                         const IndexOptions& options = {}, bool force = false,
+                         const WalkProgress& progress = nullptr);
+inline IndexedShard build_index(const std::string& shard_path, const std::string& folder,
+                                bool force) {
+  return build_index(StoredFile::open(shard_path), {IndexUse::automatic, folder, {}}, force);
+}
 
 // Copies the indexes of these shards from the file `index` to the user's cache. Another process
-// wrote the file with rebuild_index() and a folder. Throws Error io and stale_index.
+// wrote the file with build_index() and a folder. Throws Error io and stale_index.
 void cache_indexes(const std::vector<std::string>& urls, const std::string& index);
 
 // Keeps the index of an object in `folder` and in the user's cache. `shard` is the object itself,

@@ -69,7 +69,6 @@ struct ShardFacts {
 struct IndexSource {
   std::shared_ptr<const void> bytes = nullptr;  // kept alive
   std::string path = {};
-  std::uint32_t checksum = 0;  // of the header, and so of the whole file
 };
 
 // Immutable. Safe from many threads. Offsets lie in memory, or in a mapped index file whose pages
@@ -131,9 +130,8 @@ class ShardIndex {
   // stale_index if an index file is damaged.
   bool has_same_entries(const ShardIndex& other) const;
 
-  // The index file's path and checksum; empty and 0 for an index built in memory.
+  // The index file's path; empty for an index built in memory.
   const std::string& origin() const noexcept { return source_.path; }
-  std::uint32_t checksum() const noexcept { return source_.checksum; }
 
  private:
   void check_page(std::uint64_t page) const;

@@ -155,7 +155,7 @@ void WalkedShard::finish() {
   walk_ = nullptr;
   index_ = index_of(*on_disk_, compression_, std::move(walk), settled_);
   if (options_.use == IndexUse::automatic && options_.folder.empty()) {
-    remember_walk(on_disk_, *index_, options_);
+    keep_in_cache(*index_, on_disk_->path());
   }
 }
 

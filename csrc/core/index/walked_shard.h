@@ -19,10 +19,10 @@ struct ShardPlace {
   std::uint64_t number = 0;  // of the next good record
 };
 
-// No caller waits until a whole shard is indexed, or an index is proven: the walk goes no further
-// than the frames that are asked for. A walk of the whole shard leaves its index, or the proof of
-// an existing index, in the user's cache. A compressed shard is inflated once if its records are
-// read soon after the walk has passed them. Safe from many threads.
+// No caller waits until a whole shard is indexed: the walk goes no further than the frames that are
+// asked for. A walk of the whole shard leaves its index in the user's cache. A compressed shard is
+// inflated once if its records are read soon after the walk has passed them. Safe from many
+// threads.
 class WalkedShard {
  public:
   // Throws Error io. A shard with an unexpected compression is one piece of damage.

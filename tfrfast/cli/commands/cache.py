@@ -1,7 +1,7 @@
 """`tfrfast cache`: the files that readers have left in the user's cache.
 
-The cache has an index for each data folder, and proofs of 64 bytes. A proof says that an index in
-another place fits. Bytes of objects are in a `DiskCache`, which `--disk` names.
+The cache has an index for each data folder. Bytes of objects are in a `DiskCache`, which `--disk`
+names.
 """
 
 from __future__ import annotations

@@ -81,7 +81,8 @@ class _Rebuild(NamedTuple):
     amount: int = 1
 
     def run(self, advance: Advance) -> BuiltIndex:
-        made = _native.rebuild_index(os.fsencode(self.url), self.storage.core, self.folder, advance)
+        url = os.fsencode(self.url)
+        made = _native.build_index(url, self.folder, True, None, advance, self.storage.core)
         return BuiltIndex(self.url, *made)
 
 

@@ -79,8 +79,8 @@ bool begins_like_own_file(const std::string& path) noexcept {
   const auto is_beginning = [&](const char* magic) {
     return std::memcmp(bytes, magic, sizeof bytes) == 0;
   };
-  return is_beginning(kFolderMagic) || is_beginning(kProofMagic) || is_beginning(kKeysMagic) ||
-         is_beginning(kStepsMagic) || is_beginning("\0\0\0\0\0\0\0");
+  return is_beginning(kFolderMagic) || is_beginning(kKeysMagic) || is_beginning(kStepsMagic) ||
+         is_beginning("\0\0\0\0\0\0\0");
 }
 
 void check_own_name(const std::string& path) {

@@ -55,7 +55,6 @@ void commit_own_file(Publication& file, bool durable, Existing existing = Existi
 // The first bytes of each kind of own file.
 inline constexpr std::size_t kBeginningBytes = 8;
 inline constexpr char kFolderMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'S', 'E', 'T', '\n'};
-inline constexpr char kProofMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'P', 'R', 'F', '\n'};
 inline constexpr char kKeysMagic[kBeginningBytes] = {'t', 'f', 'r', '.', 'k', 'e', 'y', 's'};
 inline constexpr char kStepsMagic[kBeginningBytes] = {'t', 'f', 'r', '.', 's', 't', 'e', 'p'};
 
