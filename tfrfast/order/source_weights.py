@@ -15,9 +15,7 @@ __all__ = ["MAX_PERIOD", "Weight", "reduced"]
 Weight: TypeAlias = int | float | Fraction
 
 MAX_PERIOD = 2**20
-_AT_ONCE = 2**20  # shares in arrays
-_ROUNDING = 1e-15
-_MANY_SOURCES = 64
+_ROUND = 720_720  # divisible by 1 to 16, so that simple ratios stay simple
 
 
 def reduced(weights: Mapping[str, Any]) -> list[int]:
@@ -33,11 +31,10 @@ def reduced(weights: Mapping[str, Any]) -> list[int]:
     whole = _without_divisor([int(weight * denominator) for weight in exact])
     if sum(whole) <= MAX_PERIOD:
         return whole
-    nearest = dict(zip(weights, _nearest(whole), strict=True))
+    close = dict(zip(weights, _close(whole), strict=True))
     raise ValueError(
         f"These weights have a period of {sum(whole):,} records, and at most {MAX_PERIOD:,} are "
-        f"allowed: weights are kept exactly in every period. The nearest weights that fit are "
-        f"{nearest}."
+        f"allowed: weights are kept exactly in every period. Close weights that fit are {close}."
     )
 
 
@@ -63,41 +60,7 @@ def _without_divisor(whole: list[int]) -> list[int]:
     return [weight // divisor for weight in whole]
 
 
-def _nearest(whole: list[int]) -> list[int]:
-    """Returns the closest weights with a period of at most MAX_PERIOD. No weight becomes 0.
-
-    If several periods are equally good up to the rounding of floats, takes the shortest: 3 and 7
-    for 0.1 + 0.2 and 0.7. With many sources, a full search would take seconds, so only the longest
-    period is tried.
-    """
+def _close(whole: list[int]) -> list[int]:
+    """Returns close weights with a short period. No weight becomes 0."""
     total = sum(whole)
-    if len(whole) > _MANY_SOURCES:
-        return _without_divisor(_in_longest_period(whole, total))
-    shares = np.array([weight / total for weight in whole])
-    best, period = math.inf, 0
-    many = max(1, _AT_ONCE // len(whole))
-    for begin in range(1, MAX_PERIOD + 1, many):
-        periods = np.arange(begin, min(begin + many, MAX_PERIOD + 1))
-        exact = np.outer(periods, shares)
-        parts = np.rint(exact)
-        errors = np.maximum(np.abs(parts - exact).max(axis=1) / periods, _ROUNDING)
-        errors[(parts.sum(axis=1) != periods) | ((parts == 0) & (shares > 0)).any(axis=1)] = (
-            math.inf
-        )
-        least = int(errors.argmin())
-        if errors[least] < best:
-            best, period = float(errors[least]), int(periods[least])
-    if period:
-        return _without_divisor([round(share * period) for share in shares.tolist()])
-    return _without_divisor(_in_longest_period(whole, total))
-
-
-def _in_longest_period(whole: list[int], total: int) -> list[int]:
-    """Rounds by largest remainders, but no small weight becomes 0."""
-    parts = [max(weight * MAX_PERIOD // total, weight > 0) for weight in whole]
-    by_remainder = sorted(range(len(whole)), key=lambda i: -(whole[i] * MAX_PERIOD % total))
-    for i in by_remainder[: max(MAX_PERIOD - sum(parts), 0)]:
-        parts[i] += 1
-    while sum(parts) > MAX_PERIOD:
-        parts[parts.index(max(parts))] -= 1
-    return parts
+    return _without_divisor([max(round(each * _ROUND / total), int(each > 0)) for each in whole])

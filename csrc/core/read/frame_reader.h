@@ -37,6 +37,8 @@ struct BadRow {
   // The row was not tried, because reading another row from a remote storage had failed. The failed
   // row has the error, and this row's error is empty.
   bool is_untried = false;
+  // Of damage, from the place in the error on. 0: the row's whole frame.
+  std::uint64_t damaged_bytes = 0;
 };
 
 enum class AtBadRow : std::uint8_t { stop, go_on };

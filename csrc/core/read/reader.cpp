@@ -119,15 +119,15 @@ void Reader::check_range(std::uint64_t record) const {
   }
 }
 
-template <class RecordAt>
-void Reader::compare_samples(std::size_t count, const RecordAt& record_at) const {
+// A negative number becomes a huge number, which is out of range, too.
+void Reader::compare_samples(std::span<const std::int64_t> records) const {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   if (samples_left_.load(kRelaxed) <= 0) return;
   std::vector<std::size_t> newly_read;
   std::optional<std::size_t> candidate;
   std::size_t shard = 0;
-  for (std::size_t row = 0; row < count; ++row) {
-    const std::uint64_t record = record_at(row);
+  for (const std::int64_t number : records) {
+    const auto record = static_cast<std::uint64_t>(number);
     if (record >= record_count()) continue;  // the reading will throw
     shard = shards_->place(record, shard).shard;
     const Samples samples = samples_[shard].load(kRelaxed);
@@ -153,13 +153,12 @@ Row Reader::locate(std::uint64_t record) const {
   return {&shard, place.number, record, shard.index->frame(place.number)};
 }
 
-template <class RecordAt>
-void Reader::open_remote(std::size_t count, const RecordAt& record_at) const {
+void Reader::open_remote(std::span<const std::int64_t> records) const {
   if (!is_remote_ || all_are_open()) return;
   std::vector<std::size_t> unread;
   std::size_t shard = 0;
-  for (std::size_t row = 0; row < count; ++row) {
-    const std::uint64_t record = record_at(row);
+  for (const std::int64_t number : records) {
+    const auto record = static_cast<std::uint64_t>(number);
     if (record >= record_count()) continue;  // the reading will throw
     shard = shards_->place(record, shard).shard;
     if (!shards_->is_open(shard)) unread.push_back(shard);
@@ -170,16 +169,14 @@ void Reader::open_remote(std::size_t count, const RecordAt& record_at) const {
   shards_->open_remote(unread);
 }
 
-template <class RecordAt>
-void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at,
-                         Row* rows) const {
+void Reader::locate_rows(std::span<const std::int64_t> records, Row* rows) const {
   std::array<PackedOffsets::Pair, kLookupRows> pairs;
   std::size_t hint = 0;
-  for (std::size_t begin = first; begin < end; begin += kLookupRows) {
-    const std::size_t count = std::min(kLookupRows, end - begin);
+  for (std::size_t begin = 0; begin < records.size(); begin += kLookupRows) {
+    const std::size_t count = std::min(kLookupRows, records.size() - begin);
     Row* const group = rows + begin;
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t record = record_at(begin + i);
+      const auto record = static_cast<std::uint64_t>(records[begin + i]);
       check_range(record);
       const ShardSet::Place place = shards_->place(record, hint);
       hint = place.shard;
@@ -206,13 +203,12 @@ void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& rec
   }
 }
 
-template <class RecordAt>
-Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
-                                  const ReadRequest& request) const {
+Reader::Rows Reader::read_rows(const ReadRequest& request) const {
   const AtBadRow at_bad_row = options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop;
-  open_remote(count, record_at);
-  compare_samples(count, record_at);
-  Outcome outcome{std::make_shared<RecordBatch>(count), {}};
+  const std::size_t count = request.records.size();
+  open_remote(request.records);
+  compare_samples(request.records);
+  Rows outcome{std::make_shared<RecordBatch>(count), {}};
   RecordBatch& batch = *outcome.batch;
   if (shards_->source_starts().size() > 1) {
     batch.set_source_starts(shards_->shared_source_starts());
@@ -224,12 +220,10 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   const std::size_t lookups = (count + kRowsPerTask - 1) / kRowsPerTask;
   parallel_for(lookups, request.threads, [&](std::size_t task) {
     const std::size_t first = task * kRowsPerTask;
-    const std::size_t end = std::min(count, first + kRowsPerTask);
-    locate_rows(first, end, record_at, rows);
+    locate_rows(request.records.subspan(first, std::min(kRowsPerTask, count - first)),
+                rows + first);
   });
-  for (std::size_t row = 0; row < count; ++row) {
-    batch.indices()[row] = static_cast<std::int64_t>(rows[row].record);
-  }
+  std::copy_n(request.records.data(), count, batch.indices());
   make_space({rows, count}, batch);
   Announcements announced;
   if (!request.is_announced) announced = announce({rows, count}, *read_ahead_);
@@ -265,33 +259,16 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   return outcome;
 }
 
-void Reader::leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const {
-  std::vector<bool> marked(batch.size(), false);
-  for (const BadRow& each : bad) {
-    marked[each.row] = true;
-    const auto& place = each.error.place();
-    const auto begin = static_cast<std::uint64_t>(*place.offset);
-    skipped_records_.add(place.path, begin, begin + kFrameOverhead + batch[each.row].size());
-  }
-  batch.remove_rows(marked);
-}
-
 void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
-  const auto record_at = [records](std::size_t row) {
-    return static_cast<std::uint64_t>(records[row]);
-  };
-  open_remote(records.size(), record_at);
-  compare_samples(records.size(), record_at);
+  open_remote(records);
+  compare_samples(records);
   std::uninitialized_default_construct_n(rows, records.size());
-  locate_rows(0, records.size(), record_at, rows);
+  locate_rows(records, rows);
 }
 
 AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead& read_ahead) const {
   try {
-    const auto record_at = [records](std::size_t row) {
-      return static_cast<std::uint64_t>(records[row]);
-    };
-    open_remote(records.size(), record_at);
+    open_remote(records);
     std::array<Row, ReadAhead::kSamples> samples;
     const std::size_t sample_count = std::min(samples.size(), records.size());
     for (std::size_t sample = 0; sample < sample_count; ++sample) {
@@ -302,7 +279,7 @@ AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead&
     const PooledBuffer memory(bytes_for<Row>(records.size()));
     Row* const rows = memory.as<Row>();
     std::uninitialized_default_construct_n(rows, records.size());
-    locate_rows(0, records.size(), record_at, rows);
+    locate_rows(records, rows);
     return read_ahead.announce({rows, records.size()});
   } catch (const std::exception&) {
     return {};
@@ -343,24 +320,9 @@ Announcements Reader::announce(std::span<const Row> rows, ReadAhead& read_ahead)
   return read_ahead.announce(rows).files;
 }
 
-std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {
-  // A negative number becomes a huge number, which is out of range, too.
-  const auto record_at = [&](std::size_t row) {
-    return static_cast<std::uint64_t>(request.records[row]);
-  };
-  Outcome outcome = read_rows(request.records.size(), record_at, request);
-  if (request.valid != nullptr) {
-    std::copy_n(request.valid, request.records.size(), outcome.batch->valid());
-  }
-  for (BadRow& bad : outcome.bad) {
-    if (!options_.skip_damage || !bad.is_damage) throw std::move(bad.error);
-  }
-  if (!outcome.bad.empty()) leave_out(*outcome.batch, outcome.bad);
-  return std::move(outcome.batch);
-}
-
 void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes) const {
-  compare_samples(1, [&row](std::size_t) { return row.record; });
+  const auto record = static_cast<std::int64_t>(row.record);
+  compare_samples({&record, 1});
   // Announce the row as one request, however long the row is.
   AnnouncedRows announced;
   if (row.shard->file->traits().is_remote) {
@@ -380,36 +342,6 @@ std::shared_ptr<const RecordBatch> Reader::read_one(std::uint64_t record) const 
   make_space({&row, 1}, *batch);
   read_into(row, batch->data());
   return batch;
-}
-
-Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end, bool is_announced) const {
-  end = std::min(end, record_count());
-  begin = std::min(begin, end);
-  Outcome outcome;
-  try {
-    outcome = read_rows(
-        static_cast<std::size_t>(end - begin), [begin](std::size_t row) { return begin + row; },
-        ReadRequest{{}, nullptr, options_.threads, nullptr, is_announced});
-  } catch (Error& failure) {
-    // A single record that memory cannot hold must not hide the records after it.
-    if (failure.kind() != ErrorKind::memory || end - begin != 1) throw;
-    return {std::make_shared<const RecordBatch>(), std::move(failure), end};
-  }
-  std::vector<BadRow> skippable;
-  std::optional<Error> error;
-  std::uint64_t next = end;
-  for (BadRow& bad : outcome.bad) {
-    if (options_.skip_damage && bad.is_damage) {
-      skippable.push_back(std::move(bad));
-      continue;
-    }
-    outcome.batch->truncate(bad.row);
-    next = begin + bad.row + 1;
-    error = std::move(bad.error);
-    break;
-  }
-  if (!skippable.empty()) leave_out(*outcome.batch, skippable);
-  return {std::move(outcome.batch), std::move(error), next};
 }
 
 std::uint64_t Reader::range_end(std::uint64_t begin, std::uint64_t target_bytes,
@@ -446,7 +378,7 @@ std::vector<SkippedBytes> Reader::skipped() const {
       all.push_back({opened->file->path(), damage.begin, damage.end, damage.records_lost});
     }
   }
-  skipped_records_.append_to(all);
+  append_skipped(all);
   return all;
 }
 

@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "core/index/shard_set.h"
+#include "core/read/file_source.h"
 #include "core/read/frame_reader.h"
 #include "core/read/read_ahead.h"
 #include "core/read/record_batch.h"
 #include "core/read/record_source.h"
-#include "core/read/skipped_records.h"
 
 namespace tfrfast {
 
 // Immutable except for the list of skipped records and the memory of cold records. Safe from many
 // threads.
-class Reader final : public RecordSource {
+class Reader final : public FileSource {
  public:
   Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& options);
 
@@ -43,9 +43,6 @@ class Reader final : public RecordSource {
   // out_of_range and the errors of opening.
   Row locate(std::uint64_t record) const;
 
-  using RecordSource::read;
-  std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
-
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const override;
 
   // Locates many records: fills one Row per record, in order. Throws like locate() above.
@@ -61,34 +58,22 @@ class Reader final : public RecordSource {
   // `batch_bytes` is the size of the batch that the record joins, if any.
   void read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes = 0) const;
 
-  Range read_range(std::uint64_t begin, std::uint64_t end,
-                   bool is_announced = false) const override;
   std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,
                           std::uint64_t max_records) const override;
   std::vector<SkippedBytes> skipped() const override;
 
  private:
-  struct Outcome {
-    std::shared_ptr<RecordBatch> batch;
-    std::vector<BadRow> bad;
-  };
-  // record_at(row) returns a record number. Ignores request.records.
-  template <class RecordAt>
-  Outcome read_rows(std::size_t count, const RecordAt& record_at, const ReadRequest& request) const;
-  template <class RecordAt>
-  void locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at, Row* rows) const;
+  Rows read_rows(const ReadRequest& request) const override;
+  void locate_rows(std::span<const std::int64_t> records, Row* rows) const;
   bool all_are_open() const noexcept;
   // Opens the remote shards of these records that were never read, all at once.
-  template <class RecordAt>
-  void open_remote(std::size_t count, const RecordAt& record_at) const;
-  void leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const;
+  void open_remote(std::span<const std::int64_t> records) const;
   void check_range(std::uint64_t record) const;
   // Does nothing if the files' state proves that the index fits. Otherwise compares some frames of
   // one shard of these records with the index. Picks a shard that was read before and never
   // compared. So the first batches wait for no comparison, and later batches wait for at most one.
   // Throws Error stale_index.
-  template <class RecordAt>
-  void compare_samples(std::size_t count, const RecordAt& record_at) const;
+  void compare_samples(std::span<const std::int64_t> records) const;
 
   std::shared_ptr<const ShardSet> shards_;
   ReadOptions options_;
@@ -106,7 +91,6 @@ class Reader final : public RecordSource {
   mutable std::unique_ptr<std::atomic<Samples>[]> samples_;
   mutable std::atomic<std::int64_t> samples_left_{0};
   mutable std::optional<ReadAhead> read_ahead_;  // set once
-  mutable SkippedRecords skipped_records_;
 };
 
 }  // namespace tfrfast

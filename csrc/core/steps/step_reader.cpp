@@ -288,7 +288,7 @@ class StepReader::Reading {
 
   // Writes the Example to `out`, which must have space for the Example. Throws Error io and the
   // like. Returns damage, if any.
-  std::optional<BadStep> read(std::size_t number, std::uint8_t* out) {
+  std::optional<BadRow> read(std::size_t number, std::uint8_t* out) {
     const Plan::Step& step = plan_.steps[number];
     lay_out(step, out);
     const StoredFile& file = *step.row.shard->file;
@@ -473,7 +473,7 @@ class StepReader::Reading {
       std::memcpy(each.out, scratch_.data() + each.scratch, each.bytes);
   }
 
-  BadStep explain(const Plan::Step& step, const Wrong& wrong, const FileRange& range) const {
+  BadRow explain(const Plan::Step& step, const Wrong& wrong, const FileRange& range) const {
     const StoredFile& file = *step.row.shard->file;
     const ErrorPlace place{file.path(), static_cast<std::int64_t>(step.row.number),
                            static_cast<std::int64_t>(range.offset)};
@@ -494,13 +494,11 @@ class StepReader::Reading {
         hex(MaskedCrc{wrong.computed}) + ", but '" + reader_.file_->path() + "' expects " +
         hex(MaskedCrc{wrong.expected}) + ".";
     if (is_changed) {
-      return {0,
-              Error(ErrorKind::stale_index,
-                    "The step file does not fit: " + what +
-                        " The file was changed since the step file was made: build it again, "
-                        "tfr.build_steps(...).",
-                    place),
-              {}};
+      return {0, Error(ErrorKind::stale_index,
+                       "The step file does not fit: " + what +
+                           " The file was changed since the step file was made: build it again, "
+                           "tfr.build_steps(...).",
+                       place)};
     }
     return {0,
             Error(ErrorKind::corrupt,
@@ -508,7 +506,7 @@ class StepReader::Reading {
                       " Restore the file, or leave such steps out of batches with "
                       "on_corruption=\"skip\".",
                   place),
-            range};
+            true, false, range.bytes};
   }
 
   const StepReader& reader_;
@@ -643,9 +641,9 @@ std::vector<std::size_t> cut_steps(std::size_t count, const BytesOf& bytes_of) {
 
 }  // namespace
 
-StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stops_at_first) const {
+StepReader::Rows StepReader::read_rows(const ReadRequest& request) const {
   const std::size_t count = request.records.size();
-  Outcome outcome{std::make_shared<RecordBatch>(count), {}};
+  Rows outcome{std::make_shared<RecordBatch>(count), {}};
   RecordBatch& batch = *outcome.batch;
   // Steps of compressed shards are read in the order of their places, so that nothing is inflated
   // twice.
@@ -700,45 +698,22 @@ StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stop
     if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();
     Reading reading(*this, plan);
     for (std::size_t i = starts[task]; i < starts[task + 1]; ++i) {
-      std::optional<BadStep> bad = reading.read(i, batch.data() + offsets[order[i]]);
+      std::optional<BadRow> bad = reading.read(i, batch.data() + offsets[order[i]]);
       if (!bad) continue;
       bad->row = order[i];
       const std::lock_guard lock(mutex);
       outcome.bad.push_back(std::move(*bad));
-      if (stops_at_first && !inflates()) return;
+      if (!options().skip_damage && !inflates()) return;
     }
   });
   std::sort(outcome.bad.begin(), outcome.bad.end(),
-            [](const BadStep& a, const BadStep& b) { return a.row < b.row; });
+            [](const BadRow& a, const BadRow& b) { return a.row < b.row; });
   return outcome;
-}
-
-void StepReader::leave_out(RecordBatch& batch, const std::vector<BadStep>& bad) const {
-  std::vector<bool> marked(batch.size(), false);
-  for (const BadStep& each : bad) {
-    marked[each.row] = true;
-    skipped_records_.add(each.error.place().path, each.damage->offset,
-                         each.damage->offset + each.damage->bytes);
-  }
-  batch.remove_rows(marked);
-}
-
-std::shared_ptr<const RecordBatch> StepReader::read(const ReadRequest& request) const {
-  const bool skips = options().skip_damage;
-  Outcome outcome = read_steps(request, !skips);
-  if (request.valid != nullptr) {
-    std::copy_n(request.valid, request.records.size(), outcome.batch->valid());
-  }
-  for (BadStep& bad : outcome.bad) {
-    if (!skips || !bad.damage) throw std::move(bad.error);
-  }
-  if (!outcome.bad.empty()) leave_out(*outcome.batch, outcome.bad);
-  return std::move(outcome.batch);
 }
 
 std::shared_ptr<const RecordBatch> StepReader::read_one(std::uint64_t step) const {
   const auto number = static_cast<std::int64_t>(step);
-  Outcome outcome = read_steps(ReadRequest{{&number, 1}, nullptr, 1, nullptr}, true);
+  Rows outcome = read_rows(ReadRequest{{&number, 1}, nullptr, 1, nullptr});
   if (!outcome.bad.empty()) throw std::move(outcome.bad.front().error);
   return std::move(outcome.batch);
 }
@@ -757,32 +732,6 @@ AnnouncedRows StepReader::announce(std::span<const std::int64_t> steps,
   }
 }
 
-RecordSource::Range StepReader::read_range(std::uint64_t begin, std::uint64_t end,
-                                           bool is_announced) const {
-  end = std::min(end, record_count());
-  begin = std::min(begin, end);
-  std::vector<std::int64_t> steps(static_cast<std::size_t>(end - begin));
-  std::iota(steps.begin(), steps.end(), static_cast<std::int64_t>(begin));
-  const bool skips = options().skip_damage;
-  Outcome outcome =
-      read_steps(ReadRequest{steps, nullptr, options().threads, nullptr, is_announced}, !skips);
-  std::vector<BadStep> skippable;
-  std::optional<Error> error;
-  std::uint64_t next = end;
-  for (BadStep& bad : outcome.bad) {
-    if (skips && bad.damage) {
-      skippable.push_back(std::move(bad));
-      continue;
-    }
-    outcome.batch->truncate(bad.row);
-    next = begin + bad.row + 1;
-    error = std::move(bad.error);
-    break;
-  }
-  if (!skippable.empty()) leave_out(*outcome.batch, skippable);
-  return {std::move(outcome.batch), std::move(error), next};
-}
-
 std::uint64_t StepReader::range_end(std::uint64_t begin, std::uint64_t target_bytes,
                                     std::uint64_t max_steps) const {
   const std::uint64_t count = record_count();
@@ -794,7 +743,7 @@ std::uint64_t StepReader::range_end(std::uint64_t begin, std::uint64_t target_by
 
 std::vector<SkippedBytes> StepReader::skipped() const {
   std::vector<SkippedBytes> all = records_->skipped();
-  skipped_records_.append_to(all);
+  append_skipped(all);
   return all;
 }
 

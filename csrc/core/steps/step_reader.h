@@ -10,9 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/read/file_source.h"
 #include "core/read/reader.h"
-#include "core/read/record_source.h"
-#include "core/read/skipped_records.h"
 #include "core/steps/step_choice.h"
 #include "core/steps/step_contents.h"
 #include "core/steps/step_file.h"
@@ -21,7 +20,7 @@ namespace tfrfast {
 
 // Like a Reader: immutable except for the list of skipped records and the memory of cold records.
 // Safe from many threads. Every part that is read is compared with a checksum in the step file.
-class StepReader final : public RecordSource {
+class StepReader final : public FileSource {
  public:
   // `file` must belong to the reader's data. Throws Error invalid like StepContents, and
   // stale_index if the file lacks damaged records that the reader does not skip.
@@ -63,12 +62,8 @@ class StepReader final : public RecordSource {
   bool inflates() const noexcept override { return records_->inflates(); }
   bool is_remote() const noexcept override { return records_->is_remote(); }
 
-  using RecordSource::read;
-  std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t step) const override;
   AnnouncedRows announce(std::span<const std::int64_t> steps, ReadAhead& read_ahead) const override;
-  Range read_range(std::uint64_t begin, std::uint64_t end,
-                   bool is_announced = false) const override;
   std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,
                           std::uint64_t max_steps) const override;
   std::vector<SkippedBytes> skipped() const override;
@@ -77,22 +72,12 @@ class StepReader final : public RecordSource {
   class Planning;
   class Reading;
   struct Plan;
-  struct BadStep {
-    std::size_t row = 0;
-    Error error;
-    std::optional<FileRange> damage;
-  };
-  struct Outcome {
-    std::shared_ptr<RecordBatch> batch;
-    std::vector<BadStep> bad;
-  };
 
   const std::vector<std::uint64_t>& unchosen_steps() const noexcept {
     return counted_.empty() ? file_->first_steps() : counted_;
   }
   Plan plan(std::span<const std::int64_t> steps, const std::vector<Row>& rows) const;
-  Outcome read_steps(const ReadRequest& request, bool stops_at_first) const;
-  void leave_out(RecordBatch& batch, const std::vector<BadStep>& bad) const;
+  Rows read_rows(const ReadRequest& request) const override;
 
   const std::shared_ptr<const Reader> records_;
   const std::shared_ptr<const StepFile> file_;
@@ -104,7 +89,6 @@ class StepReader final : public RecordSource {
   std::uint64_t mean_step_bytes_ = 0;
   std::uint64_t fingerprint_ = 0;
   mutable std::optional<ReadAhead> read_ahead_;  // set once
-  mutable SkippedRecords skipped_records_;
 };
 
 }  // namespace tfrfast
