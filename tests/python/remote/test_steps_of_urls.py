@@ -35,7 +35,7 @@ def test_only_the_parts_of_steps_are_fetched(
     server.put("set/data", Path(local).read_bytes())
     url = f"{server.url}/set/data"
     expected = tfr.Steps(local, along="steps/")
-    options: dict[str, Any] = {"index": str(tmp_path / "indexes")}
+    options: dict[str, Any] = {"index_folder": str(tmp_path / "indexes")}
     tfr.Steps(url, along="steps/", **options).close()
     if is_cached:
         options["cache"] = tfr.DiskCache(tmp_path / "cache", "1GiB")
