@@ -67,8 +67,7 @@ def index_of_regular_frames(count: int, facts: bytes) -> bytes:
 def make_shard(folder: Path) -> str:
     shard = folder / "data" / "shard"
     shard.parent.mkdir()
-    header = struct.pack("<Q", FRAME_BYTES - 16)
-    header += struct.pack("<I", _native.masked_crc32c(header))
+    header = _native.frame(bytes(FRAME_BYTES - 16))[:12]
     with open(shard, "wb") as file:
         file.truncate(SHARD_RECORDS * FRAME_BYTES)
         for sample in range(4):  # opening compares these frames with the index

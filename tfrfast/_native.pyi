@@ -232,18 +232,7 @@ class Survey:
     def features(self) -> list[tuple[bytes, str, int, int, int]]: ...
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """CRC-32C of a bytes-like object; `value` is the CRC of the data before it.
-
-    >>> tfr.crc32c(b"123456789") == tfr.crc32c(b"6789", tfr.crc32c(b"12345")) == 0xe3069283
-    True
-    """
-
-def masked_crc32c(data: Buffer) -> int:
-    """CRC-32C of a bytes-like object, masked as TFRecord files store it.
-
-    >>> hex(tfr.masked_crc32c(b"123456789"))
-    '0xc78ab0e5'
-    """
+    """CRC-32C of a bytes-like object; `value` is the CRC of the data before it."""
 
 class StorageOptions:
     def __init__(

@@ -23,21 +23,9 @@ import pytest
 import tfrfast as tfr
 from orders import order_of
 from patience import PATIENCE_S
-from tfrfast import _native
+from record_files import frame
 
 NUM_RECORDS = 761
-
-
-def frame(payload: bytes) -> bytes:
-    length = len(payload).to_bytes(8, "little")
-    return b"".join(
-        [
-            length,
-            _native.masked_crc32c(length).to_bytes(4, "little"),
-            payload,
-            _native.masked_crc32c(payload).to_bytes(4, "little"),
-        ]
-    )
 
 
 def payload_of(number: int) -> bytes:

@@ -12,10 +12,7 @@ from tfrfast import _native
 HEADER, FOOTER = 12, 4
 
 
-def frame(payload: bytes) -> bytes:
-    length = len(payload).to_bytes(8, "little")
-    crc = _native.masked_crc32c
-    return length + crc(length).to_bytes(4, "little") + payload + crc(payload).to_bytes(4, "little")
+frame = _native.frame
 
 
 def write_shard(path: Path, records: Iterable[bytes]) -> str:

@@ -1,4 +1,3 @@
-import struct
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,4 @@ def test_tensorflow_writes_the_checksums_we_compute(tmp_path: Path) -> None:
     path = tmp_path / "shard"
     with tf.io.TFRecordWriter(str(path)) as writer:
         writer.write(payload)
-    length = struct.pack("<Q", len(payload))
-    assert path.read_bytes() == (
-        length
-        + struct.pack("<I", _native.masked_crc32c(length))
-        + payload
-        + struct.pack("<I", _native.masked_crc32c(payload))
-    )
+    assert path.read_bytes() == _native.frame(payload)
