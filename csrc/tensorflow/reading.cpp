@@ -146,6 +146,7 @@ RowDecoder::RowDecoder(std::shared_ptr<const FeatureSchema> features)
     : decoder_(std::move(features), [this](std::int64_t record) { return origin(record); }) {}
 
 RecordOrigin RowDecoder::origin(std::int64_t record) const {
+  if (batch_ == nullptr) return {"Record " + std::to_string(record), {}, record};
   if (!batch_->records.empty()) {
     return batch_->source->records()->origin(static_cast<std::uint64_t>(record));
   }
@@ -163,6 +164,7 @@ std::uint64_t RowDecoder::draw(std::size_t row) const {
 }
 
 std::vector<Column> RowDecoder::decode(std::span<const WireBytes> records) {
+  batch_ = nullptr;
   decoder_.begin(records.size());
   decoder_.decode(records, {});
   return decoder_.finish();
