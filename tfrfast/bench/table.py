@@ -2,67 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from tfrfast.bench.compare import DATASET, LOADER, LOADER_DATASET, TENSORFLOW, Comparison
+from tfrfast.base.tables import format_table
+from tfrfast.bench.compare import DATASET, LOADER, LOADER_DATASET, REQUESTS, Comparison
+
+_SHORT = {DATASET: "Dataset", LOADER_DATASET: "to_tf", LOADER: "Loader"}
 
 
-def header_of(dataset: str = DATASET) -> tuple[str, ...]:
-    """Returns the columns of a table that compares `dataset` and the Loader."""
-    return (
-        "data",
-        "work",
-        "TensorFlow/s",
-        {DATASET: "Dataset"}.get(dataset, "to_tf"),
-        "(range)",
-        "Loader",
-        "(range)",
-        "CPU s",
+def table_of(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yields the lines of a table, lines that explain its columns, and a line for each case in
+    which tfrfast is slower than TensorFlow.
+    """
+    beside, ours = comparisons[0].beside, comparisons[0].ours
+    columns = [cell for each in ours for cell in (_SHORT[each], "(range)")]
+    yield from format_table(
+        ["data", "work", f"{beside}/s", *columns, "CPU s"], map(_row, comparisons)
     )
+    yield ""
+    yield (
+        "requests/s: records a second that plain requests in order fetch."
+        if beside == REQUESTS
+        else "TensorFlow/s: records a second of the fastest configuration of TensorFlow."
+    )
+    names = " and ".join(ours)
+    yield f"{', '.join(_SHORT[each] for each in ours)}: how many times as fast {names} are."
+    yield "(range): the same for the slowest and the fastest of all turns."
+    yield f"CPU s: processor seconds for a million records, of {beside} and of {names}."
+    for each in comparisons:
+        for contender in ours if beside != REQUESTS else ():
+            if each.ratio(contender) < 1:
+                yield (
+                    f"{contender} is slower than TensorFlow: {each.data}, {each.work}: "
+                    f"{each.ratio(contender):.2f} x"
+                )
 
 
-def explained(dataset: str = DATASET) -> list[str]:
-    """Returns lines that explain the columns."""
-    return [
-        "TensorFlow/s: records a second of the fastest configuration of TensorFlow.",
-        f"{header_of(dataset)[3]}, Loader: how many times as fast {dataset} and tfr.Loader are.",
-        "(range): the same for the slowest and the fastest of all turns.",
-        "CPU s: processor seconds for a million records, of TensorFlow and of these two.",
-    ]
-
-
-def _ours(comparison: Comparison) -> tuple[str, str]:
-    return (DATASET if DATASET in comparison.timings else LOADER_DATASET, LOADER)
-
-
-def row_of(comparison: Comparison) -> list[str]:
-    cells = [
-        comparison.data,
-        comparison.work,
-        f"{comparison.records_per_s(TENSORFLOW):,.0f}",
-    ]
-    for contender in _ours(comparison):
-        low, high = comparison.ratio_range(contender)
+def _row(comparison: Comparison) -> list[str]:
+    beside, ours = comparison.beside, comparison.ours
+    cells = [comparison.data, comparison.work, f"{comparison.records_per_s(beside):,.0f}"]
+    for contender in ours:
+        ratios = comparison.ratios(contender)
+        low, high = min(ratios), max(ratios)
         cells += [f"{_short(comparison.ratio(contender))} x", f"{_short(low)}-{_short(high)}"]
-    spent = [comparison.processor_s_per_million(each) for each in (TENSORFLOW, *_ours(comparison))]
-    cells.append(" ".join(map(_two_digits, spent)))
-    return cells
+    spent = [comparison.processor_s_per_million(each) for each in (beside, *ours)]
+    return [*cells, " ".join(map(_two_digits, spent))]
 
 
 def _short(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
+    return f"{ratio:.2g}" if ratio < 0.995 else f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
 
 
 def _two_digits(seconds: float) -> str:
     return f"{seconds:.2g}" if seconds < 9.95 else f"{seconds:.0f}"
-
-
-def where_slower(comparisons: Sequence[Comparison]) -> list[str]:
-    """Returns a line for each case in which tfrfast is slower than TensorFlow."""
-    return [
-        f"{contender} is slower than TensorFlow: {each.data}, {each.work}: "
-        f"{each.ratio(contender):.2f} x"
-        for each in comparisons
-        for contender in _ours(each)
-        if each.ratio(contender) < 1
-    ]

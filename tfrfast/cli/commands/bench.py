@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import argparse
 from fractions import Fraction
-from typing import Any
 
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.base.tables import format_table
-from tfrfast.bench.compare import DATASET, LOADER_DATASET
 from tfrfast.bench.machine import describe_machine
-from tfrfast.bench.own_files import measure, measure_mixture
-from tfrfast.bench.remote_shards import (
-    RemoteMeasured,
-    measure_remote,
-    measure_remote_mixture,
-    remote_header,
-    remote_row,
-)
-from tfrfast.bench.table import explained, header_of, row_of, where_slower
+from tfrfast.bench.own_files import measure
+from tfrfast.bench.table import table_of
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
-from tfrfast.storage.paths import expand_paths
-from tfrfast.storage.remote.urls import is_object
 
 _PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
 
@@ -80,65 +68,35 @@ def run(options: argparse.Namespace) -> int:
             f"--weights has {len(weights)} weights for {len(options.paths)} data sets. Each "
             "argument is a data set: quote its glob."
         )
-    expand_paths(options.paths)  # before TensorFlow is imported
-    remote = None
-    with ProgressBar("Timing", options.progress, unit="passes") as bar:
-        arguments: dict[str, Any] = {
-            "batch_size": options.batch_size,
-            "max_bytes": options.max_bytes,
-            "rounds": options.rounds,
-            "progress": bar.update,
-        }
-        weighed = list(zip(options.paths, weights or (), strict=weights is not None))
-        if all(map(is_object, options.paths)):
-            remote = (
-                measure_remote_mixture(weighed, **arguments)
-                if weights
-                else measure_remote(options.paths, **arguments)
-            )
-        elif weights is None:
-            measured = measure(options.paths, **arguments)
-        else:
-            measured = measure_mixture(weighed, **arguments)
+    with ProgressBar("Timing", options.progress, unit="pipelines") as bar:
+        measured = measure(
+            options.paths,
+            weights,
+            batch_size=options.batch_size,
+            max_bytes=options.max_bytes,
+            rounds=options.rounds,
+            progress=bar.update,
+        )
     machine = describe_machine(_PACKAGES)
-    shown = measured if remote is None else remote
     if options.json:
         print_json(
             {
                 "machine": machine,
-                "shards": shown.shards,
-                "batch_size": shown.batch_size,
-                "comparisons": [each.facts() for each in shown.comparisons],
+                "shards": measured.shards,
+                "batch_size": measured.batch_size,
+                "comparisons": [each.facts() for each in measured.comparisons],
             }
         )
         return 0
     for name, fact in machine.items():
         say(f"{name}: {fact}")
-    if remote is not None:
-        _print_remote(remote, options.rounds)
-        return 0
     read = measured.comparisons[0]
     print(
         f"\n{read.records:,} records ({format_bytes(read.payload_bytes)}) of "
         f"{counted(len(measured.shards), 'shards')}, batches of {measured.batch_size:,}, "
         f"median of {counted(options.rounds, 'rounds')}.\n"
     )
-    dataset = DATASET if weights is None else LOADER_DATASET
-    print("\n".join(format_table(header_of(dataset), map(row_of, measured.comparisons))))
-    print("\n".join(["", *explained(dataset)]))
+    print("\n".join(table_of(measured.comparisons)))
     if measured.features is None:
         print("\nThe records are not tf.train.Examples, so decoding was not timed.")
-    for line in where_slower(measured.comparisons):
-        print(line)
     return 0
-
-
-def _print_remote(measured: RemoteMeasured, rounds: int) -> None:
-    read = measured.comparisons[0]
-    print(
-        f"\n{read.records:,} records ({format_bytes(read.num_bytes)}) of "
-        f"{counted(len(measured.shards), 'shards')}, batches of {measured.batch_size:,}, "
-        f"median of {counted(rounds, 'rounds')}.\nA ratio is a rate in bytes a second, divided by "
-        "that of plain requests in order.\n"
-    )
-    print("\n".join(format_table(remote_header(measured), map(remote_row, measured.comparisons))))

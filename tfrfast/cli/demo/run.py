@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 from tfrfast import __version__
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.sizes import format_bytes
-from tfrfast.base.tables import format_table
-from tfrfast.bench.compare import Comparison, compare, timed_passes
+from tfrfast.bench.compare import Comparison, compare
 from tfrfast.bench.machine import describe_machine
 from tfrfast.bench.pipelines import Work, import_tensorflow
 from tfrfast.bench.shapes import SHAPES, write_shape
-from tfrfast.bench.table import explained, header_of, row_of, where_slower
+from tfrfast.bench.table import table_of
 from tfrfast.cli.demo.exactly_once import SIZES, count_records
 from tfrfast.cli.demo.training import train_and_resume
 from tfrfast.jobs.indexing.building import build_index
@@ -158,28 +157,18 @@ def _compare(
 ) -> list[Comparison]:
     say("\n5. Beside tf.data.TFRecordDataset: its fastest configuration, in turns, warm")
     works = [(False, False), (False, True), (True, False), (True, True)]
-    total = len(shards) * len(works) * timed_passes(_ROUNDS)
-    done = 0
-    comparisons = []
-    with ProgressBar("   Timing", show_progress, unit="passes") as bar:
-
-        def advance() -> None:
-            nonlocal done
-            done += 1
-            bar.update(done, total)
-
+    total = len(shards) * len(works)
+    comparisons: list[Comparison] = []
+    with ProgressBar("   Timing", show_progress, unit="pipelines") as bar:
         for name, paths in shards.items():
             shape = SHAPES[name]
             with Reader(paths) as reader:
                 for decoded, shuffled in works:
                     features = shape.features if decoded else None
                     work = Work(paths, shape.batch_size, shuffled, features)
-                    comparisons.append(
-                        compare(name, work, reader, rounds=_ROUNDS, progress=advance)
-                    )
-    for line in format_table(header_of(), map(row_of, comparisons)):
-        say("   " + line)
-    for line in [*explained(), *where_slower(comparisons)]:
+                    comparisons.append(compare(name, work, reader, rounds=_ROUNDS))
+                    bar.update(len(comparisons), total)
+    for line in table_of(comparisons):
         say("   " + line)
     say("")
     return comparisons
