@@ -26,13 +26,11 @@ from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.compiling import Compiled, built, compiled, gainful
 from tfrfast.tensorflow.explaining import Explanation, explain
 from tfrfast.tensorflow.integers import static_integer
-from tfrfast.tensorflow.interruption import InterruptibleIterator, interruptible_or
 from tfrfast.tensorflow.parsed import ParsedDataset
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, Tree, Unread, read
-from tfrfast.tensorflow.reading.shuffles import note_order, order_of
+from tfrfast.tensorflow.reading.shuffles import draw_seed, note_order, order_of
 from tfrfast.tensorflow.saving import gains_by_rewriting, saves_positions_unasked
-from tfrfast.tensorflow.seeds import draw_seed
 from tfrfast.tensorflow.sequence import SeededOrder
 
 SWITCH = "TFRFAST_ACCELERATE"
@@ -117,9 +115,11 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         return explain(self)
 
     def __iter__(self) -> Any:
-        if self._unasked and tf.executing_eagerly():
-            return _Iterator(self)
-        return interruptible_or(self, super().__iter__)
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        iterator = _Iterator(self)
+        iterator.is_unasked = self._unasked
+        return iterator
 
     def _apply_debug_options(self) -> Any:
         """Returns the dataset of which TensorFlow makes iterators.
@@ -285,13 +285,27 @@ for _method in (*_LATER, *_AT_ONCE):
         setattr(PlannedDataset, _method, _calling(_method, _method in _AT_ONCE))
 
 
-class _Iterator(InterruptibleIterator):
-    """An iterator whose error explains why it does not fit a checkpoint of a plain dataset."""
+class _Iterator(internals.OwnedIterator):  # type: ignore[misc]
+    """An iterator whose errors are those of the user's program."""
+
+    is_unasked = False
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except RuntimeError as error:
+            # Ctrl-C ended a wait for a network. Python raised KeyboardInterrupt while TensorFlow
+            # made its own exception, and the two together became this one.
+            if KeyboardInterrupt.__name__ in str(error):
+                raise KeyboardInterrupt from None
+            raise
 
     def _restore_from_tensors(self, restored_tensors: Any) -> Any:
         try:
             return super()._restore_from_tensors(restored_tensors)
         except tf.errors.OpError as error:
+            if not self.is_unasked:
+                raise
             raise tf.errors.FailedPreconditionError(
                 None,
                 None,

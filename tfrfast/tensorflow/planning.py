@@ -7,10 +7,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from tfrfast.base.codecs import CODECS
 from tfrfast.base.progress import ProgressBar
 from tfrfast.storage.remote.options import Storage
-from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.library import PROGRESS, calls, end_waits_at_interrupts
 
 _BUILD_INDEXES, _SKIP_DAMAGE, _BESIDE, _COMPRESSION = 1, 2, 4, 8
@@ -114,3 +115,11 @@ def _opened(begin: Callable[[Any, Any], int | None]) -> OpenPlan:
     if not handle:
         raise exception_from(error.value.decode(errors="replace"))
     return OpenPlan(handle)
+
+
+def exception_from(text: str) -> Exception:
+    """Returns TensorFlow's exception for "<code> <message>"."""
+    code, _, message = text.partition(" ")
+    kind = tf.compat.v1.errors.exception_type_from_error_code(int(code))
+    error: Exception = kind(None, None, message)
+    return error

@@ -17,13 +17,13 @@ import tensorflow as tf
 from tfrfast import _native
 from tfrfast.loading.inflating import INFLATES
 from tfrfast.tensorflow.batching import batched, rebatched, why_streamed
-from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.file_names import is_ours
 from tfrfast.tensorflow.history import OF_EACH, Refusal, Step
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.lift.of_batches import Divided, divided
 from tfrfast.tensorflow.lift.padding import Padding
 from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.planning import exception_from
 from tfrfast.tensorflow.purity import impurity
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.shuffles import is_kept, order_of

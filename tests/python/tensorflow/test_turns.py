@@ -16,7 +16,7 @@ from record_files import flip_payload_byte, some_records, write_shards
 tf = pytest.importorskip("tensorflow")
 
 from tensorflow_child import FEATURES  # noqa: E402
-from tfrfast.tensorflow import processors as processors_module  # noqa: E402
+from tfrfast.tensorflow.reading import sources  # noqa: E402
 from tfrfast.tensorflow.source import Source  # noqa: E402
 
 pytestmark = pytest.mark.newest
@@ -85,7 +85,7 @@ def test_the_runtimes_choice_is_foreseen(
     files: list[str], processors: int, turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Returns interleave()'s choice for that number of processors, in TensorFlow 2.15 and 2.21."""
-    monkeypatch.setattr(processors_module, "usable", lambda: processors)
+    monkeypatch.setattr(sources, "usable_processors", lambda: processors)
     chosen = tfr.TFRecordDataset(files, num_parallel_reads=tf.data.AUTOTUNE).batch(4)
     given = tf.data.TFRecordDataset(files, num_parallel_reads=turns).batch(4)
     assert values(chosen) == values(given)
@@ -98,7 +98,7 @@ def test_the_runtimes_choice_is_made_here() -> None:
         num_parallel_calls=tf.data.AUTOTUNE,
     )
     elements = values(dataset)
-    assert elements.index(0, 1) == processors_module.turns_of_the_runtime()
+    assert elements.index(0, 1) == sources.turns_of_the_runtime()
 
 
 def test_the_parse_is_lifted_out_and_batches_can_be_parsed(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED, mixed
 from tfrfast.tensorflow.sequence import SeededOrder
 
+# TensorFlow's partner of a seed without a global seed.
+DEFAULT_GLOBAL_SEED = 87654321
 _SWITCH = "TFRFAST_ACCELERATE=0"
 
 _NOTED = "_tfrfast_order"
@@ -48,7 +49,7 @@ def order_of(shuffle: Any) -> SeededOrder | None:
     if first == second == 0:
         drawn = _drawn.setdefault(shuffle, secrets.randbits(63))
         return SeededOrder(drawn, reshuffles, seeded=False)
-    seed = second % 2**64 if first == DEFAULT_GLOBAL_SEED else mixed(first, second)
+    seed = second % 2**64 if first == DEFAULT_GLOBAL_SEED else _mixed(first, second)
     return SeededOrder(seed, reshuffles)
 
 
@@ -88,3 +89,18 @@ def decide(shuffles: list[Any], planned: bool) -> bool:
             f"one order. Set {_SWITCH} to have TensorFlow read both.",
         )
     return planned
+
+
+def draw_seed(seed: int | None) -> int:
+    """Returns the user's seed, or the seed of `tf.random.set_seed`, or a random seed; 64 bits."""
+    global_seed, own_seed = tf.compat.v1.random.get_seed(None if seed is None else seed % 2**31)
+    if seed is not None and global_seed in (None, DEFAULT_GLOBAL_SEED):
+        return seed % 2**64
+    if global_seed is None:
+        return secrets.randbits(63)
+    return _mixed(int(global_seed), int(own_seed if seed is None else seed))
+
+
+def _mixed(global_seed: int, own: int) -> int:
+    """Returns the seed from an op's own seed and the seed of `tf.random.set_seed`."""
+    return (global_seed * 0x9E3779B97F4A7C15 + own) % 2**64

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import weakref
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrfast.tensorflow import processors
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.lift.copying import NotCopiedError, inlined
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.inner_maps import calls_of
 from tfrfast.tensorflow.reading.names import Names, names_of
-from tfrfast.tensorflow.reading.opening import Opening, opening_of, why_judged
+from tfrfast.tensorflow.reading.opening import InnerMap, Opening, opening_of, why_judged
 
+_NOT_COPIED = Refusal("the map() in its function cannot be made one of all records")
+# The runtime's number of threads for each file, if it chooses the number of interleaved files.
+_THREADS_OF_A_FILE = 3
 #: The maps in the functions of datasets, traced once for each dataset.
 _inner_calls: weakref.WeakKeyDictionary[Any, tuple[Any, ...] | Refusal]
 _inner_calls = weakref.WeakKeyDictionary()
@@ -75,7 +80,7 @@ def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
     if dataset not in _inner_calls:
         in_parallel = nodes.attribute(dataset, "num_parallel_calls") is not None
         parallel_calls = tf.data.AUTOTUNE if in_parallel or not records.keeps_turns else None
-        _inner_calls[dataset] = calls_of(opening.maps, dataset.element_spec, parallel_calls)
+        _inner_calls[dataset] = _calls_of(opening.maps, dataset.element_spec, parallel_calls)
     calls = _inner_calls[dataset]
     return calls if isinstance(calls, Refusal) else records._replace(calls=calls)
 
@@ -143,13 +148,25 @@ def _read_by_class(dataset: Any) -> Records | Refusal:
     return _mixed(names_of(nodes.attribute(dataset, "filenames")), Opening(text), _Mixing(turns))
 
 
+def usable_processors() -> int:
+    """Returns the number of processors that TensorFlow's runtime may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def turns_of_the_runtime() -> int:
+    """Returns the number of interleaved files for AUTOTUNE."""
+    return -(-usable_processors() // _THREADS_OF_A_FILE)
+
+
 def turns_of(num_parallel_reads: Any) -> int | None:
     """Returns the number of files that TensorFlow interleaves; None if it is not known."""
     if num_parallel_reads is None:
         return 1
     turns = static_integer(num_parallel_reads)
     if turns == tf.data.AUTOTUNE:  # the runtime chooses by the processors that it may use
-        turns = processors.turns_of_the_runtime()
+        turns = turns_of_the_runtime()
     return None if turns is None or turns < 1 else turns
 
 
@@ -168,9 +185,9 @@ def _interleaved(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
         if given is None:
             return Refusal("the number of files that are read at once is not known")
     chosen = given == tf.data.AUTOTUNE
-    usual = processors.usable() if chosen else min(given, processors.usable())
+    usual = usable_processors() if chosen else min(given, usable_processors())
     if chosen and in_parallel:
-        usual = processors.turns_of_the_runtime()
+        usual = turns_of_the_runtime()
     if cycle is None or block is None:
         return _TURNS_UNKNOWN
     turns = usual if cycle == tf.data.AUTOTUNE else cycle
@@ -190,3 +207,49 @@ def _interleaved(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
 
 _INTERLEAVES = {"flat_map", "interleave", "interleave in parallel", "parallel_interleave"}
 _TURNS_UNKNOWN = Refusal("the number of interleaved files is not known")
+
+
+def _calls_of(maps: Sequence[InnerMap], element_spec: Any, calls: Any) -> tuple[Any, ...] | Refusal:
+    """Returns the same maps as calls on records.
+
+    `element_spec` is the spec of the last map's elements. `calls` is the `num_parallel_calls` of
+    each map.
+    """
+    dataset, made = internals.TheirTFRecordDataset([]), []
+    for number, each in enumerate(maps):
+        is_last = number == len(maps) - 1
+        mapped = _call_of(dataset, each, element_spec if is_last else None, calls)
+        if mapped is None:
+            return _NOT_COPIED
+        made.append(mapped)
+        dataset = mapped
+    return tuple(made)
+
+
+def _call_of(dataset: Any, inner: InnerMap, element_spec: Any, calls: Any) -> Any:
+    """Makes a map() of a dataset; None if impossible. Without a spec, it makes flat tuples."""
+    results = inner.graph.outputs
+    leaves = results if element_spec is None else tf.nest.flatten(element_spec)
+    tensors_alone = element_spec is None or all(isinstance(e, tf.TensorSpec) for e in leaves)
+    if len(leaves) != len(results) or not tensors_alone:
+        return None
+    if any(each.dtype == tf.variant for each in (*results, *inner.graph.inputs)):
+        return None
+
+    def run(*tensors: Any) -> Any:
+        made = inlined(inner.graph, (*tensors, *inner.captured))
+        structure = tuple(made) if len(made) > 1 else 0
+        return tf.nest.pack_sequence_as(structure if element_spec is None else element_spec, made)
+
+    run.__name__ = _name_of(inner.graph)
+    try:
+        return dataset.map(tf.autograph.experimental.do_not_convert(run), calls)
+    except (NotCopiedError, NotImplementedError, TypeError, ValueError):
+        return None
+
+
+def _name_of(graph: Any) -> str:
+    """Returns the name of the Python function, which is part of the traced function's name."""
+    found = re.search("Dataset_map_(.+?)(_[0-9]+)?$", graph.name)
+    name = found[1] if found else "..."
+    return "<lambda>" if name == "lambda" else name
