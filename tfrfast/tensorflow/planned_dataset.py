@@ -166,6 +166,8 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         return self._plain if made_here or tf.executing_eagerly() else self
 
     def _after(self, made: Any) -> Any:
+        if type(made).__iter__ is not tf.data.Dataset.__iter__:
+            return made  # a dataset of ours, or more than a dataset
         if not self._unasked:
             return PlannedDataset(made)
         if not tf.executing_eagerly():
@@ -201,18 +203,9 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
 
     def apply(self, transformation_func: Any) -> Any:
         module = getattr(transformation_func, "__module__", None) or ""
-        if not module.startswith("tensorflow.") or self._to_call_on is self:
-            made = transformation_func(self)
-            return made if isinstance(made, PlannedDataset) else self._of_others(made)
-        made = transformation_func(self._plain)
-        if nodes.is_made_again(made, self._plain):
-            return self._after(made)
-        return self._of_others(transformation_func(self))
-
-    def _of_others(self, made: Any) -> Any:
-        if type(made).__iter__ is not tf.data.Dataset.__iter__:
-            return made  # the result is not only a dataset
-        return self._after(made)
+        if module.startswith("tensorflow."):
+            return self._called(transformation_func)
+        return self._after(transformation_func(self))
 
     def snapshot(self, *arguments: Any, **options: Any) -> Any:
         # TensorFlow's fingerprints of a graph with functions that return datasets, as in tfrfast's

@@ -200,7 +200,8 @@ class TestTheReadersOptions:
     def test_index(self, tmp_path: Path, cache: Path, index: str) -> None:
         file = write_examples(tmp_path, [20])[0]
         folder = tmp_path / "indexes"
-        reader = tfr.Reader(file, index="memory" if index == "memory" else folder)
+        options = {"index": "memory"} if index == "memory" else {"index_folder": folder}
+        reader = tfr.Reader(file, **options)
         assert len(elements(tfr.Loader(reader, 4).to_tf_dataset())) == 5
         assert list(cache.rglob("*")) == []
         assert folder.exists() == (index == "folder")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrfast as tfr
@@ -113,35 +114,11 @@ def test_windows_are_shared_by_file(files: list[str]) -> None:
     assert sorted(shares[0] + shares[1]) == list(range(COUNT))
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_a_stream_is_shared_by_file(unknown: list[str], workers: int) -> None:
-    theirs = tf.data.TFRecordDataset(unknown).map(number_of).batch(3)
-    ours = tfr.TFRecordDataset(unknown).map(number_of).batch(3)
-    for worker in range(workers):
-        expected = flat(sharded(theirs, workers, worker))
-        assert flat(sharded(ours, workers, worker)) == expected
-        assert flat(sharded(parsed(tfr.TFRecordDataset(unknown).batch(3)), workers, worker)) == (
-            expected
-        )
-
-
 def test_what_follows_a_missing_file_is_counted_without_it(tmp_path: Path) -> None:
     files = write_examples(tmp_path, COUNTS)
     os.remove(files[0])
     share = sharded(tfr.TFRecordDataset(files).take(COUNT).map(number_of), 2, 0, "FILE")
     assert of_files(flat(share.ignore_errors())) == [2]
-
-
-@pytest.mark.parametrize("kind", ["names", "parallel"])
-def test_files_read_one_by_one_are_shared_as_tensorflows_are(unknown: list[str], kind: str) -> None:
-    def read(library: Any) -> Any:
-        if kind == "parallel":
-            return library.TFRecordDataset(unknown, num_parallel_reads=2)
-        return library.TFRecordDataset(tf.data.Dataset.from_tensor_slices(unknown))
-
-    for worker in range(2):
-        theirs = flat(sharded(read(tf.data).map(number_of), 2, worker, "FILE"))
-        assert flat(sharded(read(tfr).map(number_of), 2, worker, "FILE")) == theirs
 
 
 @pytest.mark.parametrize("chain", ["in order", "batches in order", "unseeded", "blocks"])
@@ -164,7 +141,16 @@ def test_the_share_of_a_stream_is_that_of_a_plan(files: list[str], unknown: list
         assert planned == stream
 
 
-IN_FUNCTIONS: dict[str, Callable[[Any, list[str]], Any]] = {
+def listed(names: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(tf.reshape(names, [-1]))
+
+
+def numbered(narrowed: Chain = lambda source: source, **options: Any) -> Any:
+    return lambda read, files: narrowed(read(files, **options)).map(number_of)
+
+
+#: Calls on the class mean a worker's own records: tf.data shards the class first.
+SHARED: dict[str, Callable[[Any, list[str]], Any]] = {
     "interleave": lambda read, files: listed(files).interleave(read),
     "parallel interleave": lambda read, files: listed(files).interleave(read, 3, 1, 2),
     "flat_map": lambda read, files: listed(files).shuffle(9, seed=1).flat_map(read),
@@ -180,28 +166,46 @@ IN_FUNCTIONS: dict[str, Callable[[Any, list[str]], Any]] = {
     "within": lambda read, files: listed(files).flat_map(lambda name: listed(name).flat_map(read)),
     "several names": lambda read, files: listed(files).batch(2).flat_map(read),
     "shuffled names": lambda read, files: read(listed(files).shuffle(9, seed=3)),
+    "batches": lambda read, files: read(files).map(number_of).batch(3),
+    "parallel": numbered(num_parallel_reads=2),
+    "names": lambda read, files: read(listed(files)).map(number_of),
+    "take": numbered(lambda source: source.take(11)),
+    "skip": numbered(lambda source: source.skip(20)),
+    "shard": numbered(lambda source: source.shard(3, 1).take(5)),
+    "repeat": numbered(lambda source: source.skip(5).take(9).repeat(2)),
 }
-
-
-def listed(names: Any) -> Any:
-    return tf.data.Dataset.from_tensor_slices(tf.reshape(names, [-1]))
 
 
 # AUTO is FILE where files are found, and otherwise DATA.
 @pytest.mark.parametrize(
     ("chain", "policy"),
-    [*((chain, "AUTO") for chain in IN_FUNCTIONS), ("interleave", "DATA"), ("interleave", "OFF")],
+    [
+        *((chain, "AUTO") for chain in SHARED),
+        *(("interleave", policy) for policy in ("DATA", "OFF")),
+        *((chain, "FILE") for chain in ("parallel", "names")),
+    ],
 )
-def test_files_that_functions_read_are_shared_as_tensorflows_are(
-    unknown: list[str], chain: str, policy: str
-) -> None:
+def test_shares_are_tensorflows(unknown: list[str], chain: str, policy: str) -> None:
     for worker in range(2):
         ours, theirs = (
-            list(sharded(IN_FUNCTIONS[chain](each, unknown), 2, worker, policy).as_numpy_iterator())
+            list(sharded(SHARED[chain](each, unknown), 2, worker, policy).as_numpy_iterator())
             for each in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
         )
-        assert ours == theirs
+        np.testing.assert_equal(ours, theirs)
         assert ours
+
+
+@pytest.mark.parametrize("name", ["take", "skip", "shard", "repeat"])
+def test_batches_and_shuffles_share_the_same_records(files: list[str], name: str) -> None:
+    def sharing(change: Chain) -> list[Any]:
+        def read(names: list[str]) -> Any:
+            return change(tfr.TFRecordDataset(names))
+
+        return [sharded(SHARED[name](read, files), 2, worker) for worker in range(2)]
+
+    plain = [flat(each) for each in sharing(lambda source: source)]
+    mixed = [flat(each) for each in sharing(lambda source: source.shuffle(1, seed=1))]
+    assert [*map(len, mixed)] == [*map(len, plain)]
 
 
 def test_one_file_that_takes_turns_alone_is_shared_by_record(unknown: list[str]) -> None:
@@ -233,28 +237,6 @@ def test_a_hint_says_where(files: list[str]) -> None:
     ]
     assert sorted(shares[0] + shares[1]) == list(range(COUNT))
     assert sorted(shares[2] + shares[3]) == list(range(COUNT))
-
-
-@pytest.mark.parametrize(
-    "narrowed",
-    [
-        lambda source: source.take(11),
-        lambda source: source.skip(20),
-        lambda source: source.shard(3, 1).take(5),
-        lambda source: source.skip(5).take(9).repeat(2),
-    ],
-)
-def test_calls_mean_a_workers_own_records(files: list[str], narrowed: Chain) -> None:
-    """Like calls after TensorFlow's class: tf.data shards that class first."""
-    for worker in range(2):
-        theirs = flat(sharded(narrowed(tf.data.TFRecordDataset(files)).map(number_of), 2, worker))
-        assert flat(sharded(narrowed(tfr.TFRecordDataset(files)).map(number_of), 2, worker)) == (
-            theirs
-        )
-        batches = parsed(narrowed(tfr.TFRecordDataset(files)).batch(4))
-        assert flat(sharded(batches, 2, worker)) == theirs
-        split = narrowed(tfr.TFRecordDataset(files).shuffle(1, seed=1)).map(number_of)
-        assert len(flat(sharded(split, 2, worker))) == len(theirs)
 
 
 def test_epochs_and_iterations_differ(files: list[str]) -> None:
