@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfrfast.tensorflow.functions import serial_map
-from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lift.copying import imported
 from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
+from tfrfast.tensorflow.reasons import Refusal
 
 Function = Callable[..., Any]
 Columns = list[Any]

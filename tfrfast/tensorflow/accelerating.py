@@ -20,11 +20,10 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import explaining, internals
 from tfrfast.tensorflow.compiling import gainful
-from tfrfast.tensorflow.faults import why_theirs
 from tfrfast.tensorflow.planned_dataset import SWITCH, AcceleratedDataset, PlannedDataset
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.chain import Unread
-from tfrfast.tensorflow.slow_paths import warn_once
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.chain import Unread
+from tfrfast.tensorflow.reasons import warn_once, why_theirs
 
 _plain: Any = getattr(internals.Dataset, "_apply_debug_options", None)
 _planning = threading.local()

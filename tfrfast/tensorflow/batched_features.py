@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.dataset import TFRecordDataset
-from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.reading.opening import opening_of
+from tfrfast.tensorflow.read.opening import opening_of
+from tfrfast.tensorflow.reasons import Refusal
 from tfrfast.tensorflow.tracing import traced_in_order
 
 

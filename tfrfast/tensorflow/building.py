@@ -8,8 +8,8 @@ from typing import Any
 from tfrfast.tensorflow.batches import Batches
 from tfrfast.tensorflow.lift.batches import lifted_batches
 from tfrfast.tensorflow.lift.elements import elements_of
-from tfrfast.tensorflow.pipeline import Pipeline
-from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.plan.pipeline import Pipeline
+from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence
 from tfrfast.tensorflow.shuffled import mean_bytes, shuffled_batches, shuffled_records
 

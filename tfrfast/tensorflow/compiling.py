@@ -9,12 +9,11 @@ from typing import Any
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.building import build
-from tfrfast.tensorflow.faults import reason_of
-from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.planner import ChainPlan, check_buffers, plan, why_no_gain
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.chain import Chain, Joined, Tree, Unread, read
-from tfrfast.tensorflow.reading.shuffles import decide, reshuffled
+from tfrfast.tensorflow.plan.planner import ChainPlan, check_buffers, plan, why_no_gain
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.chain import Chain, Joined, Tree, Unread, read
+from tfrfast.tensorflow.read.shuffles import decide, reshuffled
+from tfrfast.tensorflow.reasons import Refusal, reason_of
 
 _SHARED = Refusal(
     "its datasets share a shuffle(), which gives each of them another order",

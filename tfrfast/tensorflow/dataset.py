@@ -10,15 +10,12 @@ import tensorflow as tf
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.asked import AskedRecords, told_as
-from tfrfast.tensorflow.faults import why_theirs
-from tfrfast.tensorflow.file_names import FileNames, file_names
-from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
-from tfrfast.tensorflow.reading.opening import Opening, note_opening, why_judged
-from tfrfast.tensorflow.reading.sources import turns_of
-from tfrfast.tensorflow.slow_paths import warn_once
+from tfrfast.tensorflow.read.file_names import FileNames, file_names
+from tfrfast.tensorflow.read.nodes import static_integer
+from tfrfast.tensorflow.read.opening import Opening, note_opening, why_judged
+from tfrfast.tensorflow.read.sources import AskedRecords, told_as, turns_of
+from tfrfast.tensorflow.reasons import Refusal, warn_once, why_theirs
 from tfrfast.tensorflow.source import Source
 
 _IN_A_FUNCTION = "A TFRecordDataset in a function reads record by record"

@@ -17,13 +17,13 @@ import tensorflow as tf
 
 from tfrfast.base.tables import html_table
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.asked import AskedRecords, description_of
 from tfrfast.tensorflow.compiling import Compiled, compiled, gainful
-from tfrfast.tensorflow.history import Refusal, Step
-from tfrfast.tensorflow.planner import ChainPlan
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.calls import method_of
-from tfrfast.tensorflow.reading.chain import Unread
+from tfrfast.tensorflow.plan.planner import ChainPlan
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.calls import method_of
+from tfrfast.tensorflow.read.chain import Unread
+from tfrfast.tensorflow.read.sources import AskedRecords, description_of
+from tfrfast.tensorflow.reasons import Refusal, Step
 from tfrfast.tensorflow.saving import holds_positions, what_prevents
 
 _WIDTH = 30

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
+from tfrfast.tensorflow.counting import COMPRESSION_CODES
 from tfrfast.tensorflow.functions import (
     flat_map,
     rebatched,
@@ -22,7 +23,6 @@ from tfrfast.tensorflow.functions import (
 )
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.making import made_once
-from tfrfast.tensorflow.planning import COMPRESSION_CODES
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
 from tfrfast.tensorflow.steps import endless, pieces_here
 

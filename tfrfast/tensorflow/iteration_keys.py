@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.functions import flat_map, serial_map
 from tfrfast.tensorflow.library import private_session
-from tfrfast.tensorflow.reading.shuffles import DEFAULT_GLOBAL_SEED
+from tfrfast.tensorflow.read.shuffles import DEFAULT_GLOBAL_SEED
 
 ENDLESS = 2**63 - 1
 # TensorFlow takes an op's seed modulo this.

@@ -11,13 +11,13 @@ from tfrfast.errors import StaleIndexError
 from tfrfast.loading.description import LoaderDescription
 from tfrfast.order import InOrder, Plan
 from tfrfast.tensorflow import iteration_keys
-from tfrfast.tensorflow.asked import told_as
 from tfrfast.tensorflow.batches import read
 from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.counting import open_described
 from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while, with_length
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
-from tfrfast.tensorflow.planning import open_described
+from tfrfast.tensorflow.read.sources import told_as
 from tfrfast.tensorflow.saving import with_positions
 
 # The number of finished batches that wait, besides batches that are being read.

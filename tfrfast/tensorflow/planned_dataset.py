@@ -21,15 +21,15 @@ from tfrfast.features.inference import settle
 from tfrfast.features.samples import Sample
 from tfrfast.order import BlockShuffle
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.asked import AskedRecords
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.compiling import Compiled, built, compiled, gainful
 from tfrfast.tensorflow.explaining import Explanation, explain
-from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.parsed import ParsedDataset
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.chain import Chain, Tree, Unread, read
-from tfrfast.tensorflow.reading.shuffles import draw_seed, note_order, order_of
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.chain import Chain, Tree, Unread, read
+from tfrfast.tensorflow.read.nodes import static_integer
+from tfrfast.tensorflow.read.shuffles import draw_seed, note_order, order_of
+from tfrfast.tensorflow.read.sources import AskedRecords
 from tfrfast.tensorflow.saving import gains_by_rewriting, saves_positions_unasked
 from tfrfast.tensorflow.sequence import SeededOrder
 

@@ -8,10 +8,10 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.batches import Batches, group_of
+from tfrfast.tensorflow.counting import OpenPlan
 from tfrfast.tensorflow.functions import unbatched, with_length
 from tfrfast.tensorflow.iteration_keys import IterationKeys, as_int64
 from tfrfast.tensorflow.making import made_once
-from tfrfast.tensorflow.planning import OpenPlan
 from tfrfast.tensorflow.saving import with_positions
 from tfrfast.tensorflow.sequence import Batched, Sequence
 from tfrfast.tensorflow.steps import piece_size, pieces_of_steps, steps

@@ -14,11 +14,11 @@ from tfrfast.loading.seeking import seek_cost
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.schemes import is_url
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.file_names import FileNames, any_has_scheme
+from tfrfast.tensorflow.counting import OpenPlan, open_plan
 from tfrfast.tensorflow.file_order import FileOrder
 from tfrfast.tensorflow.functions import show_a_reader, unbatched
 from tfrfast.tensorflow.open_files import OpenFiles
-from tfrfast.tensorflow.planning import OpenPlan, open_plan
+from tfrfast.tensorflow.read.file_names import FileNames, any_has_scheme
 from tfrfast.tensorflow.sampling import mean_record_bytes
 from tfrfast.tensorflow.sequence import EVERYTHING
 

@@ -642,7 +642,7 @@ def test_large_files_are_planned_by_indexes_beside_them_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every rank sees indexes beside the data, and no rank sees another user's cache."""
-    planner = importlib.import_module("tfrfast.tensorflow.rules")
+    planner = importlib.import_module("tfrfast.tensorflow.plan.rules")
     monkeypatch.setattr(planner, "INDEXED_BYTES", 100)
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "data").mkdir()

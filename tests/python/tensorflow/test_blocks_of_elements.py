@@ -15,7 +15,7 @@ from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
 
-from tfrfast.tensorflow import batching  # noqa: E402
+from tfrfast.tensorflow.plan import batching  # noqa: E402
 
 SPECS: dict[str, Any] = {
     "id": tf.io.FixedLenFeature([], tf.int64),

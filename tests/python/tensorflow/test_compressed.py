@@ -18,7 +18,7 @@ from tfrfast.loading import inflating
 
 tf = pytest.importorskip("tensorflow")
 
-from tfrfast.tensorflow import slow_paths  # noqa: E402
+from tfrfast.tensorflow import reasons as slow_paths  # noqa: E402
 
 pytestmark = pytest.mark.newest
 

@@ -13,7 +13,7 @@ import tfrfast as tfr
 from example_files import write_examples
 
 tf = pytest.importorskip("tensorflow")
-slow_paths = pytest.importorskip("tfrfast.tensorflow.slow_paths")
+slow_paths = pytest.importorskip("tfrfast.tensorflow.reasons")
 
 FEATURES = {"id": tf.io.FixedLenFeature([], tf.int64)}
 COUNTS = [20, 0, 11]

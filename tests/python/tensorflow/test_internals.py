@@ -16,7 +16,8 @@ from example_files import write_examples
 tf = pytest.importorskip("tensorflow")
 
 import tfrfast.tensorflow  # noqa: E402
-from tfrfast.tensorflow import internals, slow_paths  # noqa: E402
+from tfrfast.tensorflow import internals  # noqa: E402
+from tfrfast.tensorflow import reasons as slow_paths  # noqa: E402
 
 _FILES = [
     each

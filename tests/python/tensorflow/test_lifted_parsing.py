@@ -15,7 +15,7 @@ from graph_digests import graph_digest
 from record_files import flip_payload_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
-nodes = pytest.importorskip("tfrfast.tensorflow.reading.nodes")
+nodes = pytest.importorskip("tfrfast.tensorflow.read.nodes")
 batches = pytest.importorskip("tfrfast.tensorflow.lift.batches")
 
 from map_functions import (  # noqa: E402

@@ -25,7 +25,7 @@ from tfrfast.storage.remote.options import Storage
 
 tf = pytest.importorskip("tensorflow")
 functions = pytest.importorskip("tfrfast.tensorflow.functions")
-planning = pytest.importorskip("tfrfast.tensorflow.planning")
+planning = pytest.importorskip("tfrfast.tensorflow.counting")
 internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
 

@@ -16,7 +16,7 @@ from record_files import flip_payload_byte, some_records, write_shards
 tf = pytest.importorskip("tensorflow")
 
 from tensorflow_child import FEATURES  # noqa: E402
-from tfrfast.tensorflow.reading import sources  # noqa: E402
+from tfrfast.tensorflow.read import sources  # noqa: E402
 from tfrfast.tensorflow.source import Source  # noqa: E402
 
 pytestmark = pytest.mark.newest

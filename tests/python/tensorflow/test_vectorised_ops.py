@@ -18,9 +18,9 @@ tf = pytest.importorskip("tensorflow")
 from tensorflow.python.framework import op_def_registry  # noqa: E402
 
 from row_by_row import by_batch, by_row, graph_of, plan, same_bits  # noqa: E402
-from tfrfast.tensorflow.history import Refusal  # noqa: E402
 from tfrfast.tensorflow.lift.differing import differing  # noqa: E402
 from tfrfast.tensorflow.lift.rules import DIVISION, ELEMENTWISE, FUNCTIONS, RULES  # noqa: E402
+from tfrfast.tensorflow.reasons import Refusal  # noqa: E402
 
 ROWS = 67
 # A zero may get the other sign, and a number too small for all its digits become 0.

@@ -9,10 +9,10 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lift.copying import called_in, cut, needed
 from tfrfast.tensorflow.lift.rules import is_static_lookup
 from tfrfast.tensorflow.lift.variable import Indices, VariableRows, unpacked
+from tfrfast.tensorflow.reasons import Refusal
 
 # Effects are visible in the functions of these ops.
 _CALLING = frozenset(["Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"])

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.reasons import Refusal
 from tfrfast.tensorflow.tracing import traced, traced_in_order
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])

@@ -11,15 +11,14 @@ import tensorflow as tf
 from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.faults import reason_of
-from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lift.copying import imported, joined
 from tfrfast.tensorflow.lift.differing import differing
 from tfrfast.tensorflow.lift.padding import Padding
 from tfrfast.tensorflow.lift.parses import Parse, find_parse
 from tfrfast.tensorflow.lift.variable import Indices, Lengths, VariableRows
 from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
-from tfrfast.tensorflow.purity import has_state
+from tfrfast.tensorflow.read.purity import has_state
+from tfrfast.tensorflow.reasons import Refusal, reason_of
 
 # If only the record tells the size of a result, the size is estimated as this multiple of the
 # record: integers are packed in records, and images are compressed.

@@ -10,11 +10,10 @@ import tensorflow as tf
 from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.faults import reason_of
-from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lift.by_row import PACKING
 from tfrfast.tensorflow.lift.copying import cut, joined, origin, results_of
 from tfrfast.tensorflow.lift.parses import PARSER, SERIALIZED, Parse, find_parse, parse_of
+from tfrfast.tensorflow.reasons import Refusal, reason_of
 
 
 class Divided(NamedTuple):

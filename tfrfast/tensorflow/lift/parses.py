@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lift.copying import needed, origin
+from tfrfast.tensorflow.reasons import Refusal
 
 PARSER = "ParseExampleV2"
 PARSERS = {"ParseExample", PARSER, "ParseSingleExample", "ParseSequenceExampleV2"}

@@ -13,12 +13,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lift.by_row import PACKING, ByRow, by_row
 from tfrfast.tensorflow.lift.copying import captured_in, copied_op, needed, origin, results_of
 from tfrfast.tensorflow.lift.padding import Padding
 from tfrfast.tensorflow.lift.rules import OF_SHARED, RULES, Call, NotVectorisedError, known
 from tfrfast.tensorflow.lift.variable import Indices, Lengths, VariableRows, of_variable
+from tfrfast.tensorflow.reasons import Refusal
 
 _BYTES_OF_A_STRING = 32
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.lift.lifted import Lifted
-from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.sequence import Batched, SeededOrder, Sequence
 from tfrfast.tensorflow.source import Source

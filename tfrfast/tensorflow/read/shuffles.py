@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.integers import static_integer
-from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.nodes import static_integer
 from tfrfast.tensorflow.sequence import SeededOrder
 
 # TensorFlow's partner of a seed without a global seed.

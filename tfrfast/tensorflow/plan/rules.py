@@ -16,20 +16,19 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast.loading.inflating import INFLATES
-from tfrfast.tensorflow.batching import batched, rebatched, why_streamed
-from tfrfast.tensorflow.file_names import is_ours
-from tfrfast.tensorflow.history import OF_EACH, Refusal, Step
-from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.counting import exception_from
 from tfrfast.tensorflow.lift.of_batches import Divided, divided
 from tfrfast.tensorflow.lift.padding import Padding
-from tfrfast.tensorflow.pipeline import Pipeline
-from tfrfast.tensorflow.planning import exception_from
-from tfrfast.tensorflow.purity import impurity
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.shuffles import is_kept, order_of
+from tfrfast.tensorflow.plan.batching import batched, rebatched, why_streamed
+from tfrfast.tensorflow.plan.pipeline import Pipeline
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.file_names import is_ours
+from tfrfast.tensorflow.read.nodes import static_integer
+from tfrfast.tensorflow.read.purity import impurity
+from tfrfast.tensorflow.read.shuffles import is_kept, order_of
+from tfrfast.tensorflow.reasons import OF_EACH, Refusal, Step, warn_of
 from tfrfast.tensorflow.recognition import features_of_parsing, parses_examples
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched
-from tfrfast.tensorflow.slow_paths import warn_of
 from tfrfast.tensorflow.source import Source
 
 #: Larger data sets are not indexed without request.

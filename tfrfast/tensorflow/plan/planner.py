@@ -9,20 +9,27 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batching import of_single_elements
-from tfrfast.tensorflow.beginning import begin
-from tfrfast.tensorflow.history import OF_EACH, Refusal, Step, lifted_step
 from tfrfast.tensorflow.lift.switch import why_unlifted as environment
-from tfrfast.tensorflow.pipeline import Pipeline
-from tfrfast.tensorflow.purity import is_constant
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.calls import call_of
-from tfrfast.tensorflow.reading.chain import Chain
-from tfrfast.tensorflow.reading.shuffles import noted_order
+from tfrfast.tensorflow.plan.batching import of_single_elements
+from tfrfast.tensorflow.plan.beginning import begin
+from tfrfast.tensorflow.plan.pipeline import Pipeline
+from tfrfast.tensorflow.plan.rules import (
+    BATCHES,
+    KEPT,
+    MIN_ROWS,
+    Planning,
+    batch_of,
+    has_rule,
+    taken,
+)
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.calls import call_of
+from tfrfast.tensorflow.read.chain import Chain
+from tfrfast.tensorflow.read.purity import is_constant
+from tfrfast.tensorflow.read.shuffles import noted_order
+from tfrfast.tensorflow.reasons import OF_EACH, Refusal, Step, lifted_step, warn_once
 from tfrfast.tensorflow.recognition import parses_examples
-from tfrfast.tensorflow.rules import BATCHES, KEPT, MIN_ROWS, Planning, batch_of, has_rule, taken
 from tfrfast.tensorflow.saving import bears
-from tfrfast.tensorflow.slow_paths import warn_once
 
 # The shapes of elements tell TensorFlow how many elements such a call makes.
 _COUNTED_BY_SHAPE = {"rebatch", "unbatch"}

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.integers import static_integer
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.shuffles import is_kept
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.nodes import static_integer
+from tfrfast.tensorflow.read.shuffles import is_kept
+from tfrfast.tensorflow.reasons import Refusal
 from tfrfast.tensorflow.sequence import part
 
 _MAX_NAMES = 1_000_000

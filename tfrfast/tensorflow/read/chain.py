@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tfrfast.tensorflow.asked import AskedRecords
-from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.calls import call_of
-from tfrfast.tensorflow.reading.sources import Records, records_of
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.calls import call_of
+from tfrfast.tensorflow.read.sources import AskedRecords, Records, records_of
+from tfrfast.tensorflow.reasons import Refusal
 
 
 @dataclass(frozen=True)

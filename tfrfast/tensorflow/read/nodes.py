@@ -8,13 +8,12 @@ from __future__ import annotations
 import inspect
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.lift.copying import origin
 from tfrfast.tensorflow.parsed import ParsedDataset
 
@@ -426,3 +425,20 @@ def op_attribute(dataset: Any, op: str, name: str) -> str:
     graph = tf.compat.v1.GraphDef.FromString(text.numpy())
     found = [each.attr[name].s.decode() for each in graph.node if each.op == op]
     return found[-1] if found else ""
+
+
+def static_integer(value: Any) -> int | None:
+    static = tf.get_static_value(value)
+    if static is None or getattr(static, "shape", ()) != () or isinstance(static, bool):
+        return None
+    try:
+        return operator.index(static)
+    except TypeError:
+        return None
+
+
+def static_integers(values: Sequence[Any]) -> tuple[int, ...] | None:
+    """Returns all values; None if one is unknown."""
+    known = [static_integer(value) for value in values]
+    numbers = tuple(number for number in known if number is not None)
+    return numbers if len(numbers) == len(known) else None

@@ -8,15 +8,14 @@ from dataclasses import replace
 import tensorflow as tf
 
 from tfrfast.storage.remote.options import Storage
-from tfrfast.tensorflow.asked import AskedRecords
-from tfrfast.tensorflow.file_names import FileNames, is_ours, reach_urls
-from tfrfast.tensorflow.history import Refusal, Step
-from tfrfast.tensorflow.pipeline import Pipeline
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.calls import call_of
-from tfrfast.tensorflow.reading.shuffles import is_kept, order_of
-from tfrfast.tensorflow.reading.sources import FilePart, Records
-from tfrfast.tensorflow.rules import MAPS, Planning
+from tfrfast.tensorflow.plan.pipeline import Pipeline
+from tfrfast.tensorflow.plan.rules import MAPS, Planning
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.calls import call_of
+from tfrfast.tensorflow.read.file_names import FileNames, is_ours, reach_urls
+from tfrfast.tensorflow.read.shuffles import is_kept, order_of
+from tfrfast.tensorflow.read.sources import AskedRecords, FilePart, Records
+from tfrfast.tensorflow.reasons import Refusal, Step
 from tfrfast.tensorflow.sequence import EVERYTHING, SeededOrder
 from tfrfast.tensorflow.source import Source
 

@@ -8,12 +8,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast import _native
-from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lift.elements import with_ragged
 from tfrfast.tensorflow.lift.lifted import Lifted, Mapped, lift
 from tfrfast.tensorflow.lift.padding import Padding
-from tfrfast.tensorflow.pipeline import Pipeline, Single
-from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.plan.pipeline import Pipeline, Single
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.reasons import Refusal
 from tfrfast.tensorflow.sequence import Batched, below
 from tfrfast.tensorflow.source import Source
 

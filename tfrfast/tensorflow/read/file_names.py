@@ -19,10 +19,10 @@ from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.urls import is_object
 from tfrfast.storage.schemes import ANY_SCHEME, SCHEMES, has_any_scheme, is_url
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.library import end_waits_at_interrupts
-from tfrfast.tensorflow.reading.names import names_of
-from tfrfast.tensorflow.reading.shuffles import order_of
+from tfrfast.tensorflow.read.names import names_of
+from tfrfast.tensorflow.read.shuffles import order_of
+from tfrfast.tensorflow.reasons import Refusal
 from tfrfast.tensorflow.sequence import SeededOrder
 
 

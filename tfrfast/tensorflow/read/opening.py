@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfrfast.base.codecs import CODECS
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.reasons import Refusal
 
 # Ops on a name, or on a dataset in a function, whose result equals the input.
 _SAME_NAME = {"Identity", "Reshape", "Pack", "ExpandDims", "Squeeze"}

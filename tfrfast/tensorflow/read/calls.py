@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.reading.shuffles import noted_order
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.shuffles import noted_order
 
 
 def call_of(dataset: Any) -> str:

@@ -1,0 +1,1 @@
+"""Plans: the division of a chain's calls between tfrfast and TensorFlow."""
