@@ -22,10 +22,11 @@ from tfrfast.bench.pipelines import (
     WINDOW,
     Epoch,
     Work,
-    dataset_usual_way,
     dataset_way,
+    epochs_of,
+    import_tensorflow,
     loader_way,
-    tensorflow_usual_way,
+    tensorflow_features,
     tensorflow_way,
 )
 
@@ -204,3 +205,27 @@ def _fixed(work: Work) -> dict[str, tfr.FixedLen]:
     return {
         name: spec for name, spec in (work.features or {}).items() if isinstance(spec, tfr.FixedLen)
     }
+
+
+def tensorflow_usual_way(work: Work, threads: int | None = None) -> Epoch:
+    """Returns most programs' pipeline: AUTOTUNE reads files, and each record is parsed alone."""
+    return _usual(import_tensorflow().data.TFRecordDataset, work, threads)
+
+
+def dataset_usual_way(work: Work, threads: int | None = None) -> Epoch:
+    """Returns the same pipeline with only the dataset's name changed."""
+    return _usual(tfr.TFRecordDataset, work, threads)
+
+
+def _usual(dataset_class: Any, work: Work, threads: int | None) -> Epoch:
+    tf = import_tensorflow()
+    auto = tf.data.AUTOTUNE
+    dataset = dataset_class(work.files, work.compression, num_parallel_reads=auto)
+    if work.shuffled:
+        dataset = dataset.shuffle(WINDOW)
+    if work.features is not None:
+        specs = tensorflow_features(work.features)
+        dataset = dataset.map(
+            lambda record: tf.io.parse_single_example(record, specs), num_parallel_calls=auto
+        )
+    return epochs_of(dataset.batch(work.batch_size).prefetch(auto), threads)

@@ -18,9 +18,6 @@ class Timing(NamedTuple):
     def median(self) -> float:
         return statistics.median(self.seconds)
 
-    def spread(self) -> str:
-        return f"{min(self.seconds):.3g}..{max(self.seconds):.3g} s"
-
 
 def take_turns(
     contenders: Mapping[str, Callable[[], object]],
@@ -40,16 +37,3 @@ def take_turns(
                 timings[name].seconds.append(took)
                 timings[name].processor_s.append(used)
     return timings
-
-
-def speedups(timings: dict[str, Timing], of: str) -> dict[str, float]:
-    """Returns the speed of `of` as a multiple of each other contender's: the median of the rounds'
-    ratios.
-    """
-    return {
-        name: statistics.median(
-            other / mine for other, mine in zip(timing.seconds, timings[of].seconds, strict=True)
-        )
-        for name, timing in timings.items()
-        if name != of
-    }

@@ -113,7 +113,7 @@ def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
         dataset = dataset.map(
             lambda records: tf.io.parse_example(records, specs), num_parallel_calls=auto
         )
-    return _epochs_of(dataset.prefetch(auto), threads)
+    return epochs_of(dataset.prefetch(auto), threads)
 
 
 def _tensorflow_records(work: Work | Weighed, shuffled: bool, way: str) -> Any:
@@ -134,32 +134,6 @@ def _tensorflow_records(work: Work | Weighed, shuffled: bool, way: str) -> Any:
     return dataset.shuffle(WINDOW) if shuffled else dataset
 
 
-def tensorflow_usual_way(work: Work, threads: int | None = None) -> Epoch:
-    """Returns most programs' pipeline: AUTOTUNE reads files, and each record is parsed alone."""
-    return _usual(import_tensorflow().data.TFRecordDataset, work, threads)
-
-
-def dataset_usual_way(work: Work, threads: int | None = None) -> Epoch:
-    """Returns the same pipeline with only the dataset's name changed."""
-    from tfrfast.tensorflow import TFRecordDataset
-
-    return _usual(TFRecordDataset, work, threads)
-
-
-def _usual(dataset_class: Any, work: Work, threads: int | None) -> Epoch:
-    tf = import_tensorflow()
-    auto = tf.data.AUTOTUNE
-    dataset = dataset_class(work.files, work.compression, num_parallel_reads=auto)
-    if work.shuffled:
-        dataset = dataset.shuffle(WINDOW)
-    if work.features is not None:
-        specs = tensorflow_features(work.features)
-        dataset = dataset.map(
-            lambda record: tf.io.parse_single_example(record, specs), num_parallel_calls=auto
-        )
-    return _epochs_of(dataset.batch(work.batch_size).prefetch(auto), threads)
-
-
 def dataset_way(work: Work, threads: int | None = None) -> Epoch:
     """Returns TensorFlow's pipeline with the drop-in dataset and its method `parse_example`."""
     tf = import_tensorflow()
@@ -171,7 +145,7 @@ def dataset_way(work: Work, threads: int | None = None) -> Epoch:
     dataset = dataset.batch(work.batch_size)
     if work.features is not None:
         dataset = dataset.parse_example(work.features)
-    return _epochs_of(dataset.prefetch(tf.data.AUTOTUNE), threads)
+    return epochs_of(dataset.prefetch(tf.data.AUTOTUNE), threads)
 
 
 def loader_dataset_way(work: Work, data: Reader | Mixture) -> Epoch:
@@ -196,7 +170,7 @@ def _loader(work: Work, data: Reader | Mixture, threads: int | None) -> Any:
     return Loader(data, work.batch_size, features=work.features, threads=threads, **options)
 
 
-def _epochs_of(dataset: Any, threads: int | None) -> Epoch:
+def epochs_of(dataset: Any, threads: int | None) -> Epoch:
     if threads is not None:
         options = import_tensorflow().data.Options()
         options.threading.private_threadpool_size = threads
