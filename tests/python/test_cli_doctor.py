@@ -12,7 +12,7 @@ import pytest
 import tfrfast as tfr
 from cli_files import run, write_examples
 from tfrfast.cli.doctor.advice import advice_on
-from tfrfast.cli.doctor.data import Data, Place, look_at_data
+from tfrfast.cli.doctor.data import Data, ShardGroup, look_at_data
 from tfrfast.cli.doctor.filesystems import Filesystem, Mounts
 from tfrfast.cli.doctor.machine import Machine, look_at_machine
 
@@ -28,7 +28,7 @@ FINE = look_at_machine()._replace(
     cache_bytes=0,
     cache_limit_bytes=1 << 32,
 )
-LOCAL = Place("ext4", "/", 4, 1 << 30, is_mapped=True, identity_lasts=True)
+LOCAL = ShardGroup("ext4", "/", 4, 1 << 30, is_mapped=True, identity_lasts=True)
 INDEXED = Data([LOCAL], 4, 1 << 30, 1000, ["none"], {"/data.tfrfast": 4}, None)
 
 

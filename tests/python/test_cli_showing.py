@@ -207,7 +207,7 @@ def test_many_small_records_are_parsed_together(
         parsed.append(len(batch))
         return tfr.parse_example(batch, features)
 
-    monkeypatch.setattr("tfrfast.cli.examples.parse_example", parse_example)
+    monkeypatch.setattr("tfrfast.cli.shown_batches.parse_example", parse_example)
     records = [{"label": i, "name": f"number {i}"} for i in range(10_000)]
     path = written(tmp_path / "small", *records)
     assert run("cat", "--json", "--records", ":", path) == 0
@@ -220,7 +220,7 @@ def test_many_small_records_are_parsed_together(
 def test_large_records_are_read_a_few_at_a_time(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfrfast.cli.records._PIECE_BYTES", 10_000)
+    monkeypatch.setattr("tfrfast.cli.shown_records._PIECE_BYTES", 10_000)
     sizes = [1, 9000, 2000, 1, 50_000, 1, 1]
     path = written(tmp_path / "sizes", *(b"x" * size for size in sizes))
     other = written(tmp_path / "others", *(b"x" * size for size in sizes))

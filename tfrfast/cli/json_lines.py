@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrfast.cli.examples import Piece, listed, rows_of
+from tfrfast.cli.shown_batches import ShownBatch, listed, rows_of
 from tfrfast.columns import Bytes, Ragged
 
 
@@ -28,7 +28,7 @@ class JsonLines:
         self._features_only = features_only
         self._is_text: dict[str, bool] = {}
 
-    def lines(self, piece: Piece) -> Iterator[str]:
+    def lines(self, piece: ShownBatch) -> Iterator[str]:
         columns = {name: self._rows(name, column) for name, column in piece.columns.items()}
         for row, number in enumerate(piece.numbers()):
             record = piece.batch[row]

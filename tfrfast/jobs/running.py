@@ -63,16 +63,16 @@ def run_tasks(
     """
     workers = num_workers(executor, threads)
     if executor is not None:
-        yield from _in_order(tasks, executor, workers, _Elsewhere(advance))
+        yield from _in_order(tasks, executor, workers, _OnExecutor(advance))
     elif workers == 1 or len(tasks) == 1:
         for task in tasks:
             yield task.run(advance)
     else:
         with JobThreads(min(workers, len(tasks) or 1)) as pool:
-            yield from _in_order(tasks, pool, workers, _Here(advance, pool.end_waits))
+            yield from _in_order(tasks, pool, workers, _OnThreads(advance, pool.end_waits))
 
 
-class _Here:
+class _OnThreads:
     """Runs tasks on threads of this process."""
 
     def __init__(self, advance: Callable[[int], None], end_waits: Callable[[], None]) -> None:
@@ -98,7 +98,7 @@ class _Here:
             self._advance(newly)
 
 
-class _Elsewhere:
+class _OnExecutor:
     """Runs tasks on an executor, which returns only results."""
 
     def __init__(self, advance: Callable[[int], None]) -> None:
@@ -128,7 +128,7 @@ def _tell(finished: SimpleQueue[int], number: int, _: object) -> None:
 
 
 def _in_order(
-    tasks: Sequence[Task[Result]], executor: Executor, workers: int, way: _Here | _Elsewhere
+    tasks: Sequence[Task[Result]], executor: Executor, workers: int, way: _OnThreads | _OnExecutor
 ) -> Iterator[Result]:
     finished: SimpleQueue[int] = SimpleQueue()
     running: dict[int, Future[Result]] = {}

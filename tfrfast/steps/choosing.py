@@ -79,7 +79,7 @@ class _LeftOut(BaseException):
         self.left = left
 
 
-class _Columns(Batch):
+class _ColumnsOnDemand(Batch):
     """Columns that are read on demand, each separately."""
 
     def __init__(self, views: _Views, numbers: Int64Array) -> None:
@@ -121,7 +121,7 @@ def _asked(steps: Reader, view: View, only: Callable[[Batch], Any]) -> npt.NDArr
             numbers = np.arange(begin, min(begin + _STEPS_AT_ONCE, count))
             while len(numbers):
                 try:
-                    mask[numbers] = _mask(only(_Columns(views, numbers)), len(numbers))
+                    mask[numbers] = _mask(only(_ColumnsOnDemand(views, numbers)), len(numbers))
                     break
                 except _LeftOut as damaged:
                     numbers = damaged.left

@@ -105,8 +105,8 @@ class _Collector:
         self._rows = max(rows, 1)
         self._summary = ValueSummary()
         self._records = 0
-        self._lengths = _Range()
-        self._bytes = _Range()
+        self._lengths = _Extent()
+        self._bytes = _Extent()
         self._sample: list[Any] = []
 
     def add(self, column: ArrowNode) -> None:
@@ -164,7 +164,7 @@ class _Collector:
         )
 
 
-class _Range:
+class _Extent:
     def __init__(self) -> None:
         self.least = 0
         self.most = 0

@@ -49,7 +49,7 @@ class Place(Protocol):
 def place_of(folder: str | os.PathLike[str], storage: Storage) -> Place:
     """Raises TypeError or ValueError if the argument cannot be a folder."""
     name = read_name(folder)
-    return _Remote(name, storage) if is_url(name) else _Here(name)
+    return _Remote(name, storage) if is_url(name) else _Local(name)
 
 
 def _small(name: str, content: bytes) -> bytes:
@@ -61,7 +61,7 @@ def _small(name: str, content: bytes) -> bytes:
     return content
 
 
-class _Here:
+class _Local:
     def __init__(self, folder: str) -> None:
         self._path = Path(os.path.expanduser(folder))
         self.name = str(self._path)

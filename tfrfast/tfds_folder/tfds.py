@@ -26,7 +26,7 @@ from tfrfast.tfds_folder.splits import RecordRange, parts_of
 __all__ = ["TfdsSplit", "tfds"]
 
 
-class _Split(NamedTuple):
+class _SplitFields(NamedTuple):
     reader: Reader
     """Reads the shards of the split."""
     features: Features
@@ -35,7 +35,7 @@ class _Split(NamedTuple):
     """The split's record numbers in `reader`, in order. None for all records of the reader."""
 
 
-class TfdsSplit(_Split):
+class TfdsSplit(_SplitFields):
     """A split of a data set of TensorFlow Datasets."""
 
     _described: dict[str, Any] | None = None

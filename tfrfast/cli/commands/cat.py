@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tfrfast._native import RecordBatch, Survey
 from tfrfast.cli.common import Subparsers, add_command, add_steps, parse_record_number
-from tfrfast.cli.examples import Piece, pieces_of, text_of
 from tfrfast.cli.json_lines import JsonLines
-from tfrfast.cli.records import Records
+from tfrfast.cli.shown_batches import ShownBatch, shown_batches, text_of
+from tfrfast.cli.shown_records import ShownRecords
 from tfrfast.errors import FeatureError
 from tfrfast.features.names import not_found
 
@@ -73,12 +73,12 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.records is not None and (options.sample or options.count is not None):
         raise ValueError("--records says which: leave --count and --sample out.")
-    with Records(options) as records:
+    with ShownRecords(options) as records:
         _show(records.batches(_chosen(records, options)), options)
         return records.status()
 
 
-def _chosen(records: Records, options: argparse.Namespace) -> Sequence[int]:
+def _chosen(records: ShownRecords, options: argparse.Namespace) -> Sequence[int]:
     if isinstance(options.records, int):
         return [records.number(options.records)]
     if options.records is not None:
@@ -101,7 +101,7 @@ def _show(batches: Iterator[RecordBatch], options: argparse.Namespace) -> None:
     lines = _lines_in(options)
     known: set[str] = set()
     shown = 0
-    for piece in pieces_of(batches, options.columns):
+    for piece in shown_batches(batches, options.columns):
         known |= piece.found
         shown += len(piece.batch)
         sys.stdout.write("".join(f"{line}\n" for line in lines(piece)))
@@ -112,7 +112,7 @@ def _show(batches: Iterator[RecordBatch], options: argparse.Namespace) -> None:
         raise FeatureError(not_found(missing, known, options.columns, shown))
 
 
-def _lines_in(options: argparse.Namespace) -> Callable[[Piece], Iterator[str]]:
+def _lines_in(options: argparse.Namespace) -> Callable[[ShownBatch], Iterator[str]]:
     limit = options.truncate
     if options.json:
         writer = JsonLines(limit, features_only=options.columns is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tfrfast.cli.common import Subparsers, add_command, add_steps
-from tfrfast.cli.records import Records
+from tfrfast.cli.shown_records import ShownRecords
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -24,6 +24,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with Records(options) as records:
+    with ShownRecords(options) as records:
         print(records.count())
         return records.status()

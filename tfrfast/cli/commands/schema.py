@@ -14,7 +14,7 @@ from tfrfast.cli.common import (
     print_json,
     print_table,
 )
-from tfrfast.cli.records import Records
+from tfrfast.cli.shown_records import ShownRecords
 from tfrfast.features import FixedLen, VarLen
 from tfrfast.features.inference import specs_of
 
@@ -37,7 +37,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.sample < 1:
         raise ValueError(f"--sample must be at least 1, not {options.sample}.")
-    with Records(options) as records:
+    with ShownRecords(options) as records:
         survey = records.survey(records.between(0, options.sample))
         status = records.status()
     features, looked_at = specs_of(survey), survey.num_records

@@ -13,10 +13,10 @@ from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.schemes import is_url
 
-__all__ = ["Data", "Place", "look_at_data"]
+__all__ = ["Data", "ShardGroup", "look_at_data"]
 
 
-class Place(NamedTuple):
+class ShardGroup(NamedTuple):
     """The shards on one filesystem, or in one bucket."""
 
     filesystem: str
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 class Data(NamedTuple):
-    places: list[Place]
+    places: list[ShardGroup]
     shards: int
     bytes: int
     records: int | None
@@ -61,7 +61,7 @@ def look_at_data(paths: Paths) -> Data:
         # Empty files are not mapped.
         example = os.fsencode(max(members, key=lambda shard: sizes[shard]))
         places.append(
-            Place(
+            ShardGroup(
                 filesystem=kind,
                 mounted_at=mounted_at,
                 shards=len(members),
@@ -73,7 +73,7 @@ def look_at_data(paths: Paths) -> Data:
     for bucket in look_at_buckets([shard for shard in shards if is_url(shard)]):
         sizes |= bucket.sizes
         places.append(
-            Place(
+            ShardGroup(
                 filesystem=bucket.scheme,
                 mounted_at=bucket.root,
                 shards=len(bucket.sizes),

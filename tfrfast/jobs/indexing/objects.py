@@ -145,7 +145,7 @@ def _kept_index(url: str, storage: Storage) -> BuiltIndex | None:
         return BuiltIndex(url, shard.index or "", False, shard.num_records, len(reader.skipped))
 
 
-class _Made(NamedTuple):
+class _FetchedIndex(NamedTuple):
     """Indexes that another process built, and the folder's index that holds them."""
 
     built: list[BuiltIndex]
@@ -163,7 +163,7 @@ class _BuildElsewhere:
     def amount(self) -> int:
         return len(self.urls)
 
-    def run(self, advance: Advance) -> _Made:
+    def run(self, advance: Advance) -> _FetchedIndex:
         reach(self.urls, self.storage)
         built = []
         with TemporaryDirectory() as folder:
@@ -171,10 +171,10 @@ class _BuildElsewhere:
                 built.append(_Rebuild(url, os.fsencode(folder), self.storage).run(_ignore))
                 advance(1)
             index = Path(built[-1].path).read_bytes()
-        return _Made(built, index)
+        return _FetchedIndex(built, index)
 
 
-def _keep(made: _Made) -> list[BuiltIndex]:
+def _keep(made: _FetchedIndex) -> list[BuiltIndex]:
     """Puts indexes of other processes into this user's cache."""
     urls = [os.fsencode(each.shard) for each in made.built]
     with TemporaryDirectory() as folder:

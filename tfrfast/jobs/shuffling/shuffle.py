@@ -12,7 +12,6 @@ from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.jobs.shuffling.inputs import Inputs
 from tfrfast.jobs.shuffling.job import ShuffleJob
-from tfrfast.jobs.shuffling.outputs import outputs_of
 from tfrfast.jobs.shuffling.publication import Publication, Shuffled
 from tfrfast.jobs.shuffling.resumable_folder import (
     ResumableFolder,
@@ -21,6 +20,7 @@ from tfrfast.jobs.shuffling.resumable_folder import (
     resumable_folder_path,
     upload_folder,
 )
+from tfrfast.jobs.shuffling.split_targets import split_targets_of
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.output import Output, named_url, open_output
@@ -109,7 +109,7 @@ def shuffle(
     if on_corruption not in ("raise", "skip"):
         raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
     with _output(out, storage, index, index_folder, sync, overwrite, work) as output:
-        outputs = outputs_of(output.path, num_shards, max_bytes, splits)
+        outputs = split_targets_of(output.path, num_shards, max_bytes, splits)
         output.refuse_taken([each.prefix for each in outputs])
         target = Target(
             outputs=outputs,

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 
 from tfrfast import _native
-from tfrfast.jobs.shuffling.outputs import Output
+from tfrfast.jobs.shuffling.split_targets import SplitTarget
 from tfrfast.writing.options import Compression
 
 _VERSION = 2  # of the fingerprint
@@ -18,7 +18,7 @@ _VERSION = 2  # of the fingerprint
 class Target:
     """The outputs and options of a shuffle."""
 
-    outputs: list[Output]
+    outputs: list[SplitTarget]
     seed: int
     overwrite: bool
     index: bool

@@ -18,7 +18,7 @@ from tfrfast.storage.remote.library import obstore
 from tfrfast.storage.remote.options import secrets_for
 from tfrfast.storage.remote.pace import Pace, pace_of
 from tfrfast.storage.remote.stores import Store, renew, store_for
-from tfrfast.storage.remote.urls import Location, locate
+from tfrfast.storage.remote.urls import ObjectName, locate
 
 Answer = TypeVar("Answer")
 #: Takes bytes, and the number of bytes before them.
@@ -213,7 +213,7 @@ class _Patience:
 
 
 async def persist(
-    location: Location,
+    location: ObjectName,
     access: str,
     what: str,
     url: str,
@@ -259,7 +259,7 @@ async def persist(
         await asyncio.sleep(_backoff(attempts))
 
 
-def _located(url: str) -> Location:
+def _located(url: str) -> ObjectName:
     """Names in graphs come here unchecked."""
     try:
         return locate(url)
@@ -267,7 +267,7 @@ def _located(url: str) -> Location:
         raise GivenUpError(failures.MEANINGLESS, 0, str(error)) from None
 
 
-def _opened(location: Location, access: str) -> Store:
+def _opened(location: ObjectName, access: str) -> Store:
     try:
         return store_for(location, access)
     except Exception as error:

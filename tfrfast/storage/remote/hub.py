@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from tfrfast.storage.remote.failures import BadAnswerError
 from tfrfast.storage.remote.options import public_options, secrets_for
-from tfrfast.storage.remote.urls import Location
+from tfrfast.storage.remote.urls import ObjectName
 
 _ENDPOINT = "https://huggingface.co"
 _TRUE = ("1", "ON", "YES", "TRUE")
@@ -55,14 +55,14 @@ def account_of(options: dict[str, Any]) -> Account:
     return Account(endpoint.rstrip("/"), options.get("token") or _token_of_environment())
 
 
-def files_url(location: Location, endpoint: str) -> str:
+def files_url(location: ObjectName, endpoint: str) -> str:
     """Returns the URL of the files of that dataset and revision."""
     name, revision = _name_and_revision(location)
     return f"{endpoint}/{name}/resolve/{quote(revision, safe='')}"
 
 
 def listed(
-    location: Location, access: str, folder: str, is_flat: bool, timeout_s: float
+    location: ObjectName, access: str, folder: str, is_flat: bool, timeout_s: float
 ) -> Iterator[dict[str, Any]]:
     """Yields the Hub's description of each entry of a folder. Raises HubError, OSError."""
     account = account_of({**public_options(access), **secrets_for(access, location.root)})
@@ -87,7 +87,7 @@ def meta_of(entry: dict[str, Any]) -> dict[str, Any]:
     return {"path": entry["path"], "size": size, "e_tag": None, "last_modified": _EPOCH}
 
 
-def _name_and_revision(location: Location) -> tuple[str, str]:
+def _name_and_revision(location: ObjectName) -> tuple[str, str]:
     name, _, revision = location.bucket.partition("@")
     return name, unquote(revision) or "main"
 

@@ -19,7 +19,7 @@ from tfrfast.storage.remote.client import expect_to_open, use_client
 from tfrfast.storage.remote.failures import EndlessListingError, GivenUpError
 from tfrfast.storage.remote.library import obstore
 from tfrfast.storage.remote.stores import Store
-from tfrfast.storage.remote.urls import Location, is_usable, locate
+from tfrfast.storage.remote.urls import ObjectName, is_usable, locate
 
 Answer = TypeVar("Answer")
 
@@ -150,19 +150,19 @@ def _is_index(key: str) -> bool:
     return folder.endswith(".tfrfast") and name == "index"
 
 
-def _beginning(location: Location) -> str:
+def _beginning(location: ObjectName) -> str:
     """Returns the text before the first magic character."""
     return _MAGIC.split(location.key, maxsplit=1)[0]
 
 
-def _is_flat(location: Location) -> bool:
+def _is_flat(location: ObjectName) -> bool:
     """True if the pattern stays in one folder."""
     rest = location.key[len(_beginning(location)) :]
     return "/" not in rest and not location.key.endswith("**")
 
 
 async def _list(
-    location: Location, access: str, is_wanted: Callable[[str], bool], unusable: list[str]
+    location: ObjectName, access: str, is_wanted: Callable[[str], bool], unusable: list[str]
 ) -> list[Any]:
     """Returns the wanted objects' descriptions, and adds the URLs that no request can name."""
     folder = _beginning(location).rpartition("/")[0]

@@ -14,7 +14,7 @@ from tfrfast.storage.remote.failures import NOWHERE
 from tfrfast.storage.remote.library import obstore
 from tfrfast.storage.remote.options import ENDPOINTS, public_options, secrets_for
 from tfrfast.storage.remote.profiles import profile_options
-from tfrfast.storage.remote.urls import Location
+from tfrfast.storage.remote.urls import ObjectName
 
 _TIMEOUT_S = 30.0
 _CONNECT_TIMEOUT_S = 5.0
@@ -44,7 +44,7 @@ _stores: dict[tuple[str, str], Store] = {}
 _environment: dict[str, str] = {}
 
 
-def store_for(location: Location, access: str) -> Store:
+def store_for(location: ObjectName, access: str) -> Store:
     """Returns the store for an object. A change of secrets makes another store."""
     stores, key = _stores, (access, location.root)
     store = stores.get(key)
@@ -62,7 +62,7 @@ def renew_if_environment_changed() -> None:
         _environment = now
 
 
-def writing_store(location: Location, access: str, bytes_at_once: int = 0) -> Store:
+def writing_store(location: ObjectName, access: str, bytes_at_once: int = 0) -> Store:
     """Returns a store that retries the parts of an upload itself.
 
     Sending shows no progress. So a request may take the time limit once more for each 8 MiB that
@@ -71,7 +71,7 @@ def writing_store(location: Location, access: str, bytes_at_once: int = 0) -> St
     return _make(location, access, True, 1 + bytes_at_once / _BYTES_IN_TIME)
 
 
-def renew(location: Location, access: str) -> None:
+def renew(location: ObjectName, access: str) -> None:
     """Makes the next store read credentials again."""
     _stores.pop((access, location.root), None)
 
@@ -82,7 +82,7 @@ def forget_all() -> None:
 
 
 def _make(
-    location: Location, access: str, is_for_writing: bool = False, patience: float = 1
+    location: ObjectName, access: str, is_for_writing: bool = False, patience: float = 1
 ) -> Store:
     public = public_options(access)
     given = secrets_for(access, location.root)
@@ -138,7 +138,7 @@ def _has_session_token(scheme: str, config: dict[str, Any]) -> bool:
     )
 
 
-def _kept_at_home(location: Location, endpoint: str) -> dict[str, str]:
+def _kept_at_home(location: ObjectName, endpoint: str) -> dict[str, str]:
     """Keeps secret headers from other hosts: when the library follows a redirect, it drops only
     Authorization and cookies.
 
@@ -177,7 +177,7 @@ def _found(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _native_store(
-    location: Location, config: dict[str, Any], client: dict[str, Any], retry: dict[str, Any]
+    location: ObjectName, config: dict[str, Any], client: dict[str, Any], retry: dict[str, Any]
 ) -> Any:
     classes = obstore()._store
     if config.pop("anonymous", False) and location.is_in_bucket:

@@ -23,8 +23,8 @@ _BEGINNING = re.compile(f"({'|'.join(_FORMS)})://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class Location(NamedTuple):
-    """The place of an object: the scheme, the bucket, container, server or dataset, and the key."""
+class ObjectName(NamedTuple):
+    """The name of an object: the scheme, the bucket, container, server or dataset, and the key."""
 
     scheme: str
     bucket: str
@@ -55,8 +55,8 @@ def has_listing(url: str) -> bool:
     return is_object(url) and locate(url).has_folders
 
 
-def locate(url: str) -> Location:
-    """Returns the place of `url`. Raises ValueError if it cannot name an object."""
+def locate(url: str) -> ObjectName:
+    """Returns the parts of `url`. Raises ValueError if it cannot name an object."""
     if (match := _BEGINNING.match(url)) is None:
         raise ValueError(f"{url!r} is not a URL of {', '.join(_FORMS)}.")
     scheme = match.group(1)
@@ -83,7 +83,7 @@ def locate(url: str) -> Location:
     if not bucket or not key:
         raise ValueError(f"{url!r} names no object. Write {scheme}://{_FORMS[scheme]}.")
     _check_key(url, key)
-    return Location(scheme, bucket, key)
+    return ObjectName(scheme, bucket, key)
 
 
 def is_usable(key: str) -> bool:

@@ -11,7 +11,7 @@ from tfrfast.base.arguments import UNLIMITED, integer
 
 
 @dataclass(frozen=True)
-class Output:
+class SplitTarget:
     """A split, or the whole output."""
 
     name: str
@@ -21,12 +21,12 @@ class Output:
     max_bytes: int
 
 
-def outputs_of(
+def split_targets_of(
     out: str,
     num_shards: SupportsIndex | Mapping[str, SupportsIndex] | None,
     max_bytes: SupportsIndex | None,
     splits: Mapping[str, float] | None,
-) -> list[Output]:
+) -> list[SplitTarget]:
     if (num_shards is None) == (max_bytes is None):
         raise ValueError("Say either num_shards or max_bytes.")
     size = UNLIMITED if max_bytes is None else integer("max_bytes", max_bytes, 1, UNLIMITED)
@@ -45,7 +45,7 @@ def outputs_of(
     else:
         counts = _in_proportion(integer("num_shards", num_shards, len(shares), 10**6), shares)
     return [
-        Output(name, _prefix(out, name), share, counts[name], size)
+        SplitTarget(name, _prefix(out, name), share, counts[name], size)
         for name, share in shares.items()
     ]
 

@@ -17,7 +17,7 @@ _PIECE_BYTES = 4 << 20
 _PIECE_RECORDS = 4096
 
 
-class Records:
+class ShownRecords:
     """The records of a command's PATHS.
 
     With --on-corruption skip, the good records, numbered without the damaged ones. Otherwise the
@@ -40,7 +40,7 @@ class Records:
             self._reader = Reader(options.paths, on_corruption="skip")
             self._known = self._records_before_damage()
 
-    def __enter__(self) -> Records:
+    def __enter__(self) -> ShownRecords:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -17,7 +17,7 @@ from tfrfast.features import VarLen
 _EXAMPLE = record_kind(b"")
 
 
-class Piece(NamedTuple):
+class ShownBatch(NamedTuple):
     """Some records and their features. A record has a feature if it has values for the feature.
 
     `found` names all features of the records, and `columns` holds the shown features. `kind` says
@@ -34,7 +34,9 @@ class Piece(NamedTuple):
         return numbers
 
 
-def pieces_of(batches: Iterable[RecordBatch], fields: Sequence[str] | None) -> Iterator[Piece]:
+def shown_batches(
+    batches: Iterable[RecordBatch], fields: Sequence[str] | None
+) -> Iterator[ShownBatch]:
     """Yields the records with all their features, or with the features in `fields`.
 
     A batch whose records do not agree on the type of a feature, or are not all Examples, becomes
@@ -52,16 +54,16 @@ def pieces_of(batches: Iterable[RecordBatch], fields: Sequence[str] | None) -> I
                 yield _piece(alone, fields)
             except FeatureError:
                 kind = record_kind(alone[0])
-                yield Piece(alone, set(), {}, None if kind == _EXAMPLE else kind)
+                yield ShownBatch(alone, set(), {}, None if kind == _EXAMPLE else kind)
 
 
-def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> Piece:
+def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> ShownBatch:
     found = infer_features(batch, len(batch))
     names = sorted(found) if fields is None else [name for name in fields if name in found]
     if not names:
-        return Piece(batch, set(found), {})
+        return ShownBatch(batch, set(found), {})
     parsed = parse_example(batch, {name: VarLen(found[name].dtype) for name in names})
-    return Piece(batch, set(found), {name: parsed[name] for name in names})
+    return ShownBatch(batch, set(found), {name: parsed[name] for name in names})
 
 
 def rows_of(values: Sequence[Any], column: Ragged, limit: int | None) -> Iterator[Sequence[Any]]:
@@ -81,7 +83,7 @@ def listed(column: Ragged) -> list[Any]:
     return flat
 
 
-def text_of(piece: Piece, max_values: int, max_bytes: int) -> Iterator[str]:
+def text_of(piece: ShownBatch, max_values: int, max_bytes: int) -> Iterator[str]:
     """Yields a few lines about each record."""
     rows = [list(rows_of(listed(column), column, None)) for column in piece.columns.values()]
     for row, number in enumerate(piece.numbers()):
