@@ -209,8 +209,6 @@ def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str
     """Returns the ConcreteFunction of a body whose ops need no order, without ops that the results
     do not need; None if this TensorFlow makes functions in another way.
     """
-    if None in (_concrete_function, _function_type_of, _graph_of_python):
-        return None
     try:
         graph = graph_of(run, given)
         return _concrete_function.from_func_graph(graph, _function_type_of(graph), attributes)

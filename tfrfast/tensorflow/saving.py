@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.read.purity import has_state
+from tfrfast.tensorflow.read.user_functions import has_state
 
 # Datasets of TensorFlow between and after tfrfast's.
 _NEVER_REWRITTEN = {"concatenate", "prefetch", "range", "repeat", "skip", "take", "with_options"}

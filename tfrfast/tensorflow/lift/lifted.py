@@ -17,7 +17,7 @@ from tfrfast.tensorflow.lift.padding import Padding
 from tfrfast.tensorflow.lift.parses import Parse, find_parse
 from tfrfast.tensorflow.lift.variable import Indices, Lengths, VariableRows
 from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
-from tfrfast.tensorflow.read.purity import has_state
+from tfrfast.tensorflow.read.user_functions import has_state
 from tfrfast.tensorflow.reasons import Refusal, reason_of
 
 # If only the record tells the size of a result, the size is estimated as this multiple of the

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.lift.lifted import Lifted
 from tfrfast.tensorflow.read import nodes
-from tfrfast.tensorflow.recognition import decodes_media, parses_examples
+from tfrfast.tensorflow.read.user_functions import decodes_media, parses_examples
 from tfrfast.tensorflow.sequence import Batched, SeededOrder, Sequence
 from tfrfast.tensorflow.source import Source
 

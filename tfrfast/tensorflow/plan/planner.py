@@ -25,10 +25,9 @@ from tfrfast.tensorflow.plan.rules import (
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.read.calls import call_of
 from tfrfast.tensorflow.read.chain import Chain
-from tfrfast.tensorflow.read.purity import is_constant
 from tfrfast.tensorflow.read.shuffles import noted_order
+from tfrfast.tensorflow.read.user_functions import is_constant, parses_examples
 from tfrfast.tensorflow.reasons import OF_EACH, Refusal, Step, lifted_step, warn_once
-from tfrfast.tensorflow.recognition import parses_examples
 from tfrfast.tensorflow.saving import bears
 
 # The shapes of elements tell TensorFlow how many elements such a call makes.

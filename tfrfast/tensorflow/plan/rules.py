@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrfast import _native
+from tfrfast.features.compiling import compile_features
 from tfrfast.loading.inflating import INFLATES
+from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.counting import exception_from
 from tfrfast.tensorflow.lift.of_batches import Divided, divided
 from tfrfast.tensorflow.lift.padding import Padding
@@ -24,10 +26,9 @@ from tfrfast.tensorflow.plan.pipeline import Pipeline
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.read.file_names import is_ours
 from tfrfast.tensorflow.read.nodes import static_integer
-from tfrfast.tensorflow.read.purity import impurity
 from tfrfast.tensorflow.read.shuffles import is_kept, order_of
+from tfrfast.tensorflow.read.user_functions import impurity, parses_examples
 from tfrfast.tensorflow.reasons import OF_EACH, Refusal, Step, warn_of
-from tfrfast.tensorflow.recognition import features_of_parsing, parses_examples
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched
 from tfrfast.tensorflow.source import Source
 
@@ -264,7 +265,7 @@ def batch_of(call: Any) -> Batched | None:
 
 def _parse_example(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
     ours = nodes.kind(call) == "parse_example"
-    features = call.features if ours else features_of_parsing(call)
+    features = call.features if ours else _features_of(call)
     if features is None:
         return Refusal("its features are more than columns")
     if pipeline.batch is None:
@@ -272,6 +273,22 @@ def _parse_example(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusa
     if pipeline.decodes:
         return Refusal("records are decoded already")
     return Taken(replace(pipeline, features=features), why=_PARSED)
+
+
+def _features_of(parsed: Any) -> TensorFeatures | None:
+    """Returns the features of a dataset that parse_example_dataset() has made; None if only
+    TensorFlow can parse them.
+    """
+    features = nodes.attribute(parsed, "features")
+    plain = (tf.io.FixedLenFeature, tf.io.VarLenFeature)
+    if not isinstance(features, dict):
+        return None
+    if not all(isinstance(feature, plain) for feature in features.values()):
+        return None
+    try:
+        return TensorFeatures(compile_features(features))
+    except (TypeError, ValueError):
+        return None
 
 
 def _cache(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:

@@ -1,4 +1,4 @@
-"""What functions of users do besides making a result of their arguments."""
+"""What functions of users do, by the graphs that TensorFlow traced."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.lift.parses import PARSERS
 
 # The functions that these ops call are judged themselves.
 _CALLING = frozenset(["Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"])
@@ -29,6 +30,12 @@ _EFFECTS = {
 _WITHOUT_STATE = {
     *("Assert", "HashTableV2", "LookupTableFindV2", "LookupTableSizeV2", "PrintV2"),
     *("If", "While"),
+}
+
+# Decoding ops that give tensors of different shapes, or take longer than parsing.
+_MEDIA = {
+    *("DecodeAndCropJpeg", "DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng"),
+    *("DecodeWav", "DecodeWebP"),
 }
 
 _known: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -82,3 +89,18 @@ def has_state(function: Any) -> bool:
     """
     ops = {node.op for node in _nodes(function)} - _WITHOUT_STATE
     return any(map(internals.is_stateful, ops))
+
+
+def parses_examples(call: Any) -> bool:
+    """True if the function of a map() parses Examples, among other work."""
+    return not PARSERS.isdisjoint(_ops_of(call))
+
+
+def decodes_media(call: Any) -> bool:
+    """True if the function of a map() must see single records, because of images or sounds."""
+    return not _MEDIA.isdisjoint(_ops_of(call))
+
+
+def _ops_of(call: Any) -> set[str]:
+    graphs = (each.function.graph for each in internals.functions_of(call))
+    return {operation.type for graph in graphs for operation in graph.get_operations()}
