@@ -72,7 +72,7 @@ def test_revisions_are_written_as_the_hub_writes_them(hub: Hub) -> None:
     }
     for written, revision in kinds.items():
         data = tfr.encode_example({"revision": [revision.encode()]})
-        with tfr.Writer("shard", index=False) as writer:
+        with tfr.Writer("shard", index=False, overwrite=True) as writer:
             writer.write(data)
         hub.put("sub/x", Path("shard").read_bytes(), revision=revision)
         for name in ("sub/x", "sub/*"):
