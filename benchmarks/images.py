@@ -48,7 +48,7 @@ def write_photos(path: str, height: int, width: int, quality: int) -> float:
         smooth = tf.image.resize(coarse.astype(np.float32), shape, method="bicubic").numpy()
         pixels = np.clip(smooth + random.normal(0, 10, (*shape, 3)), 0, 255).astype(np.uint8)
         jpegs.append(tf.io.encode_jpeg(pixels, quality=quality).numpy())
-    with tfr.Writer(path) as writer:
+    with tfr.Writer(path, overwrite=True) as writer:
         for number, jpeg in enumerate(jpegs * COPIES):
             writer.write(tfr.encode_example({"image": jpeg, "label": number}))
     return sum(map(len, jpegs)) / PHOTOS

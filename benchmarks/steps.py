@@ -53,7 +53,7 @@ def write_set(folder: Path, episodes: int, image_bytes: int) -> list[str]:
     noise = random.bytes(1 << 22)
     number = 0
     for shard, path in enumerate(paths):
-        with tfr.Writer(path, sync=False) as writer:
+        with tfr.Writer(path, sync=False, overwrite=True) as writer:
             for _ in range(shard, episodes, 4):
                 sizes = np.clip(
                     random.normal(image_bytes, image_bytes / 10, EPISODE_STEPS), 100, None

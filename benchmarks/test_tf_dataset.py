@@ -128,7 +128,7 @@ def test_first_batch_of_many_shards(tmp_path: Path, order: str) -> None:
     files = []
     for number in range(SHARDS):
         path = str(tmp_path / f"part-{number:05}-of-{SHARDS:05}")
-        with tfr.Writer(path, sync=False) as writer:
+        with tfr.Writer(path, sync=False, overwrite=True) as writer:
             for record in range(20):
                 writer.write(b"%d of %d" % (record, number))
         files.append(path)

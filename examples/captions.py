@@ -50,13 +50,13 @@ def write_data(folder: Path, num_images: int) -> Data:
     keys = [b"image-%06d" % image for image in range(num_images)]
     data = Data(*(str(folder / name) for name in ("captions", "images", "copied")))
     folder.mkdir(parents=True, exist_ok=True)
-    with tfr.Writer(data.captions, sync=False) as writer:
+    with tfr.Writer(data.captions, sync=False, overwrite=True) as writer:
         writer.write_batch(
             tfr.encode_examples({"tokens": tokens, "key": [keys[i] for i in image_of]})
         )
-    with tfr.Writer(data.images, sync=False) as writer:
+    with tfr.Writer(data.images, sync=False, overwrite=True) as writer:
         writer.write_batch(tfr.encode_examples({"key": keys, "vector": vectors}))
-    with tfr.Writer(data.copied, sync=False) as writer:
+    with tfr.Writer(data.copied, sync=False, overwrite=True) as writer:
         for row in np.array_split(np.arange(len(image_of)), len(image_of) // 512 + 1):
             writer.write_batch(
                 tfr.encode_examples({"tokens": tokens[row], "vector": vectors[image_of[row]]})

@@ -38,7 +38,7 @@ def write_data(folder: Path) -> str:
     random = np.random.default_rng(0)
     rows = random.normal(size=(EXAMPLES, WIDTH)).astype(np.float32)
     folder.mkdir(exist_ok=True)
-    with tfr.Writer(folder / "test", sync=False) as writer:
+    with tfr.Writer(folder / "test", sync=False, overwrite=True) as writer:
         writer.write_batch(
             tfr.encode_examples({"x": rows, "label": random.integers(0, 2, EXAMPLES)})
         )

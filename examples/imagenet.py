@@ -43,7 +43,7 @@ def write_images(folder: Path, num_shards: int, per_shard: int) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     for shard in range(num_shards):
         path = folder / f"train-{shard:05d}-of-{num_shards:05d}"
-        with tfr.Writer(path, sync=False) as writer:
+        with tfr.Writer(path, sync=False, overwrite=True) as writer:
             for number in range(shard * per_shard, (shard + 1) * per_shard):
                 label = number * CLASSES // total
                 pixels = random.integers(0, 100, (SIDE, SIDE, 3)) + 10 * label
