@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
-from tfrfast.base.arguments import checked_threads
+from tfrfast.base.arguments import UNLIMITED, checked_threads, integer
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import parse_bytes
@@ -91,6 +91,7 @@ def build_key_file(
         raise ValueError(f"A key file has space for {MAX_RECORDS} records, not {len(reader)}.")
     path = key_path(reader, feature, reader._folder_of_indexes(folder, "key file"))
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
+    memory = integer("max_memory", memory, 1, UNLIMITED)
     with no_empty_folders(os.path.dirname(path)):
         _native.check_own_name(os.fsencode(path))
         kind = _kind_of(reader, feature)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrfast import _native
-from tfrfast.base.arguments import Int64Array, checked_threads
+from tfrfast.base.arguments import Int64Array, checked_threads, integer
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import html_table
@@ -77,6 +78,7 @@ def scan(
         raise TypeError("batch_size is a number of rows here. A Loader takes a ByTokens.")
     reader = open_reader(source, reader_options)
     size = reader._records_within(_BATCH_BYTES) if batch_size is None else batch_size
+    size = integer("batch_size", size, 1, 2**31 - 1)
     order = chosen_order(source, order, records)
     numbers = None if records is None else row_numbers(records, len(reader), "Record")
     if order is not None:
@@ -262,7 +264,7 @@ def _settled(
 
 
 def _inferred(reader: Reader, features: Any, sample: int | None, threads: int | None) -> Features:
-    if sample is not None and sample < 1:
+    if sample is not None and (sample := operator.index(sample)) < 1:
         raise ValueError(f"sample must be at least 1, or None, not {sample}.")
     compiled = planned_features(features, reader, InOrder(), sample, threads)
     assert compiled is not None

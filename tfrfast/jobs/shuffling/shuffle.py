@@ -119,7 +119,7 @@ def shuffle(
             index_folder=output.index_folder,
             sync=output.sync,
             compression=compression,
-            level=level,
+            level=None if level is None else integer("level", level, 0, 9),
         )
         compression_level(compression, level)
         memory = _memory(max_memory)
