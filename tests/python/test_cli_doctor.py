@@ -12,9 +12,10 @@ import pytest
 import tfrfast as tfr
 from cli_files import run, write_examples
 from tfrfast.cli.doctor.advice import advice_on
-from tfrfast.cli.doctor.data import Data, ShardGroup, look_at_data
+from tfrfast.cli.doctor.data import Data, look_at_data
 from tfrfast.cli.doctor.filesystems import Filesystem, Mounts
 from tfrfast.cli.doctor.machine import Machine, look_at_machine
+from tfrfast.cli.doctor.shard_groups import ShardGroup
 
 FINE = look_at_machine()._replace(
     crc32c_kernel="avx2",

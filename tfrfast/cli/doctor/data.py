@@ -6,31 +6,14 @@ import os
 from typing import NamedTuple
 
 from tfrfast import _native
-from tfrfast.cli.doctor.buckets import look_at_buckets
 from tfrfast.cli.doctor.filesystems import Filesystem, Mounts
+from tfrfast.cli.doctor.shard_groups import ShardGroup, look_at_buckets
 from tfrfast.errors import RecordError
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.schemes import is_url
 
-__all__ = ["Data", "ShardGroup", "look_at_data"]
-
-
-class ShardGroup(NamedTuple):
-    """The shards on one filesystem, or in one bucket."""
-
-    filesystem: str
-    """The kind of the filesystem, or the scheme of the bucket's URL."""
-    mounted_at: str
-    """The mount point, or the bucket's URL."""
-    shards: int
-    bytes: int
-    is_mapped: bool
-    """If False, shards are read with pread, as on network filesystems."""
-    identity_lasts: bool
-    """True if a change is noticed even if the file's size and time stay the same."""
-    request_ms: float | None = None
-    """The time of a bucket's request for one byte."""
+__all__ = ["Data", "look_at_data"]
 
 
 class Data(NamedTuple):
@@ -70,19 +53,7 @@ def look_at_data(paths: Paths) -> Data:
                 identity_lasts=_native.identity_lasts(example),
             )
         )
-    for bucket in look_at_buckets([shard for shard in shards if is_url(shard)]):
-        sizes |= bucket.sizes
-        places.append(
-            ShardGroup(
-                filesystem=bucket.scheme,
-                mounted_at=bucket.root,
-                shards=len(bucket.sizes),
-                bytes=sum(bucket.sizes.values()),
-                is_mapped=False,
-                identity_lasts=bucket.has_versions,
-                request_ms=bucket.request_ms,
-            )
-        )
+    places += look_at_buckets([shard for shard in shards if is_url(shard)])
     records, no_index = None, None
     compression: set[str] = set()
     indexes: dict[str, int] = {}
@@ -98,7 +69,7 @@ def look_at_data(paths: Paths) -> Data:
     return Data(
         places,
         len(shards),
-        sum(sizes.values()),
+        sum(each.bytes for each in places),
         records,
         sorted(compression),
         indexes,
