@@ -52,7 +52,7 @@ Request Requests::of_sequence(std::string_view source, std::string_view order,
   return {
       place[4] - begin, sequence->drop_remainder, [=, this](std::int64_t number) {
         const auto share = this->share(source, files);
-        places_.come_to(share->source(), begin + number, [&] {
+        ahead_.come_to(share->source(), begin + number, [&] {
           std::string name(head_of(order));
           for (const auto each : {static_cast<std::int64_t>(seed), files.first, files.stride}) {
             name.append(" ").append(std::to_string(each));
@@ -77,7 +77,7 @@ Request Requests::of_plan(std::string_view text, std::string_view order,
   auto shared = std::make_shared<LoadingPlan::StepRows>(std::move(rows));
   return {1, false, [=, this](std::int64_t) {
             const std::shared_ptr<const Source> source = share(text, {})->source();
-            places_.come_to(source, step, [&] {
+            ahead_.come_to(source, step, [&] {
               return Course{source, plan->name() + " " + std::to_string(steps), steps,
                             [plan](std::int64_t each) { return plan->rows(each).records; }};
             });

@@ -57,7 +57,7 @@ class Requests {
                   std::span<const TString> errors);
 
   SourceHolder sources_;
-  PlaceHolder places_;
+  StepsAhead ahead_;
   LastMade<Share> shares_;
   LastDecoded<Sequence> sequences_;
   LastMade<LoadingPlan> plans_;

@@ -11,7 +11,6 @@
 #include "core/steps/step_spec.h"
 #include "core/storage/storage.h"
 #include "tensorflow/print_warnings.h"
-#include "tensorflow/steps_ahead.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -136,7 +135,6 @@ void Source::plan(std::shared_ptr<const RecordSource> records) {
   records_ = std::move(records);
   read_ahead_.emplace(records_->mean_record_bytes(), records_->is_remote(),
                       bytes_of_epoch(records_->record_count(), records_->mean_record_bytes()));
-  places_ = std::make_shared<Places>();
 }
 
 bool Source::still_fits() const {

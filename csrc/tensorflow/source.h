@@ -38,8 +38,6 @@ struct Files {
 };
 Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 
-class Places;
-
 // Safe from many threads.
 class Source {
  public:
@@ -62,8 +60,6 @@ class Source {
 
   // The next functions are for planned sources only.
   Announcements announce(std::span<const std::int64_t> records) const;
-  // The places of the source's iterations.
-  Places& places() const noexcept { return *places_; }
   const std::shared_ptr<const RecordSource>& records() const noexcept { return records_; }
   const ShardSet& shard_set() const noexcept { return records_->shards(); }
 
@@ -117,7 +113,6 @@ class Source {
   mutable std::mutex index_folders_mutex_;
   mutable std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   std::shared_ptr<const RecordSource> records_;  // of a planned source
-  std::shared_ptr<Places> places_;               // of a planned source
   mutable std::optional<ReadAhead> read_ahead_;  // set once
 };
 

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include <cerrno>
 
 #include "tensorflow/error_text.h"
@@ -7,27 +9,26 @@
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
 
-TEST_CASE("error text: each kind of error has the code that TensorFlow's users look for") {
-  const auto code = [](ErrorKind kind) { return code_of(Error(kind, "")); };
-  CHECK(code(ErrorKind::corrupt) == Code::data_loss);
-  CHECK(code(ErrorKind::truncated) == Code::data_loss);
-  CHECK(code(ErrorKind::stale_index) == Code::failed_precondition);
-  CHECK(code(ErrorKind::closed) == Code::failed_precondition);
-  CHECK(code(ErrorKind::memory) == Code::resource_exhausted);
-  CHECK(code(ErrorKind::invalid) == Code::invalid_argument);
-  CHECK(code(ErrorKind::out_of_range) == Code::invalid_argument);
-  CHECK(code(ErrorKind::feature) == Code::invalid_argument);
-}
-
-TEST_CASE("error text: an error of the system has the code that its number suggests") {
-  const auto code = [](int number) { return code_of(Error(ErrorKind::io, "", {}, number)); };
-  CHECK(code(ENOENT) == Code::not_found);
-  CHECK(code(ENOTDIR) == Code::not_found);
-  CHECK(code(EACCES) == Code::permission_denied);
-  CHECK(code(EPERM) == Code::permission_denied);
-  CHECK(code(EISDIR) == Code::failed_precondition);
-  CHECK(code(EMFILE) == Code::resource_exhausted);
-  CHECK(code(EIO) == Code::unknown);
+TEST_CASE("error text: each error has the code that TensorFlow's users look for") {
+  const std::pair<ErrorKind, Code> kinds[] = {
+      {ErrorKind::corrupt, Code::data_loss},
+      {ErrorKind::truncated, Code::data_loss},
+      {ErrorKind::stale_index, Code::failed_precondition},
+      {ErrorKind::closed, Code::failed_precondition},
+      {ErrorKind::memory, Code::resource_exhausted},
+      {ErrorKind::invalid, Code::invalid_argument},
+      {ErrorKind::out_of_range, Code::invalid_argument},
+      {ErrorKind::feature, Code::invalid_argument},
+  };
+  for (const auto& [kind, code] : kinds) CHECK(code_of(Error(kind, "")) == code);
+  const std::pair<int, Code> numbers[] = {
+      {ENOENT, Code::not_found},          {ENOTDIR, Code::not_found},
+      {EACCES, Code::permission_denied},  {EISDIR, Code::failed_precondition},
+      {EMFILE, Code::resource_exhausted}, {EIO, Code::unknown},
+  };
+  for (const auto& [number, code] : numbers) {
+    CHECK(code_of(Error(ErrorKind::io, "", {}, number)) == code);
+  }
 }
 
 TEST_CASE("error text: what was encoded is decoded") {

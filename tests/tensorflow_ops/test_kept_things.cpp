@@ -56,17 +56,6 @@ TEST_CASE("last made: if making fails, the one before it is kept") {
   CHECK(get(last, 1, made) == first);
 }
 
-TEST_CASE("last made: threads that want the same share one") {
-  LastMade<int> last;
-  std::atomic<int> made{0};
-  std::vector<std::shared_ptr<const int>> got(4);
-  std::vector<std::thread> threads;
-  for (auto& each : got) threads.push_back(start_thread([&] { each = get(last, 1, made); }));
-  for (std::thread& thread : threads) thread.join();
-  CHECK(made == 1);
-  for (const auto& each : got) CHECK(each == got[0]);
-}
-
 TEST_CASE("last made: threads that want different things each get their own") {
   LastMade<int> last;
   std::atomic<int> made{0};

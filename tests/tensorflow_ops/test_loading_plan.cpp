@@ -90,12 +90,3 @@ TEST_CASE("loading plan: steps that do not exist are refused") {
   CHECK(error_of([&] { empty.rows(0); }).kind() == ErrorKind::invalid);
   CHECK(error_of([] { LoadingPlan("no plan", 0, 0); }).kind() == ErrorKind::invalid);
 }
-
-TEST_CASE("loading plan: it is of the text, the epoch and the key that it was made of") {
-  const std::string text = Plan(plan_options()).encode();
-  const LoadingPlan plan(text, 1, 2);
-  CHECK(plan.is_of(text, 1, 2));
-  CHECK_FALSE(plan.is_of(text, 2, 2));
-  CHECK_FALSE(plan.is_of(text, 1, 1));
-  CHECK_FALSE(plan.is_of(Plan(plan_options(4)).encode(), 1, 2));
-}

@@ -98,50 +98,6 @@ TEST_CASE("share: all shares together have every record exactly once, in any ord
   }
 }
 
-namespace {
-
-// A file order. Counts how often it is made for other records.
-class CountingOrder final : public Order {
- public:
-  CountingOrder(std::int64_t records, int& made)
-      : Order(records, records),
-        made_(made),
-        in_file_order_(make_order(records, OrderKind::in_order)) {}
-  std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
-                                             std::uint64_t epoch) const override {
-    return in_file_order_->of_epoch(seed, epoch);
-  }
-  std::shared_ptr<const Order> over(std::int64_t records) const override {
-    ++made_;
-    return std::make_shared<const CountingOrder>(records, made_);
-  }
-  std::string describe_shuffle(std::uint64_t) const override { return ""; }
-  const char* name() const noexcept override { return "counting"; }
-  void encode(Encoder&) const override {}
-
- private:
-  int& made_;
-  std::shared_ptr<const Order> in_file_order_;
-};
-
-}  // namespace
-
-TEST_CASE("share: the order of its records is made once, not for each batch") {
-  const TemporaryFolder folder;
-  const auto source = planned_source(write_shards(folder, {3, 3, 3}));
-  const Share share(source, {0, 2});
-  int made = 0;
-  Sequence sequence = batches(*source, 2, OrderKind::in_order);
-  sequence.order = std::make_shared<const CountingOrder>(9, made);
-  CHECK(numbers_of(share, sequence) == Numbers{0, 1, 2, 6, 7, 8});
-  CHECK(made == 1);
-  sequence.records = {1, 1, 8};
-  sequence.positions = {0, 1, 8};
-  sequence.order = std::make_shared<const CountingOrder>(8, made);
-  CHECK(numbers_of(share, sequence) == Numbers{1, 2, 6, 7, 8});
-  CHECK(made == 2);
-}
-
 TEST_CASE("share: however large the stride, the first share has what begins the files") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {3, 0, 2, 4});

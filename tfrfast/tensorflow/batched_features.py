@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.dataset import TFRecordDataset
+from tfrfast.tensorflow.making import traced_in_order
 from tfrfast.tensorflow.read.opening import opening_of
 from tfrfast.tensorflow.reasons import Refusal
-from tfrfast.tensorflow.tracing import traced_in_order
 
 
 def make_batched_features_dataset(

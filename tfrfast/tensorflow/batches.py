@@ -95,7 +95,8 @@ class Batches:
     def read(self, features: TensorFeatures | None, *batch: Any) -> Read:
         """Reads a group of batches. A batch that must be full fails if a record is bad."""
         place, errors = batch if len(batch) == 2 else (*batch, "")
-        return read(*self._tensors, place, features, errors, self._group)
+        source, order = self._tensors
+        return read(source, order, place, features, errors, self._group)
 
     def mapped(
         self,
@@ -226,15 +227,15 @@ def _failure(one: Any, error: Any) -> Any:
     TensorFlow puts no words before an error of take_while(). An error of map() or filter() would
     begin with the path of the iterator.
     """
-    is_error = tf.cast(tf.sign(tf.strings.length(error)), tf.int64)
-    return take_while(one.take(is_error), _fails, error)
 
-
-def _fails(*element_and_error: Any) -> Any:
     # Needs an element that never comes, because a mere control dependency is optimised away.
-    never = ops.tfrfast_raise(element_and_error[-1])
-    never.set_shape([None])
-    return tf.size(never) > 0
+    def fail(*_: Any) -> Any:
+        never = ops.tfrfast_raise(error)
+        never.set_shape([None])
+        return tf.size(never) > 0
+
+    is_error = tf.cast(tf.sign(tf.strings.length(error)), tf.int64)
+    return take_while(one.take(is_error), fail)
 
 
 def _listed(elements: list[Any]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrfast.storage.remote.options import Storage
@@ -27,7 +28,7 @@ from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
 from tfrfast.tensorflow.steps import endless, pieces_here
 
 # What the walk is told in place of a file.
-_EPOCH_END, _END = (-1, 0), (-2, 0)
+_EPOCH_END, _END = np.array([(-1, 0), (-2, 0)], np.int64)
 
 
 class FileOrder:
@@ -114,43 +115,29 @@ class FileOrder:
 
 def _walked(may_shard: bool, repeats: Any, source: Any, files: Any, wanted: Any) -> Any:
     """Returns groups of batches, and the error of each batch."""
-    given = repeats, source, wanted
-    pieces = _pieces(flat_map(tf.data.Dataset.range(files), _file), *given).prefetch(1)
-    return flat_map(pieces_here(pieces, _own_pieces, *given) if may_shard else pieces, _batches_of)
 
+    def file(number: Any) -> Any:
+        return tf.data.Dataset.from_tensors(tf.stack([number, tf.zeros([], tf.int64)]))
 
-def _pieces(told: Any, repeats: Any, source: Any, wanted: Any) -> Any:
-    told = told.concatenate(tf.data.Dataset.from_tensors(_told(_EPOCH_END))).repeat(repeats)
-    told = told.concatenate(endless(_told(_END)))
-    return take_while(scan(told, tf.zeros([0], tf.int64), _step, source, wanted), _goes_on)
+    def step(state: Any, told: Any) -> tuple[Any, ...]:
+        state, batches, errors = ops.tfrfast_walk(source, wanted, state, told)
+        state.set_shape([None])
+        batches.set_shape([None, None, None])
+        errors.set_shape([None, None])
+        return state, batches, errors
 
+    def pieces(files: Any) -> Any:
+        told = files.concatenate(tf.data.Dataset.from_tensors(_EPOCH_END)).repeat(repeats)
+        told = told.concatenate(endless(tf.constant(_END, tf.int64)))
+        walk = scan(told, tf.zeros([0], tf.int64), step)
+        return take_while(walk, lambda batches, _: tf.shape(batches)[1] > 0).prefetch(1)
 
-def _own_pieces(share: Any, repeats: Any, source: Any, wanted: Any) -> Any:
-    return _pieces(tf.data.Dataset.from_tensors(share), repeats, source, wanted).prefetch(1)
+    def own(share: Any) -> Any:
+        return pieces(tf.data.Dataset.from_tensors(share))
 
-
-def _batches_of(*piece: Any) -> Any:
-    return tf.data.Dataset.from_tensor_slices(piece[-2:])
-
-
-def _told(numbers: tuple[int, int]) -> Any:
-    return tf.constant(numbers, tf.int64)
-
-
-def _file(number: Any) -> Any:
-    return tf.data.Dataset.from_tensors(tf.stack([number, tf.zeros([], tf.int64)]))
-
-
-def _step(state: Any, told: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
-    state, batches, errors = ops.tfrfast_walk(source, wanted, state, told)
-    state.set_shape([None])
-    batches.set_shape([None, None, None])
-    errors.set_shape([None, None])
-    return state, batches, errors
-
-
-def _goes_on(batches: Any, _: Any) -> Any:
-    return tf.shape(batches)[1] > 0
+    every = pieces(flat_map(tf.data.Dataset.range(files), file))
+    here = pieces_here(every, own) if may_shard else every
+    return flat_map(here, lambda *piece: tf.data.Dataset.from_tensor_slices(piece[-2:]))
 
 
 def _records(*given: Any) -> Any:

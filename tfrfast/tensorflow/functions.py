@@ -1,7 +1,7 @@
 """Datasets that call functions of tfrfast, which TensorFlow prepares in less time than map()'s.
 
 These functions run without TensorFlow's optimiser, with their ops in any order, and only the ops
-that their results need. Functions that are the same for all datasets are traced once in a process.
+that their results need. They are given flattened elements: body(a, b, c) for ((a, b), c).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.tracing import traced
+from tfrfast.tensorflow.making import MadeDataset, made_once, traced
 
 # The most blocks and batches that are read at once. More threads would only hold more memory.
 _MAX_PARALLEL_READS = 16
@@ -28,51 +28,23 @@ Body = Callable[..., Any]
 RUNS_AS_IT_STANDS = {"experimental_ints_on_device": True}
 
 
-class _Transformed(tf.data.Dataset):  # type: ignore[misc]
-    """The result of such a function on a dataset."""
-
-    def __init__(self, source: Any, function: Any, variant: Any, spec: Any) -> None:
-        self._source = source
-        self._function = function  # lives as long as this does
-        self._spec = spec
-        super().__init__(variant)
-
-    def _inputs(self) -> list[Any]:
-        return [self._source]
-
-    @property
-    def element_spec(self) -> Any:
-        return self._spec
-
-
 def with_spec(dataset: Any, spec: Any) -> Any:
     """Returns a dataset of these functions with elements like `spec`."""
-    return _Transformed(dataset._source, dataset._function, internals.variant_of(dataset), spec)
+    return MadeDataset(dataset._sources, dataset._function, internals.variant_of(dataset), spec)
 
 
-def flat_map(dataset: Any, body: Body, *others: Any, spec: Any = None) -> Any:
-    """dataset.flat_map(lambda *element: body(*element, *others)).
-
-    A function of a module is traced once in a process, because tracing takes longest. So all
-    tensors that it needs are arguments. Elements are flattened: body(a, b, c) for ((a, b), c).
-    `spec` replaces the spec of the body's results.
-    """
-    others = tuple(map(tf.convert_to_tensor, others))
-    function, made = _traced(_dataset_of, body, dataset, others)
-    made = made if spec is None else spec
-    return _transformed(tf.raw_ops.FlatMapDataset, dataset, (function, made), others, "f")
+def flat_map(dataset: Any, body: Body, spec: Any = None) -> Any:
+    """dataset.flat_map(body). `spec` replaces the spec of the body's results."""
+    function, made = _datasets(dataset, body)
+    return _called(tf.raw_ops.FlatMapDataset, dataset, function, spec or made)
 
 
-def parallel_flat_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any:
+def parallel_flat_map(dataset: Any, body: Body, *, calls: int) -> Any:
     """flat_map() of a body that returns datasets of one element, with parallel calls, in order."""
-    others = tuple(map(tf.convert_to_tensor, others))
-    made = _traced(_dataset_of, body, dataset, others)
-    return _transformed(
+    return _called(
         tf.raw_ops.ParallelInterleaveDatasetV4,
         dataset,
-        made,
-        others,
-        "f",
+        *_datasets(dataset, body),
         cycle_length=tf.constant(calls, tf.int64),
         block_length=tf.constant(1, tf.int64),
         buffer_output_elements=tf.constant(1, tf.int64),
@@ -88,27 +60,19 @@ def parallel_reads() -> int:
 
 
 def parallel_map(
-    dataset: Any,
-    body: Body,
-    *others: Any,
-    calls: int | None = None,
-    on_one_thread: bool = True,
+    dataset: Any, body: Body, *, calls: int | None = None, on_one_thread: bool = True
 ) -> Any:
-    """dataset.map(lambda *element: body(*element, *others)), several at once, in order.
+    """dataset.map(body), several calls at once, in order.
 
-    Elements are flattened for `body`, which may return any structure. Unless it calls functions,
-    each call stays on one thread: one of its ops does all the work. TensorFlow's usual executor
-    hands the other ops from thread to thread, which took 40 us of the 220 us of processor time of a
-    step with four columns of four rows. Only the constructor of tf.data's map takes the executor.
+    The body may return any structure. Unless it calls functions, each call stays on one thread: one
+    of its ops does all the work. TensorFlow's usual executor hands the other ops from thread to
+    thread, which took 40 us of the 220 us of processor time of a step with four columns of four
+    rows. Only the constructor of tf.data's map takes the executor.
     """
-    others = tuple(map(tf.convert_to_tensor, others))
-    made = _traced(_tensors_of, body, dataset, others)
-    return _transformed(
+    return _called(
         tf.raw_ops.ParallelMapDatasetV2,
         dataset,
-        made,
-        others,
-        "f",
+        *_tensors(dataset, body),
         num_parallel_calls=tf.constant(calls or parallel_reads(), tf.int64),
         deterministic="true",
         preserve_cardinality=True,
@@ -116,23 +80,19 @@ def parallel_map(
     )
 
 
-def serial_map(dataset: Any, body: Body, *others: Any, on_one_thread: bool = True) -> Any:
+def serial_map(dataset: Any, body: Body, *, on_one_thread: bool = True) -> Any:
     """Maps like parallel_map(), one call at a time, on the consumer's thread."""
-    others = tuple(map(tf.convert_to_tensor, others))
-    made = _traced(_tensors_of, body, dataset, others)
-    return _transformed(
+    return _called(
         tf.raw_ops.MapDataset,
         dataset,
-        made,
-        others,
-        "f",
+        *_tensors(dataset, body),
         preserve_cardinality=True,
         use_inter_op_parallelism=not on_one_thread,
         **_synchronously(),
     )
 
 
-def _synchronously() -> dict[str, bool]:
+def _synchronously() -> dict[str, Any]:
     """Returns the attribute that makes a map() run on the consumer's thread.
 
     Otherwise TensorFlow makes the map() parallel, and its threads take longer than such calls.
@@ -142,36 +102,81 @@ def _synchronously() -> dict[str, bool]:
     return {"force_synchronous": True} if known else {}
 
 
-def take_while(dataset: Any, body: Body, *others: Any) -> Any:
-    """dataset.take_while(lambda *element: body(*element, *others)), with flattened elements."""
-    others = tuple(map(tf.convert_to_tensor, others))
-    function, _ = _traced(_tensors_of, body, dataset, others)
-    made = function, dataset.element_spec
-    return _transformed(tf.raw_ops.TakeWhileDataset, dataset, made, others, "predicate")
+def take_while(dataset: Any, body: Body) -> Any:
+    function, _ = _tensors(dataset, body)
+    return _called(
+        tf.raw_ops.TakeWhileDataset, dataset, function, dataset.element_spec, "predicate"
+    )
 
 
-def scan(dataset: Any, state: Any, body: Body, *others: Any) -> Any:
-    """dataset.scan(state, lambda state, *element: body(state, *element, *others)), for a state of
-    one vector, and a body that returns the next state before the tensors of an element.
+def scan(dataset: Any, state: Any, body: Body) -> Any:
+    """dataset.scan(state, body), for a state of one vector, and a body that returns the next state
+    before the tensors of an element.
     """
-    others = tuple(map(tf.convert_to_tensor, others))
-    vector = tf.TensorSpec([None], state.dtype)
-    function, (_, *spec) = _traced(_tensors_of, body, dataset, others, before=(vector,))
-    made = function, tuple(spec)
-    return _transformed(tf.raw_ops.ScanDataset, dataset, made, others, "f", initial_state=[state])
+    function, (_, *spec) = _tensors(dataset, body, tf.TensorSpec([None], state.dtype))
+    return _called(tf.raw_ops.ScanDataset, dataset, function, tuple(spec), initial_state=[state])
 
 
 def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:
     """map() of a ConcreteFunction, which makes elements like `spec`."""
-    return _transformed(
-        tf.raw_ops.MapDataset, dataset, (function, spec), (), "f", preserve_cardinality=True
-    )
+    return _called(tf.raw_ops.MapDataset, dataset, function, spec, preserve_cardinality=True)
 
 
 def filter_as_traced(dataset: Any, function: Any) -> Any:
     """filter() by a ConcreteFunction."""
-    made = function, dataset.element_spec
-    return _transformed(tf.raw_ops.FilterDataset, dataset, made, (), "predicate")
+    return _called(tf.raw_ops.FilterDataset, dataset, function, dataset.element_spec, "predicate")
+
+
+def _tensors(dataset: Any, body: Body, *before: Any) -> tuple[Any, Any]:
+    """Returns the function of a body that returns tensors, and the spec of its results."""
+    spec = None
+
+    def run(*arguments: Any) -> Any:
+        nonlocal spec
+        made = body(*arguments)
+        spec = internals.spec_of(made)
+        return internals.flat_tensors(spec, made)
+
+    given = *before, *internals.flat_specs(dataset.element_spec)
+    return traced(run, given, _attributes()), spec
+
+
+def _datasets(dataset: Any, body: Body) -> tuple[Any, Any]:
+    """Returns the function of a body that returns datasets, and the spec of their elements."""
+    spec = None
+
+    def variant(*arguments: Any) -> Any:
+        nonlocal spec
+        made = body(*arguments)
+        spec = made.element_spec
+        return internals.variant_of(made)
+
+    return _tensors(dataset, variant)[0], spec
+
+
+@functools.cache
+def _attributes() -> dict[str, bool]:
+    """Returns the attribute, if this TensorFlow knows it, as TensorFlow 2.15 to 2.21 do."""
+    try:
+        with tf.init_scope():
+            traced(lambda: tf.constant(0), (), RUNS_AS_IT_STANDS)
+    except ValueError:
+        return {}
+    return RUNS_AS_IT_STANDS
+
+
+def _called(
+    op: Any, dataset: Any, function: Any, spec: Any, name: str = "f", **more: Any
+) -> MadeDataset:
+    variant = op(
+        input_dataset=internals.variant_of(dataset),
+        other_arguments=function.captured_inputs,
+        output_types=internals.flat_types(spec),
+        output_shapes=internals.flat_shapes(spec),
+        **{name: function},
+        **more,
+    )
+    return MadeDataset([dataset], function, variant, spec)
 
 
 def chosen(condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
@@ -209,7 +214,7 @@ def unbatched(dataset: Any) -> Any:
         output_types=internals.flat_types(single),
         output_shapes=internals.flat_shapes(single),
     )
-    return _Transformed(dataset, None, variant, single)
+    return MadeDataset([dataset], None, variant, single)
 
 
 def rebatched(dataset: Any, size: int, is_full: bool) -> Any:
@@ -223,83 +228,7 @@ def rebatched(dataset: Any, size: int, is_full: bool) -> Any:
         output_types=[batch.dtype],
         output_shapes=[batch.shape],
     )
-    return _Transformed(dataset, None, variant, batch)
-
-
-def _dataset_of(made: Any) -> tuple[Any, Any]:
-    return internals.variant_of(made), made.element_spec
-
-
-def _tensors_of(made: Any) -> tuple[Any, Any]:
-    spec = internals.spec_of(made)
-    return internals.flat_tensors(spec, made), spec
-
-
-def _traced(
-    returned: Callable[..., Any],
-    body: Body,
-    dataset: Any,
-    others: tuple[Any, ...],
-    before: tuple[Any, ...] = (),
-) -> tuple[Any, Any]:
-    """Returns the function, and the spec of its elements."""
-    given = (
-        *before,
-        *internals.flat_specs(dataset.element_spec),
-        *(tf.TensorSpec(other.shape, other.dtype) for other in others),
-    )
-    if "<locals>" in body.__qualname__ or inspect.ismethod(body):
-        return _trace(returned, body, given)
-    return _trace_once(returned, body, given)
-
-
-@functools.cache
-def _trace_once(
-    returned: Callable[..., Any], body: Callable[..., Any], given: tuple[Any, ...]
-) -> tuple[Any, Any]:
-    with tf.init_scope():
-        return _trace(returned, body, given)
-
-
-def _trace(
-    returned: Callable[..., Any],
-    body: Callable[..., Any],
-    given: tuple[Any, ...],
-) -> tuple[Any, Any]:
-    spec = None
-
-    def run(*arguments: Any) -> Any:
-        nonlocal spec
-        tensors, spec = returned(body(*arguments))
-        return tensors
-
-    return traced(run, given, _attributes()), spec
-
-
-@functools.cache
-def _attributes() -> dict[str, bool]:
-    """Returns the attribute, if this TensorFlow knows it, as TensorFlow 2.15 to 2.21 do."""
-    try:
-        with tf.init_scope():
-            traced(lambda: tf.constant(0), (), RUNS_AS_IT_STANDS)
-    except ValueError:
-        return {}
-    return RUNS_AS_IT_STANDS
-
-
-def _transformed(
-    op: Any, dataset: Any, traced: tuple[Any, Any], others: tuple[Any, ...], name: str, **more: Any
-) -> Any:
-    function, spec = traced
-    variant = op(
-        input_dataset=internals.variant_of(dataset),
-        other_arguments=[*others, *function.captured_inputs],
-        output_types=internals.flat_types(spec),
-        output_shapes=internals.flat_shapes(spec),
-        **{name: function},
-        **more,
-    )
-    return _Transformed(dataset, function, variant, spec)
+    return MadeDataset([dataset], None, variant, batch)
 
 
 def show_a_reader() -> None:
@@ -322,13 +251,15 @@ def with_length(dataset: Any, length: int | None) -> Any:
     `assert_cardinality` would fail at each end if damaged records were ignored. The dataset that is
     appended here claims to be endless, and is empty.
     """
+    return made_once(_declared, (length is None,), dataset, tf.constant(length or 0, tf.int64))
+
+
+def _declared(is_endless: bool, dataset: Any, length: Any) -> Any:
+    def never_asked(number: Any) -> Any:
+        show_a_reader()  # otherwise sharding by file would fail here
+        return tf.data.Dataset.from_tensors(number)
+
     # TensorFlow declares the rest of an endless dataset endless.
-    never = flat_map(tf.data.Dataset.range(1), _never_asked, spec=dataset.element_spec)
-    nothing = never.repeat().skip(-1)
-    declared = dataset.concatenate(nothing)
-    return declared if length is None else declared.take(length)
-
-
-def _never_asked(number: Any) -> Any:
-    show_a_reader()  # otherwise sharding by file would fail here
-    return tf.data.Dataset.from_tensors(number)
+    never = flat_map(tf.data.Dataset.range(1), never_asked, spec=dataset.element_spec)
+    declared = dataset.concatenate(never.repeat().skip(-1))
+    return declared if is_endless else declared.take(length)

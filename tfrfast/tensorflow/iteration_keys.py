@@ -104,23 +104,19 @@ def key_of(drawn: Any) -> Any:
 
 def for_ever(value: Any) -> Any:
     """Repeats like repeat(), but symbolic checkpoints do not grow with each repetition."""
-    return serial_map(tf.data.Dataset.range(ENDLESS), _second, value)
-
-
-def _second(_: Any, value: Any) -> Any:
-    return value
+    return serial_map(tf.data.Dataset.range(ENDLESS), lambda _: value)
 
 
 def zero_then_keys() -> Any:
     """Yields for each step 0 in the first iteration, and the iteration's key in later ones."""
+
+    def zero_or_key(drawn: Any) -> Any:
+        key = key_of(drawn)
+        first = tf.constant(_first_key(), tf.int64)
+        return for_ever(tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key))
+
     # TensorFlow recognises only repeat() as endless.
-    first = tf.constant(_first_key(), tf.int64)
-    return flat_map(_iterations(), _zero_or_key, first).repeat()
-
-
-def _zero_or_key(drawn: Any, first: Any) -> Any:
-    key = key_of(drawn)
-    return for_ever(tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key))
+    return flat_map(_iterations(), zero_or_key).repeat()
 
 
 def _iterations() -> Any:

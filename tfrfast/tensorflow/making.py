@@ -1,4 +1,8 @@
-"""Datasets of tfrfast that are made by a function, which is traced once in a process."""
+"""Functions with bodies of tfrfast, and datasets that such a function makes.
+
+The functions are made in less time than by tf.function. No op in such a function needs an order,
+and only ops that the results need are kept.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,13 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.tracing import traced
 
 # The functions of so many kinds of datasets are kept.
 _MAX_KEPT = 64
 
 
-class _Made(tf.data.Dataset):  # type: ignore[misc]
-    """The dataset that a function has made."""
+class MadeDataset(tf.data.Dataset):  # type: ignore[misc]
+    """A dataset that an op or a function of tfrfast has made of others."""
 
     def __init__(self, sources: list[Any], function: Any, variant: Any, spec: Any) -> None:
         self._sources = sources
@@ -51,7 +54,7 @@ def made_once(make: Callable[..., Any], values: tuple[Any, ...], *given: Any) ->
             f=function,
             config_proto=_without_optimiser(),
         )
-    return _Made(sources, function, variant, spec)
+    return MadeDataset(sources, function, variant, spec)
 
 
 def _spec_of(given: Any) -> Any:
@@ -84,3 +87,16 @@ def _without_optimiser() -> bytes:
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     text: bytes = config.SerializeToString()
     return text
+
+
+def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """Returns the ConcreteFunction of a body that takes and returns tensors."""
+    return internals.traced(run, given, attributes) or traced_in_order(run, given, attributes)
+
+
+def traced_in_order(
+    run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]
+) -> Any:
+    """Returns the ConcreteFunction of a body with any ops."""
+    function = tf.function(run, given, autograph=False, experimental_attributes=attributes)
+    return function.get_concrete_function()

@@ -25,6 +25,7 @@ from tfrfast.storage.remote.options import Storage
 
 tf = pytest.importorskip("tensorflow")
 functions = pytest.importorskip("tfrfast.tensorflow.functions")
+making = pytest.importorskip("tfrfast.tensorflow.making")
 planning = pytest.importorskip("tfrfast.tensorflow.counting")
 internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
@@ -62,7 +63,7 @@ def files(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def no_function_is_traced() -> Iterator[None]:
-    caches = (functions._attributes, functions._trace_once)
+    caches = (functions._attributes, making._traced_once)
     for cache in caches:
         cache.cache_clear()
     yield

@@ -91,8 +91,7 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
     spec = lifted.batch_spec(batches.rows)
 
     def one_by_one(*batch: Any) -> Any:
-        read = tf.data.Dataset.from_tensors(batches.block(*batch))
-        elements = unbatched(flat_map(read, in_parts))
+        elements = unbatched(in_parts(*batches.block(*batch)))
         for function, element_spec, is_filter in lifted.calls:
             if is_filter:
                 elements = filter_as_traced(elements, function)

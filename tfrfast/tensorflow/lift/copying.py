@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.making import traced, traced_in_order
 from tfrfast.tensorflow.reasons import Refusal
-from tfrfast.tensorflow.tracing import traced, traced_in_order
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 _OUTSIDE = Refusal("it uses tensors of another graph")
