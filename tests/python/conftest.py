@@ -100,3 +100,11 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def io(request: pytest.FixtureRequest) -> str:
     """Both ways to read a shard."""
     return str(request.param)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A new folder."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import tfrfast as tfr
 
 SHARDS = 20
@@ -23,13 +21,6 @@ with tfr.ShardedWriter(sys.argv[1] + "/a", num_shards={SHARDS}) as writer:
     print("written", flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    return folder
 
 
 @contextlib.contextmanager

@@ -6,12 +6,9 @@ import pytest
 
 import tfrfast as tfr
 from file_limits import few_open_files
+from record_files import names_in
 
 RECORDS = [b"record %d" % i * (i % 50) for i in range(1000)]
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 
 import tfrfast as tfr
 from orders import shuffled
+from record_files import names_in
 from tfrfast import _native
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.cli import main
@@ -63,10 +64,6 @@ def large_source(tmp_path: Path) -> Path:
         records = [b"%d-%d " % (shard, i) + bytes(n) for i, n in enumerate(lengths.tolist())]
         write(tmp_path / "source" / f"part-{shard}", records)
     return tmp_path / "source"
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
 
 
 class TestOrder:

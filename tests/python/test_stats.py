@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from cli_files import run_shown as run
 from record_files import flip_payload_byte
 from tfrfast import _native
-from tfrfast.cli import main
 from tfrfast.tables.statistics import statistics
 
 COUNT = 2500
@@ -132,12 +132,6 @@ def test_strings_are_kept_through_forgetting() -> None:
         summary.add_strings(np.zeros(3, np.uint8), np.array([0, 5]))
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    status = main([str(each) for each in arguments])
-    shown = capsys.readouterr()
-    return status, shown.out, shown.err
-
-
 def test_the_table_names_every_feature(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, shown, error = run(capsys, "stats", shard)
     assert (status, error) == (0, "")
@@ -201,22 +195,6 @@ def test_the_page_stands_alone(
     assert "&lt;b&gt;ä&amp;" in text
     assert "<b>ä" not in text
     assert "http" not in text
-
-
-def test_bars_of_single_values_are_named_by_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with tfr.Writer(tmp_path / "x") as writer:
-        for number in range(100):
-            writer.write_example({"label": number % 5, "one": 7, "wide": number * 300.25})
-    status, _, _ = run(capsys, "stats", tmp_path / "x", "--html", tmp_path / "page.html")
-    assert status == 0
-    cards = (tmp_path / "page.html").read_text().split("<article>")[1:]
-    axes = [card.partition('class="axis">')[2].partition("</div>")[0] for card in cards]
-    assert axes[:2] == ["<span>0</span><span>4</span>", "<span>7</span>"]
-    assert "<span>29,695</span>" in axes[2]
-    assert "<title>3: 20 of the sample</title>" in cards[0]
-    assert " to " in cards[2]
 
 
 def test_damage_and_sets_without_features(

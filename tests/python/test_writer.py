@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tfrfast as tfr
 from file_limits import few_bytes_a_file
+from record_files import names_in
 
 RECORDS = [b"", b"one", bytes(5), *map(random.Random(0).randbytes, [300, 70_000, 3_000_000])]
 
@@ -23,17 +24,6 @@ RECORDS = [b"", b"one", bytes(5), *map(random.Random(0).randbytes, [300, 70_000,
 def read_back(path: Any) -> list[bytes]:
     with tfr.Reader(path, index="memory") as reader:
         return list(reader)
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    return folder
 
 
 @pytest.mark.skipif(

@@ -30,13 +30,6 @@ WRITERS: dict[str, Write] = {
 }
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    return folder
-
-
 def refusal(write: Callable[[], object]) -> OSError:
     with pytest.raises(OSError, match="failed: ") as info:
         write()

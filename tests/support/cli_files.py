@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tfrfast as tfr
 from tfrecord_model import rested
@@ -36,6 +37,13 @@ def write_examples(folder: Path) -> list[str]:
                 )
         names.append(rested(path))
     return names
+
+
+def run_shown(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Returns the exit code, and what was printed on stdout and stderr."""
+    status = run(*map(str, arguments))
+    shown = capsys.readouterr()
+    return status, shown.out, shown.err
 
 
 def damage(path: str, record: int, byte: int = 12) -> Location:

@@ -20,6 +20,10 @@ def write_shard(path: Path, records: Iterable[bytes]) -> str:
     return rested(path)
 
 
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
 def some_records(count: int, seed: int = 0, longest: int = 200) -> list[bytes]:
     random_source = random.Random(seed)
     return [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from tfrfast.cli import main
+from cli_files import run_shown as run
 
 pa = pytest.importorskip("pyarrow")
 
@@ -190,12 +190,6 @@ def test_raw_columns_of_a_table_are_byte_strings() -> None:
     assert tfr.parse_example(records, spec)["x"].tolist() == [[1, 2], [3, 4]]
     with pytest.raises(ValueError, match="raw names"):
         tfr.encode_examples(table, raw=["y"])
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    status = main([str(each) for each in arguments])
-    shown = capsys.readouterr()
-    return status, shown.out, shown.err
 
 
 def test_parquet_there_and_back(

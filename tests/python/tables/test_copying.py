@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from cli_files import run_shown as run
 from record_files import flip_payload_byte
-from tfrfast.cli import main
 
 COUNT = 1500
 
@@ -93,12 +93,6 @@ def test_what_is_there_is_kept_unless_it_may_be_replaced(shards: list[str], tmp_
     with pytest.raises(TypeError, match="Records are named by"):
         tfr.copy(shards, [0.5], tmp_path / "y")
     assert not list(tmp_path.glob("y*"))
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    status = main([str(each) for each in arguments])
-    shown = capsys.readouterr()
-    return status, shown.out, shown.err
 
 
 def test_the_command_takes_numbers_from_a_file(
