@@ -274,7 +274,7 @@ def ten_million(paths: list[str]) -> dict[str, float]:
     from tfrfast.jobs.chosen_records import ShardSizes
     from tfrfast.keys.key_file import stamp_of
     from tfrfast.steps import building
-    from tfrfast.steps.along import encoded_axis
+    from tfrfast.steps.axis import encoded_axis
 
     folder = Path(paths[0]).parent / "links"
     folder.mkdir(exist_ok=True)

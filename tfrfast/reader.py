@@ -228,9 +228,8 @@ class Reader:
         joined._paths = [path for reader in readers.values() for path in reader._paths]
         parts = list(readers.values())
         joined._makes_records = any(reader._makes_records for reader in parts)
-        join = _native.Reader.joined_sources if joined._makes_records else _native.Reader.joined
         joined._parts = parts
-        joined._core = join([reader._core for reader in parts])
+        joined._core = _native.Reader.joined([reader._core for reader in parts])
         joined._item = joined._core.item
         return joined
 

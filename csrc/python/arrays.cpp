@@ -82,4 +82,26 @@ std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t coun
   return numbers;
 }
 
+std::size_t arrow_number_bytes(char format) noexcept {
+  switch (format) {
+    case 'c':
+    case 'C':
+      return 1;
+    case 's':
+    case 'S':
+    case 'e':
+      return 2;
+    case 'i':
+    case 'I':
+    case 'f':
+      return 4;
+    case 'l':
+    case 'L':
+    case 'g':
+      return 8;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace tfrfast::python

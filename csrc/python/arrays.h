@@ -48,4 +48,7 @@ std::vector<std::int64_t> record_numbers(const pybind11::object& numbers, std::i
 // The numbers that a slice takes from `count` items.
 std::vector<std::int64_t> slice_numbers(const pybind11::slice& slice, std::size_t count);
 
+// The bytes of a number by Arrow's format, a single letter. 0 for other formats.
+std::size_t arrow_number_bytes(char format) noexcept;
+
 }  // namespace tfrfast::python

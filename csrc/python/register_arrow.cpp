@@ -81,28 +81,6 @@ ArrowBuffer memory_of(const py::array& array) {
   return ArrowBuffer(std::move(copy));
 }
 
-std::size_t item_bytes(const std::string& format) {
-  switch (format.size() == 1 ? format[0] : '\0') {
-    case 'c':
-    case 'C':
-      return 1;
-    case 's':
-    case 'S':
-    case 'e':
-      return 2;
-    case 'i':
-    case 'I':
-    case 'f':
-      return 4;
-    case 'l':
-    case 'L':
-    case 'g':
-      return 8;
-    default:
-      return 0;
-  }
-}
-
 const py::array& buffer_at(const std::string& name, const std::vector<py::array>& buffers,
                            std::size_t number) {
   if (number >= buffers.size()) refuse_column(name, "it lacks an array.");
@@ -175,7 +153,8 @@ ArrowColumn make_column(const std::string& name, const std::string& format, std:
     if (static_cast<std::size_t>(bools.nbytes()) < rows)
       refuse_column(name, "it has too few values.");
     data.buffers.emplace_back(bits_of_bytes(static_cast<const std::uint8_t*>(bools.data()), rows));
-  } else if (const std::size_t bytes = item_bytes(format); bytes != 0) {
+  } else if (const std::size_t bytes = format.size() == 1 ? arrow_number_bytes(format[0]) : 0;
+             bytes != 0) {
     const py::array& numbers = buffer_at(name, buffers, 0);
     if (static_cast<std::size_t>(numbers.nbytes()) / bytes < rows) {
       refuse_column(name, "it has too few values.");

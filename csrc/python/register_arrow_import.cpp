@@ -83,25 +83,7 @@ class BufferSizes {
       const bool is_short = format == "tdD" || format == "tts" || format == "ttm";
       return rows_ * (is_short ? 4 : 8);
     }
-    switch (kind) {
-      case 'c':
-      case 'C':
-        return rows_;
-      case 's':
-      case 'S':
-      case 'e':
-        return rows_ * 2;
-      case 'i':
-      case 'I':
-      case 'f':
-        return rows_ * 4;
-      case 'l':
-      case 'L':
-      case 'g':
-        return rows_ * 8;
-      default:
-        return 0;
-    }
+    return rows_ * static_cast<std::int64_t>(arrow_number_bytes(kind));
   }
 
  private:

@@ -8,7 +8,6 @@
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
-#include "core/storage/local/folders.h"
 #include "core/storage/local/own_file.h"
 #include "core/storage/storage.h"
 #include "core/storage/storage_options.h"
@@ -49,16 +48,6 @@ std::string index_object(const std::string& url, const std::string& access,
   options.storage.access = access;
   options.at_damage = AtDamage::get_over;
   const auto object = StoredFile::open(url, IoMode::automatic, options.storage);
-  if (is_local(shard_path) && look_at(shard_path).kind == NameKind::nothing) {
-    // The object was uploaded while it was written.
-    const IndexPlace place = sibling_place(shard_path);
-    const auto made = FolderIndex::load(own_index_path(place.folder));
-    const DirectoryEntry* const entry = made == nullptr ? nullptr : made->find(place.name, 0);
-    if (entry == nullptr) refuse_index(place.folder, "it has no shard '" + place.name + "'.");
-    IndexedShard known;
-    known.index = made->open(*entry);
-    return save_index_of_object(object, known, folder, folder_is_shared);
-  }
   const auto file =
       shard_path == url ? object : StoredFile::open(shard_path, IoMode::automatic, options.storage);
   return save_index_of_object(object, open_indexed(file, options), folder, folder_is_shared);
@@ -119,7 +108,7 @@ void register_index(py::module_& module) {
       py::arg("url"), py::arg("access"), py::arg("shard_path"), py::arg("folder"),
       py::arg("folder_is_shared"),
       "Saves the index of an object in a folder. Takes the index of the shard at shard_path, which "
-      "has the same bytes. If there is no shard, takes the index that its writer left there.");
+      "has the same bytes.");
   py::class_<MadeIndexes>(module, "MadeIndexes")
       .def(constructor<MadeIndexes, const std::string&>(), py::arg("folder"))
       .def("add", &MadeIndexes::add, py::arg("name"), py::arg("folder"), py::arg("shard_path"),

@@ -1,5 +1,7 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/numbering.h"
 #include "core/base/parallel.h"
@@ -48,25 +50,21 @@ std::unique_ptr<PythonReader> open_reader(const std::vector<std::string>& paths,
       std::make_shared<const Reader>(ShardSet::open(paths, shards, report), reading));
 }
 
-// Joins the records of several readers, end to end, with the first reader's options.
+// Joins the records of several readers, end to end, with the first reader's options. Readers of
+// frames share a set of shards, which saves a copy.
 std::unique_ptr<PythonReader> join_readers(const std::vector<const PythonReader*>& readers) {
-  std::vector<std::shared_ptr<const ShardSet>> sets;
-  std::vector<Frames> open;  // keeps the readers alive until the sets are joined
-  for (const PythonReader* reader : readers) open.push_back(reader->frames());
-  const WithoutGil without_gil;
-  for (const Frames& reader : open) {
-    sets.push_back(std::shared_ptr<const ShardSet>(reader, &reader->shards()));
-  }
-  return std::make_unique<PythonReader>(
-      std::make_shared<const Reader>(ShardSet::joined(sets), open.at(0)->options()));
-}
-
-// Like join_readers(), for records that are not all frames of shards.
-std::unique_ptr<PythonReader> join_sources(const std::vector<const PythonReader*>& readers) {
   std::vector<Core> sources;
   for (const PythonReader* reader : readers) sources.push_back(reader->get());
   const WithoutGil without_gil;
-  return std::make_unique<PythonReader>(std::make_shared<const JoinedSource>(std::move(sources)));
+  const bool are_frames = std::all_of(sources.begin(), sources.end(),
+                                      [](const Core& each) { return each->reader() != nullptr; });
+  if (!are_frames) {
+    return std::make_unique<PythonReader>(std::make_shared<const JoinedSource>(std::move(sources)));
+  }
+  std::vector<std::shared_ptr<const ShardSet>> sets;
+  for (const Core& each : sources) sets.emplace_back(each, &each->shards());
+  return std::make_unique<PythonReader>(
+      std::make_shared<const Reader>(ShardSet::joined(sets), sources.at(0)->options()));
 }
 
 // Locates an existing record. Opening the record's shard may take a while.
@@ -253,7 +251,6 @@ void register_reader(py::module_& module) {
            py::arg("on_corruption"), py::arg("io"), py::arg("index"), py::arg("index_folder"),
            py::arg("threads"), py::arg("storage"), py::arg("progress"))
       .def_static("joined", &join_readers, py::arg("readers"))
-      .def_static("joined_sources", &join_sources, py::arg("readers"))
       .def("source_starts",
            [](const PythonReader& self) {
              const std::vector<std::int64_t>& starts = self.get()->source_starts();

@@ -183,7 +183,8 @@ TEST_CASE_FIXTURE(Fixture, "folder index: a process may be killed at any moment"
     REQUIRE(index->left_out().empty());
     for (const DirectoryEntry& each : index->entries()) {
       const auto found = index->open(each);
-      if (index->name_of(each).starts_with("s")) REQUIRE(found->copy_offsets().size() == 21);
+      if (index->name_of(each).starts_with("s"))
+        REQUIRE(found->copy_packed().unpack().size() == 21);
     }
     for (const std::string& each : shards) REQUIRE(is_found(each));
   }
@@ -293,7 +294,7 @@ TEST_CASE_FIXTURE(Fixture, "folder index: every flipped byte and every cut is ha
   {
     const auto index = FolderIndex::load(path);
     for (const DirectoryEntry& each : index->entries()) {
-      offsets.push_back(index->open(each)->copy_offsets());
+      offsets.push_back(index->open(each)->copy_packed().unpack());
     }
   }
   const auto try_all = [&](const std::string& bytes) {
@@ -303,7 +304,7 @@ TEST_CASE_FIXTURE(Fixture, "folder index: every flipped byte and every cut is ha
       const auto index = FolderIndex::load(path);
       for (std::size_t i = 0; i < offsets.size(); ++i) {
         try {
-          const auto found = index->open(index->entries()[i])->copy_offsets();
+          const auto found = index->open(index->entries()[i])->copy_packed().unpack();
           REQUIRE(found == offsets[i]);
           ++accepted;
         } catch (const Error& error) {

@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(Fixture, "index file: what is saved is loaded") {
   CHECK(loaded->facts().settled);
   CHECK(loaded->facts().by_writer);
   CHECK(loaded->origin() == path);
-  CHECK(loaded->copy_offsets() == std::vector<std::uint64_t>{0, 20, 60, 100, 150});
+  CHECK(loaded->copy_packed().unpack() == std::vector<std::uint64_t>{0, 20, 60, 100, 150});
   REQUIRE(loaded->damage().size() == 2);
   CHECK(loaded->damage()[0].kind == DamageKind::bad_header);
   CHECK(loaded->damage()[0].begin == 40);
@@ -120,7 +120,7 @@ TEST_CASE_FIXTURE(Fixture, "index file: small and large, around the pages") {
       saved(index);
       const auto loaded = load_index(path);
       CHECK(loaded->record_count() == records);
-      CHECK(loaded->copy_offsets() == index.copy_offsets());
+      CHECK(loaded->copy_packed().unpack() == index.copy_packed().unpack());
       for (std::size_t number = 0; number < records; number += 1 + number / 7) {
         const Frame frame = loaded->frame(number);
         CHECK(frame.offset == index.frame(number).offset);
@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(Fixture, "index file: one that is not there is null, not an er
 TEST_CASE_FIXTURE(Fixture, "index file: every flipped bit is refused or noticed when touched") {
   for (const bool large : {false, true}) {
     const ShardIndex index = large ? uneven_index(10'000) : damaged_index();
-    const std::vector<std::uint64_t> offsets = index.copy_offsets();
+    const std::vector<std::uint64_t> offsets = index.copy_packed().unpack();
     const std::string good = saved(index);
     write_file(path, good);
     for (std::size_t at = 0; at < good.size(); ++at) {
@@ -154,7 +154,7 @@ TEST_CASE_FIXTURE(Fixture, "index file: every flipped bit is refused or noticed 
       put(good[at] ^ (1 << at % 8));
       bool noticed = false;
       try {
-        noticed = load_index(path)->copy_offsets() != offsets;
+        noticed = load_index(path)->copy_packed().unpack() != offsets;
         CHECK_FALSE(noticed);  // wrong entries must never come out
       } catch (const Error& error) {
         noticed = error.kind() == ErrorKind::stale_index;
@@ -259,10 +259,10 @@ TEST_CASE_FIXTURE(Fixture,
     for (const std::int64_t moved : {-100, -85, 85, 99, 100, 5000}) {
       CAPTURE(wrong);
       CAPTURE(moved);
-      std::vector<std::uint64_t> offsets = large_index(10'000).copy_offsets();
+      std::vector<std::uint64_t> offsets = large_index(10'000).copy_packed().unpack();
       offsets[wrong] += static_cast<std::uint64_t>(moved);
       saved(ShardIndex({1'000'000, 1, 1'000'000, Compression::none}, offsets, {}));
-      const Error error = error_of([&] { load_index(path)->copy_offsets(); });
+      const Error error = error_of([&] { load_index(path)->copy_packed().unpack(); });
       CHECK(error.kind() == ErrorKind::stale_index);
       CHECK(error.place().path == path);
       CHECK(holds(error.message(), "some begin inside others"));

@@ -50,7 +50,6 @@ TEST_CASE("memory: what no memory can hold is refused before it is tried") {
   CHECK(holds(refusal([&] { PooledBuffer{beyond}; }), std::to_string(beyond)));
   CHECK(holds(refusal([&] { PooledBuffer{std::size_t{1} << 63}; }), "bytes of memory"));
   CHECK(!refusal([&] { RecordBatch{std::size_t{1} << 61}; }).empty());
-  CHECK(!refusal([&] { index_of_count(std::uint64_t{1} << 61)->copy_offsets(); }).empty());
 }
 
 TEST_CASE("memory: more records than can be numbered are refused") {

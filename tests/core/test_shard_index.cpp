@@ -51,7 +51,7 @@ TEST_CASE("shard index: frames are between their offsets") {
   CHECK(index.frame(1).offset == 16);
   CHECK(index.frame(1).payload_bytes == 18);
   CHECK(index.frame(2).payload_bytes == 34);
-  CHECK(index.copy_offsets() == std::vector<std::uint64_t>{0, 16, 50, 100});
+  CHECK(index.copy_packed().unpack() == std::vector<std::uint64_t>{0, 16, 50, 100});
 }
 
 TEST_CASE("shard index: a frame before damage ends where the damage begins") {
@@ -105,7 +105,7 @@ TEST_CASE("shard index: foreign entries are checked by page, when first touched"
       CHECK(holds(error.message(), "records 8192 to 12287"));
       CHECK(holds(error.message(), "tfrfast index --force"));
     }
-    CHECK(error_of([&] { index.copy_offsets(); }).kind() == ErrorKind::stale_index);
+    CHECK(error_of([&] { index.copy_packed().unpack(); }).kind() == ErrorKind::stale_index);
     CHECK(error_of([&] { index.copy_packed(); }).kind() == ErrorKind::stale_index);
     CHECK(error_of([&] { index.has_same_entries(index); }).kind() == ErrorKind::stale_index);
   }
@@ -119,7 +119,7 @@ TEST_CASE("shard index: the end of the last record counts, too") {
     CHECK(error_of([&] { foreign.index().frame(records - 1); }).kind() == ErrorKind::stale_index);
     foreign.packed.blocks.back().base_and_width = good;
     CHECK(foreign.index().frame(records - 1).payload_bytes == 0);
-    CHECK(foreign.index().copy_offsets() == Foreign::offsets_of(records));
+    CHECK(foreign.index().copy_packed().unpack() == Foreign::offsets_of(records));
   }
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("shard index: residuals that are not where they belong are damage") {
       for (std::size_t page = 0; page < foreign.crcs.size(); ++page) {
         foreign.packed.view().checksum(page, &foreign.crcs[page]);
       }
-      const Error error = error_of([&] { foreign.index().copy_offsets(); });
+      const Error error = error_of([&] { foreign.index().copy_packed().unpack(); });
       CHECK(holds(error.message(), "do not match their checksum"));
     }
   }

@@ -60,7 +60,9 @@ Opened open(const std::string& path, const IndexOptions& options = {}) {
 }
 
 std::vector<std::uint64_t> offsets_of(const std::string& path) {
-  return open_indexed(path, IoMode::mapped, {IndexUse::memory, "", {}}).index->copy_offsets();
+  return open_indexed(path, IoMode::mapped, {IndexUse::memory, "", {}})
+      .index->copy_packed()
+      .unpack();
 }
 
 // Returns as many bytes as the shard of write_records(kRecords, kBytes) has, to replace that shard.
@@ -178,10 +180,10 @@ TEST_CASE_FIXTURE(Fixture,
             const Opened first = open(path, options(place));
             CHECK(first.walked == (place == Place::folder || !is_same));
             CHECK(first.shard.was_built == first.walked);
-            CHECK(first.shard.index->copy_offsets() == offsets_of(path));
+            CHECK(first.shard.index->copy_packed().unpack() == offsets_of(path));
             const Opened second = open(path, options(place));
             CHECK_FALSE(second.walked);
-            CHECK(second.shard.index->copy_offsets() == offsets_of(path));
+            CHECK(second.shard.index->copy_packed().unpack() == offsets_of(path));
           }
         }
       }
@@ -382,7 +384,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: an index that is not settled costs on
   const auto index = open(path).shard.index;
   ShardFacts facts = index->facts();
   facts.settled = false;
-  keep_index(sibling_place(path), ShardIndex(facts, index->copy_offsets(), {}));
+  keep_index(sibling_place(path), ShardIndex(facts, index->copy_packed().unpack(), {}));
   const IndexOptions require = options(Place::sibling, IndexUse::require);
   CHECK(open(path, require).walked);
   set_mtime_ns(path, facts.mtime_ns - 5 * kRecentNs);

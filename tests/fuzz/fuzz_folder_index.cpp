@@ -78,7 +78,7 @@ void look_through(const FolderIndex& index, std::uint64_t file_bytes) {
     may_throw([&] {
       const auto shard = index.open(entry);
       require(shard->record_count() == entry.shard.record_count);
-      const std::vector<std::uint64_t> offsets = shard->copy_offsets();
+      const std::vector<std::uint64_t> offsets = shard->copy_packed().unpack();
       for (std::uint64_t i = 0; i + 1 < std::min<std::size_t>(offsets.size(), 1000); ++i) {
         const auto [begin, next] = shard->offsets().pair(i);
         require(begin == offsets[i] && next == offsets[i + 1]);

@@ -191,7 +191,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_through(index, shard, shard.mapped, verify);
     read_through(index, shard, shard.pread, verify);
     // All ways to read the index's entries agree.
-    const std::vector<std::uint64_t> offsets = index->copy_offsets();
+    const std::vector<std::uint64_t> offsets = index->copy_packed().unpack();
     for (std::uint64_t i = 0; i + 1 < std::min<std::size_t>(offsets.size(), 1000); ++i) {
       const auto [begin, next] = index->offsets().pair(i);
       require(begin == offsets[i] && next == offsets[i + 1]);

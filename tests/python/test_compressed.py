@@ -21,7 +21,7 @@ import tfrfast as tfr
 from cached_indexes import ENTRY, PART, SECTIONS, number_at, seal
 from compressed_files import deflated, in_members, one_block_of_zeros, ways_to_pack
 from orders import order_of
-from tfrecord_model import frame, shard_of
+from tfrecord_model import frame, rested, shard_of
 from tfrfast import _native
 
 MIB = 1 << 20
@@ -51,7 +51,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def open_shard(tmp_path: Path, data: bytes, **options: Any) -> tfr.Reader:
     path = tmp_path / "shard"
     path.write_bytes(data)
-    return tfr.Reader(path, **options)
+    return tfr.Reader(rested(path), **options)
 
 
 def index_path(reader: tfr.Reader) -> Path:

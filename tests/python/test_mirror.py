@@ -15,7 +15,7 @@ import pytest
 
 import tfrfast as tfr
 from compressed_files import deflated
-from tfrecord_model import shard_of
+from tfrecord_model import rested, shard_of
 from tfrfast import _native
 from tfrfast.loading import inflating
 from tfrfast.storage.disk_cache import kept_objects
@@ -37,6 +37,7 @@ def shard(tmp_path: Path) -> Path:
     path = tmp_path / "data" / "shard"
     path.parent.mkdir()
     path.write_bytes(deflated(shard_of(RECORDS), "GZIP"))
+    rested(path)
     return path
 
 

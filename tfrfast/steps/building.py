@@ -23,7 +23,7 @@ from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
-from tfrfast.steps.along import Along, encoded_axis
+from tfrfast.steps.axis import Along, encoded_axis
 from tfrfast.storage.paths import Paths
 from tfrfast.storage.schemes import is_url
 from tfrfast.writing.publishing import publish_own

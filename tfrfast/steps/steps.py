@@ -19,7 +19,7 @@ from tfrfast.features import Features
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader
-from tfrfast.steps.along import Along, encoded_axis
+from tfrfast.steps.axis import Along, encoded_axis
 from tfrfast.steps.building import build_step_file, in_memory, step_path
 from tfrfast.steps.choosing import Chosen, Only, choose, column_features
 from tfrfast.steps.later import FARTHEST, Later

@@ -138,18 +138,6 @@ Frame ShardIndex::frame(std::uint64_t number) const {
   return frame;
 }
 
-std::vector<std::uint64_t> ShardIndex::copy_offsets() const {
-  bytes_for<std::uint64_t>(offsets_.size());
-  check_pages();
-  std::vector<std::uint64_t> copy(offsets_.size());
-  std::uint64_t* const out = copy.data();
-  for (std::uint64_t block = 0; block < offsets_.blocks().size(); ++block) {
-    const std::uint64_t first = block * PackedOffsets::kBlockOffsets;
-    if (!run_guarded([=, this] { offsets_.unpack(block, out + first); })) throw_nonsense(first);
-  }
-  return copy;
-}
-
 PackedBytes ShardIndex::copy_packed() const {
   check_pages();
   const auto blocks = offsets_.blocks();

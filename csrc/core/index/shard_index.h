@@ -120,10 +120,8 @@ class ShardIndex {
   // Whether good frames and damage together cover the shard from its first byte to its last. False
   // if the index can no longer be read.
   bool covers_shard() const noexcept;
-  // Copies all checked offsets, with the end of the last good frame. Throws OutOfMemory if an index
-  // file claims more offsets than memory can hold.
-  std::vector<std::uint64_t> copy_offsets() const;
-  PackedBytes copy_packed() const;  // like copy_offsets(), packed
+  // Copies all checked offsets, with the end of the last good frame.
+  PackedBytes copy_packed() const;
   [[noreturn]] void throw_nonsense(std::uint64_t number) const;
 
   // Whether this index and `other` have the same records and the same damage. Throws Error

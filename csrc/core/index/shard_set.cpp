@@ -295,7 +295,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
     throw;
   }
   if (meter) meter->finish();
-  if (built_any && options.index.use == IndexUse::automatic && options.index.folder.empty()) {
+  if (built_any && options.index.use != IndexUse::memory) {
     prune_index_cache(index_cache_limit_bytes(), FreshIndexes::keep);
   }
   if (built_any && !options.index.folder.empty()) {

@@ -69,7 +69,9 @@ void Permutation::evaluate(const std::int64_t* positions, std::size_t count,
     return;
   }
   const FeistelKernel& kernel = active_feistel_kernel();
-  const std::uint32_t right_bits = grid_.right_bits;
+  const Grid grid = grid_;  // copies, because `out` may alias the members
+  const std::int64_t size = size_;
+  const std::uint32_t right_bits = grid.right_bits;
   const std::uint32_t right_mask = (1u << right_bits) - 1;
   Lanes lanes;
   for (std::size_t done = 0; done < count; done += kLanes) {
@@ -82,16 +84,16 @@ void Permutation::evaluate(const std::int64_t* positions, std::size_t count,
     for (std::size_t i = used; i < kLanes && i % kLaneGroup != 0; ++i) {
       lanes.left[i] = lanes.right[i] = 0;
     }
-    kernel.forward(keys_, grid_, lanes, used);
+    kernel.forward(keys_, grid, lanes, used);
     std::uint64_t largest = 0;
     for (std::size_t i = 0; i < used; ++i) {
       const std::uint64_t value = std::uint64_t{lanes.left[i]} << right_bits | lanes.right[i];
       out[done + i] = static_cast<std::int64_t>(value);
       largest = std::max(largest, value);
     }
-    if (largest < static_cast<std::uint64_t>(size_)) continue;
+    if (largest < static_cast<std::uint64_t>(size)) continue;
     for (std::size_t i = 0; i < used; ++i) {
-      out[done + i] = walk<true>(keys_, grid_, size_, static_cast<std::uint64_t>(out[done + i]));
+      out[done + i] = walk<true>(keys_, grid, size, static_cast<std::uint64_t>(out[done + i]));
     }
   }
 }

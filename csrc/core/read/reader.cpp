@@ -22,7 +22,6 @@ namespace {
 
 // Less work than this is not worth waking another thread.
 constexpr std::size_t kRowsPerTask = 512;
-constexpr std::uint64_t kBytesPerTask = 256 << 10;
 // The cost of a row, however short, in bytes.
 constexpr std::uint64_t kRowCostBytes = 128;
 // Index entries fetched together, so that their cache misses overlap.
@@ -52,20 +51,6 @@ void explain_untried(std::vector<BadRow>& bad) {
   const auto untried =
       std::find_if(bad.begin(), failed, [](const BadRow& each) { return each.is_untried; });
   if (untried != failed) untried->error = failed->error;
-}
-
-// Cuts rows into tasks of about kBytesPerTask. Returns the first row of each task.
-std::vector<std::size_t> cut_tasks(std::span<const Row> rows) {
-  std::vector<std::size_t> starts{0};
-  std::uint64_t bytes = 0;
-  for (std::size_t row = 1; row < rows.size(); ++row) {
-    bytes += rows[row - 1].frame.payload_bytes + kRowCostBytes;
-    if (bytes < kBytesPerTask) continue;
-    starts.push_back(row);
-    bytes = 0;
-  }
-  starts.push_back(rows.size());
-  return starts;
 }
 
 // Like cut_tasks(), for sorted rows of compressed shards, where each span costs as much as its
@@ -236,7 +221,10 @@ Reader::Rows Reader::read_rows(const ReadRequest& request) const {
   for (const std::size_t row : order) sorted.push_back(rows[row]);
   const std::span<const Row> as_read = order.empty() ? std::span(rows, count) : std::span(sorted);
   const std::vector<std::size_t> starts =
-      is_inflated && !order.empty() ? cut_tasks_at_spans(as_read) : cut_tasks(as_read);
+      is_inflated && !order.empty() ? cut_tasks_at_spans(as_read)
+                                    : cut_tasks(count, [&](std::size_t row) {
+                                        return as_read[row].frame.payload_bytes + kRowCostBytes;
+                                      });
   std::mutex mutex;
   parallel_for(starts.size() - 1, request.threads, [&](std::size_t task) {
     if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();

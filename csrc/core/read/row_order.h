@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,24 @@ inline bool are_read_by_calls(std::span<const Row> rows) {
   if (rows.empty() || rows.front().shard == rows.back().shard) return false;
   const StoredFile& file = *rows.front().shard->file;
   return file.mapping() == nullptr && !file.traits().is_remote && !file.is_inflated();
+}
+
+// Cuts `count` rows into tasks that are worth waking another thread. cost_of(row) is the cost of a
+// row in bytes. Returns the first row of each task, and `count`.
+template <class CostOf>
+std::vector<std::size_t> cut_tasks(std::size_t count, const CostOf& cost_of) {
+  constexpr std::uint64_t kBytesPerTask = 256 << 10;
+  std::vector<std::size_t> starts{0};
+  std::uint64_t bytes = 0;
+  for (std::size_t row = 0; row < count; ++row) {
+    if (bytes >= kBytesPerTask) {
+      starts.push_back(row);
+      bytes = 0;
+    }
+    bytes += cost_of(row);
+  }
+  starts.push_back(count);
+  return starts;
 }
 
 }  // namespace tfrfast

@@ -13,6 +13,7 @@
 #include "core/crc32c/crc32c.h"
 #include "core/crc32c/hex.h"
 #include "core/read/bad_row.h"
+#include "core/read/row_order.h"
 #include "core/read/source_spec.h"
 #include "core/shard/framing.h"
 #include "core/steps/step_example.h"
@@ -22,8 +23,6 @@
 namespace tfrfast {
 namespace {
 
-// Less work than this is not worth waking another thread.
-constexpr std::uint64_t kBytesPerTask = 256 << 10;
 // The cost of a step, however short, in bytes.
 constexpr std::uint64_t kStepCostBytes = 4096;
 constexpr std::uint64_t kMaxMeanBytes = std::uint64_t{1} << 32;
@@ -623,22 +622,6 @@ std::vector<Row> rows_of(const StepReader& reader, std::span<const std::int64_t>
   return rows;
 }
 
-// Cuts rows into tasks. Returns the first row of each task.
-template <class BytesOf>
-std::vector<std::size_t> cut_steps(std::size_t count, const BytesOf& bytes_of) {
-  std::vector<std::size_t> starts{0};
-  std::uint64_t bytes = 0;
-  for (std::size_t row = 0; row < count; ++row) {
-    if (bytes >= kBytesPerTask) {
-      starts.push_back(row);
-      bytes = 0;
-    }
-    bytes += bytes_of(row) + kStepCostBytes;
-  }
-  starts.push_back(count);
-  return starts;
-}
-
 }  // namespace
 
 StepReader::Rows StepReader::read_rows(const ReadRequest& request) const {
@@ -692,7 +675,7 @@ StepReader::Rows StepReader::read_rows(const ReadRequest& request) const {
   }
 
   const std::vector<std::size_t> starts =
-      cut_steps(count, [&](std::size_t i) { return plan.steps[i].bytes(); });
+      cut_tasks(count, [&](std::size_t i) { return plan.steps[i].bytes() + kStepCostBytes; });
   std::mutex mutex;
   parallel_for(starts.size() - 1, request.threads, [&](std::size_t task) {
     if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();

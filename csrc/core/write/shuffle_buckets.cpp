@@ -8,7 +8,6 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/growing_file.h"
 #include "core/storage/local/in_place.h"
 #include "core/storage/stored_file.h"
 

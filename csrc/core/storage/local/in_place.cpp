@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/platform.h"
+#include "core/storage/local/place.h"
 
 namespace tfrfast {
 namespace {
@@ -92,6 +93,27 @@ void FileInPlace::cut(std::uint64_t bytes) {
 
 void FileInPlace::flush() {
   if (::fsync(file_.get()) != 0) throw_system_error(errno, "Flushing", path_);
+}
+
+GrowingFile::GrowingFile(std::string path) : path_(std::move(path)) {
+  refuse_planted_link(path_);
+  file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666));
+  if (file_.number() < 0) throw_system_error(errno, "Opening", path_);
+}
+
+void GrowingFile::append(ByteView bytes, const std::string& advice) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_system_error(errno, "Writing", path_, advice);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void GrowingFile::close(const std::string& advice) {
+  if (const int failed = file_.close(); failed != 0) {
+    throw_system_error(failed, "Closing", path_, advice);
+  }
 }
 
 void cut_file(const std::string& path, std::uint64_t bytes) {

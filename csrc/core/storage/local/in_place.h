@@ -1,4 +1,4 @@
-// Local files that are examined, cut or changed in place rather than replaced.
+// Local files that are examined, cut, extended or changed in place rather than replaced.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/storage/local/file_descriptor.h"
+#include "core/storage/publication.h"
 
 namespace tfrfast {
 
@@ -29,6 +30,20 @@ class FileInPlace {
  private:
   const std::string path_;
   const FileDescriptor file_;
+};
+
+// A file that grows at its end, and is visible meanwhile. One thread at a time.
+class GrowingFile {
+ public:
+  explicit GrowingFile(std::string path);  // makes the file if necessary; throws Error io
+
+  // Throw Error io, with `advice`.
+  void append(ByteView bytes, const std::string& advice = "");
+  void close(const std::string& advice = "");
+
+ private:
+  const std::string path_;
+  FileDescriptor file_;
 };
 
 void cut_file(const std::string& path, std::uint64_t bytes);  // throws Error io
