@@ -184,10 +184,6 @@ def as_image(record: Any) -> Any:
     return tf.io.decode_png(as_png(parsed), channels=3), tf.one_hot(parsed["label"], 3)
 
 
-def as_dataset(record: Any) -> Any:
-    return tf.data.Dataset.from_tensors(parse(record)["dense"])
-
-
 def unused(record: Any) -> Any:
     parse(record)
     return tf.constant(1)

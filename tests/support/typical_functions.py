@@ -65,8 +65,6 @@ def made_of(name: str, number: int) -> Any:
     kind = name.partition("_")[0]
     if kind == "raw":
         return random.integers(0, 256, 28 * 28, np.uint8).tobytes()
-    if kind == "floats":
-        return random.random(16, np.float32).tobytes()
     if kind in ("jpeg", "png"):
         pixels = tf.constant(random.integers(0, 256, [24, 24, 3], np.uint8))
         return (tf.io.encode_jpeg if kind == "jpeg" else tf.io.encode_png)(pixels).numpy()
@@ -80,14 +78,10 @@ def made_of(name: str, number: int) -> Any:
         return " ".join(random.choice(WORDS, random.integers(1, 12)))
     if kind == "csv":
         return ",".join(f"{each:.3f}" for each in random.random(6))
-    if kind == "genres":
-        return list(random.choice(GENRES, random.integers(0, 4), replace=False))
     if kind == "genre":
         return str(random.choice(GENRES))
     if kind == "category":
         return f"{random.integers(0, 1 << 20):x}"
-    if kind == "tokens":
-        return random.integers(0, 1000, 32)
     if kind == "sequence":
         return random.integers(1, 100, random.integers(0, 20))
     if kind in ("xmin", "ymin", "xmax", "ymax", "weights"):  # equally many in each
@@ -95,8 +89,6 @@ def made_of(name: str, number: int) -> Any:
         return random.random(count, np.float32)
     if kind == "embedding":
         return random.random(24, np.float32)
-    if kind == "price":
-        return [] if number % 3 == 0 else random.random(1, np.float32)
     if kind == "ratio":
         return random.random(1, np.float32)
     return int(random.integers(0, 10))
@@ -109,13 +101,6 @@ def made_of(name: str, number: int) -> Any:
 def _(parsed: Any) -> Any:
     image = tf.reshape(tf.io.decode_raw(parsed["raw"], tf.uint8), [28, 28, 1])
     return tf.cast(image, tf.float32) / 255.0, tf.one_hot(parsed["label"], 10)
-
-
-@typical("raw image, its size set", "whole", raw=one(TEXT), label=one(INT))
-def _(parsed: Any) -> Any:
-    image = tf.io.decode_raw(parsed["raw"], tf.uint8)
-    image.set_shape([784])
-    return tf.cast(image, tf.float32) * (1.0 / 255) - 0.5, tf.cast(parsed["label"], tf.int32)
 
 
 @typical("raw planes, transposed", "whole", raw=one(TEXT), label=one(INT))
@@ -133,33 +118,11 @@ def _(parsed: Any) -> Any:
     return flipped, image, parsed["label"]
 
 
-@typical("raw image, resized", "split", raw=one(TEXT), label=one(INT))
-def _(parsed: Any) -> Any:
-    image = tf.reshape(tf.io.decode_raw(parsed["raw"], tf.uint8), [28, 28, 1])
-    return tf.image.resize(image, [14, 14]), parsed["label"]
-
-
 @typical("jpeg, resized", "split", jpeg=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     image = tf.io.decode_jpeg(parsed["jpeg"], channels=3)
     image = tf.image.resize(image, [16, 16])
     return image / 255.0, tf.one_hot(parsed["label"], 10)
-
-
-@typical("jpeg, reshaped", "split", jpeg=one(TEXT), label=one(INT), id_number=one(INT))
-def _(parsed: Any) -> Any:
-    image = tf.image.decode_jpeg(parsed["jpeg"], channels=3)
-    image = tf.reshape(tf.cast(image, tf.float32) / 255.0, [24, 24, 3])
-    return image, (tf.cast(parsed["label"], tf.int32), parsed["id_number"])
-
-
-@typical("png with a mask", "split", png=one(TEXT), png_mask=one(TEXT))
-def _(parsed: Any) -> Any:
-    image = tf.io.decode_png(parsed["png"], channels=3)
-    mask = tf.io.decode_png(parsed["png_mask"], channels=1)
-    image.set_shape([24, 24, 3])
-    mask.set_shape([24, 24, 1])
-    return tf.cast(image, tf.float32) / 127.5 - 1.0, tf.cast(mask > 127, tf.int32)
 
 
 @typical("jpeg in Python", "plain", jpeg=one(TEXT), label=one(INT))
@@ -178,33 +141,16 @@ def _(parsed: Any) -> Any:
 # Arrays as bytes.
 
 
-@typical("floats as bytes", "whole", floats=one(TEXT), label=one(INT))
-def _(parsed: Any) -> Any:
-    return tf.reshape(tf.io.decode_raw(parsed["floats"], tf.float32), [4, 4]), parsed["label"]
-
-
 @typical("serialised tensor", "split", tensor=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     array = tf.io.parse_tensor(parsed["tensor"], tf.float32)
     return tf.ensure_shape(array, [8, 4]), parsed["label"]
 
 
-@typical("serialised tensor, reshaped", "split", tensor=one(TEXT), label=one(INT))
-def _(parsed: Any) -> Any:
-    array = tf.io.parse_tensor(parsed["tensor"], tf.float32)
-    return tf.reshape(array, [32]), parsed["label"]
-
-
 # Rows of a table.
 
 _CRITEO = {f"category_{n}": one(TEXT, "") for n in range(8)}
 _CRITEO |= {f"ratio_{n}": one(FLOAT, 0.0) for n in range(5)}
-
-
-@typical("columns as they are", "whole", label=one(INT), **_CRITEO)
-def _(parsed: Any) -> Any:
-    label = parsed.pop("label")
-    return parsed, label
 
 
 @typical("logarithms and hashes", "whole", ratio=one(FLOAT, 0.0), **_CRITEO)
@@ -220,24 +166,11 @@ def _(parsed: Any) -> Any:
     return table().lookup(parsed["genre"]), parsed["ratio"]
 
 
-@typical("missing values", "whole", price=one(FLOAT, -1.0), ratio=one(FLOAT))
-def _(parsed: Any) -> Any:
-    price = parsed["price"]
-    is_there = price >= 0.0
-    return tf.where(is_there, price, 0.5), tf.cast(is_there, tf.float32), parsed["ratio"]
-
-
 @typical("buckets and crosses", "split", ratio=one(FLOAT), genre=one(TEXT), category=one(TEXT))
 def _(parsed: Any) -> Any:
     bucket = tf.searchsorted([0.2, 0.5, 0.8], [parsed["ratio"]])[0]
     crossed = tf.strings.join([parsed["genre"], "x", parsed["category"]])
     return bucket, tf.strings.to_hash_bucket_strong(crossed, 100, [3, 5])
-
-
-@typical("normalised", "whole", embedding=tf.io.FixedLenFeature([24], FLOAT), label=one(INT))
-def _(parsed: Any) -> Any:
-    dense = (parsed["embedding"] - 0.5) / 0.29
-    return tf.clip_by_value(dense, -1.0, 1.0), tf.cast(parsed["label"] > 4, tf.int32)
 
 
 @typical("an assert", "split", ratio=one(FLOAT), label=one(INT))
@@ -247,23 +180,11 @@ def _(parsed: Any) -> Any:
     return {"ratio": parsed["ratio"]}, parsed["label"]
 
 
-@typical("a choice of AutoGraph", "split", ratio=one(FLOAT), label=one(INT))
-def weighted(parsed: Any) -> Any:
-    tf.debugging.Assert(parsed["label"] < 10, ["there are ten labels"])
-    weight = 2.0 if parsed["ratio"] > 0.5 else 1.0
-    return parsed["ratio"], parsed["label"], weight
-
-
 @typical("a choice that divides", "split", ratio=one(FLOAT), label=one(INT), count=one(INT))
 def _(parsed: Any) -> Any:
     count = parsed["count"]
     share = tf.cond(count > 0, lambda: parsed["label"] // count, lambda: tf.zeros([], tf.int64))
     return share, tf.math.divide_no_nan(parsed["ratio"], tf.cast(count, tf.float32))
-
-
-@typical("finite numbers", "split", embedding=tf.io.FixedLenFeature([24], FLOAT))
-def _(parsed: Any) -> Any:
-    return tf.debugging.check_numerics(parsed["embedding"], "not a number") * 2.0
 
 
 # Texts.
@@ -277,41 +198,13 @@ def _(parsed: Any) -> Any:
     return tf.ensure_shape(hashed, [8]), parsed["label"]
 
 
-@typical("numbers in a line", "split", csv=one(TEXT), label=one(INT))
-def _(parsed: Any) -> Any:
-    numbers = tf.strings.to_number(tf.strings.split(parsed["csv"], ","))
-    return tf.reshape(numbers, [6]), parsed["label"]
-
-
-@typical("fields of a line", "split", csv=one(TEXT), label=one(INT))
-def _(parsed: Any) -> Any:
-    fields = tf.strings.split(parsed["csv"], ",")
-    return tf.strings.to_number(fields[0]), tf.strings.length(fields[-1]), parsed["label"]
-
-
 @typical("a line, decoded", "split", csv=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     columns = tf.io.decode_csv(parsed["csv"], [0.0] * 6)
     return tf.stack(columns[:5]), columns[5], parsed["label"]
 
 
-@typical("the number of words", "split", text=one(TEXT), label=one(INT))
-def _(parsed: Any) -> Any:
-    cleaned = tf.strings.regex_replace(parsed["text"], "[^a-z ]", "")
-    return tf.size(tf.strings.split(cleaned)), tf.strings.length(cleaned), parsed["label"]
-
-
 # Sequences.
-
-_BERT = {name: tf.io.FixedLenFeature([32], INT) for name in ("tokens_ids", "tokens_mask")}
-
-
-@typical("int64 to int32", "whole", label=one(INT), **_BERT)
-def _(parsed: Any) -> Any:
-    for name in parsed:
-        if parsed[name].dtype == tf.int64:
-            parsed[name] = tf.cast(parsed[name], tf.int32)
-    return parsed
 
 
 @typical("padded sequence", "split", sequence=many(INT), label=one(INT))
@@ -322,11 +215,6 @@ def _(parsed: Any) -> Any:
     return sequence, tf.cast(sequence > 0, tf.float32), parsed["label"]
 
 
-@typical("next token", "whole", tokens=tf.io.FixedLenFeature([32], INT))
-def _(parsed: Any) -> Any:
-    return parsed["tokens"][:-1], parsed["tokens"][1:]
-
-
 @typical("sparse as it is", "whole", sequence=many(INT), ratio=one(FLOAT))
 def _(parsed: Any) -> Any:
     return {"sequence": parsed["sequence"]}, parsed["ratio"]
@@ -335,22 +223,6 @@ def _(parsed: Any) -> Any:
 @typical("fixed length from sparse", "whole", embedding=many(FLOAT), label=one(INT))
 def _(parsed: Any) -> Any:
     return tf.reshape(tf.sparse.to_dense(parsed["embedding"]), [4, 6]), parsed["label"]
-
-
-@typical("genres as one row", "split", genres=many(TEXT), ratio=one(FLOAT))
-def _(parsed: Any) -> Any:
-    numbers = table().lookup(parsed["genres"].values)
-    return tf.reduce_max(tf.one_hot(numbers, 5, dtype=tf.int32), axis=0), parsed["ratio"]
-
-
-@typical("genres joined", "split", genres=many(TEXT), ratio=one(FLOAT))
-def _(parsed: Any) -> Any:
-    return tf.strings.reduce_join(parsed["genres"].values, separator="|"), parsed["ratio"]
-
-
-@typical("an indicator", "split", sequence=many(INT), ratio=one(FLOAT))
-def _(parsed: Any) -> Any:
-    return tf.sparse.to_indicator(parsed["sequence"], 100), parsed["ratio"]
 
 
 @typical("boxes", "split", xmin=many(FLOAT), ymin=many(FLOAT), xmax=many(FLOAT), ymax=many(FLOAT))

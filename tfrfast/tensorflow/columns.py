@@ -77,7 +77,7 @@ class TensorFeatures:
         if slot.type == "image":
             return [values, tf.int32]
         if slot.is_ragged:
-            return [values, tf.int64, tf.int64] if slot.is_list else [values, tf.int64]
+            return [values, tf.int64]
         if slot.layout == "sparse":
             return [tf.int64, values, tf.int64]
         return [values]
@@ -114,10 +114,7 @@ class TensorFeatures:
                 is_ragged = slot.layout == "ragged"
                 parsed[name] = _pictures(values, slot, crops[name]) if is_ragged else values
             elif slot.is_ragged:
-                values, splits, *steps = outputs
-                if steps:  # a row has the values of all its steps
-                    splits = tf.gather(*steps, splits)
-                parsed[name] = tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+                parsed[name] = tf.RaggedTensor.from_row_splits(*outputs, validate=False)
             elif slot.layout == "sparse":
                 parsed[name] = tf.SparseTensor(*outputs)
             else:
@@ -151,7 +148,7 @@ def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
         return [pixels, [rows, len(CROP_FIELDS)]]
     if slot.is_ragged:
         splits = [None if rows is None else rows + 1]
-        return [[None], splits, [None]] if slot.is_list else [[None], splits]
+        return [[None], splits]
     if slot.layout == "sparse":
         return [[None, 2], [None], [2]]
     steps = [None] if slot.layout == "padded" else []

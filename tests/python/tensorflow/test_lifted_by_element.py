@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import outcomes, plain, some_example, write_examples
+from example_files import outcomes, plain, write_examples
 from explained import is_planned
-from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
 
-from map_functions import BY_ELEMENT, FEATURES, Function, is_lifted, parse, with_lifting  # noqa: E402
+from map_functions import BY_ELEMENT, Function, is_lifted, parse, with_lifting  # noqa: E402
 
 COUNTS = [20, 0, 11]
 
@@ -174,24 +173,6 @@ def test_rows_of_different_shapes_fail_as_in_batch(files: list[str]) -> None:
     assert outcomes(ours) == outcomes(theirs)
 
 
-@pytest.mark.parametrize("bad", [[0, 1, 2, 3], [5], [10, 11]])
-def test_records_that_are_no_examples(tmp_path: Path, bad: list[int]) -> None:
-    records = [b"no Example" if i in bad else some_example(i) for i in range(12)]
-    path = write_shard(tmp_path / "bad", records)
-    tfr.Reader(path).close()
-    ours, theirs = both(path, BY_ELEMENT["tf.cond"][0])
-    good = bad[0] // 4
-    assert outcomes(ours)[: good + 1] == outcomes(theirs)[: good + 1]
-    assert outcomes(ours)[good] is tf.errors.InvalidArgumentError
-
-
-def test_one_thread_is_enough(files: list[str]) -> None:
-    ours, theirs = both(files, BY_ELEMENT["tf.cond"][0])
-    options = tf.data.Options()
-    options.threading.private_threadpool_size = 1
-    assert outcomes(ours.with_options(options)) == outcomes(theirs)
-
-
 def test_two_maps_each_have_such_ops(files: list[str]) -> None:
     def first(record: Any) -> Any:
         parsed = parse(record)
@@ -208,51 +189,6 @@ def test_two_maps_each_have_such_ops(files: list[str]) -> None:
     )
     assert is_lifted(ours)
     assert ours.element_spec == theirs.element_spec
-    assert outcomes(ours) == outcomes(theirs)
-
-
-def test_different_shapes_pass_from_map_to_map(files: list[str]) -> None:
-    def first(record: Any) -> Any:
-        return tf.range(parse(record)["id"])
-
-    ours, theirs = (
-        reader(files).map(first).map(tf.reduce_sum).batch(4)
-        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
-    )
-    assert is_lifted(ours)
-    assert outcomes(ours) == outcomes(theirs)
-
-
-def test_jpegs_are_decoded_beside_numbers(tmp_path: Path) -> None:
-    def some_jpeg(number: int) -> bytes:
-        pixels = tf.random.stateless_uniform([9, 11, 3], [number, 1], 0, 256, tf.int32)
-        return bytes(tf.io.encode_jpeg(tf.cast(pixels, tf.uint8)).numpy())
-
-    records = [tfr.encode_example({"image": some_jpeg(i), "label": i}) for i in range(20)]
-    path = write_shard(tmp_path / "images", records)
-    tfr.Reader(path).close()
-    specs = {"image": tf.io.FixedLenFeature([], tf.string), "label": FEATURES["label"]}
-
-    def f(record: Any) -> Any:
-        parsed = tf.io.parse_single_example(record, specs)
-        image = tf.io.decode_jpeg(parsed["image"], channels=3)
-        image = tf.image.flip_left_right(tf.image.crop_to_bounding_box(image, 1, 2, 5, 5))
-        return tf.cast(image, tf.float32) / 255.0, tf.one_hot(parsed["label"], 20)
-
-    ours, theirs = both(path, f)
-    assert outcomes(ours) == outcomes(theirs)
-
-
-def test_a_table_is_looked_into_by_element(files: list[str]) -> None:
-    keys = tf.lookup.KeyValueTensorInitializer([0, 1], [b"no", b"yes"], tf.int64, tf.string)
-    table = tf.lookup.StaticHashTable(keys, b"")
-
-    def f(record: Any) -> Any:
-        parsed = parse(record)
-        kind = tf.cond(parsed["id"] > 5, lambda: 60 // parsed["id"], lambda: parsed["label"] + 1)
-        return table.lookup(kind), table.lookup(parsed["label"])
-
-    ours, theirs = both(files, f)
     assert outcomes(ours) == outcomes(theirs)
 
 

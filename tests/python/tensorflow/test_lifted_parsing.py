@@ -22,7 +22,6 @@ from map_functions import (  # noqa: E402
     LIFTED,
     NOT_LIFTED,
     Function,
-    as_dataset,
     divided,
     is_lifted,
     looked_up,
@@ -153,22 +152,6 @@ def test_attrs_classes_are_kept(files: list[str]) -> None:
         assert plain((row.left, row.right)) == plain((expected.left, expected.right))
 
 
-def test_random_numbers_differ_from_row_to_row(files: list[str]) -> None:
-    def f(record: Any) -> Any:
-        return parse(record)["id"], tf.random.uniform([])
-
-    ours = tfr.TFRecordDataset(files).map(f).batch(31)
-    ((ids, numbers),) = ours
-    assert ids.numpy().tolist() == list(range(31))
-    assert len(set(numbers.numpy().tolist())) == 31
-
-
-def test_nested_datasets_are_not_lifted(files: list[str]) -> None:
-    mapped = tfr.TFRecordDataset(files).map(as_dataset)
-    assert len(list(mapped)) == 31
-    assert not is_lifted(mapped.batch(4))
-
-
 @pytest.mark.parametrize("drop", [False, True])
 def test_a_shuffle_before_or_after_gives_the_same_order(files: list[str], drop: bool) -> None:
     made = []
@@ -185,19 +168,6 @@ def test_a_shuffle_before_or_after_gives_the_same_order(files: list[str], drop: 
     ids = [number for batch in made[0] for number in batch["id"]]
     assert ids != sorted(ids)
     assert len(ids) == (56 if drop else 60)
-
-
-def test_a_second_map_follows_the_first(files: list[str]) -> None:
-    def swapped(features: Any, label: Any) -> Any:
-        return {"label": label, "name": features["name"]}
-
-    ours, theirs = (
-        reader(files).map(popped).map(swapped).batch(8)
-        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
-    )
-    assert ours.element_spec == theirs.element_spec
-    assert elements(ours) == elements(theirs)
-    assert is_lifted(ours)
 
 
 def test_a_static_table_is_captured(files: list[str]) -> None:
@@ -324,12 +294,6 @@ class TestErrors:
             next(iterator)
         assert next(iterator)["id"].numpy().tolist() == [6, 7]
         assert next(iterator)["id"].numpy().tolist() == [8, 9, 10, 11]
-
-
-def test_ignored_errors_after_repeated_batches(files: list[str]) -> None:
-    source = tfr.TFRecordDataset(files).map(parse).batch(8).repeat(2).prefetch(1)
-    assert is_lifted(source)
-    assert elements(source.ignore_errors()) == elements(source)
 
 
 def test_a_part_that_is_cut_out_need_not_have_what_it_was_placed_beside(files: list[str]) -> None:

@@ -175,18 +175,6 @@ def test_in_a_graph(files: list[str]) -> None:
     assert total().numpy() == sum(range(31))
 
 
-def test_specs_of_feature_columns(files: list[str]) -> None:
-    columns = [
-        tf.feature_column.numeric_column("dense", shape=(3,)),
-        tf.feature_column.categorical_column_with_hash_bucket("words", 10),
-    ]
-    features = tf.feature_column.make_parse_example_spec(columns)
-    ours = tfr.TFRecordDataset(files).batch(8).parse_example(features)
-    theirs = tf.data.TFRecordDataset(files).batch(8)
-    theirs = theirs.map(lambda batch: tf.io.parse_example(batch, features))
-    assert elements(ours) == elements(theirs)
-
-
 @pytest.mark.parametrize("label", [None, "id"])
 def test_batched_features_datasets(files: list[str], label: str | None) -> None:
     def made(reader: Any) -> list[Any]:

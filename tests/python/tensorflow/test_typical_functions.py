@@ -21,7 +21,7 @@ from typical_functions import TYPICAL, Typical  # noqa: E402
 COUNT = 23
 
 #: Functions that compute floats in another order than tf.data, or draw random numbers.
-ROUNDS = {"logarithms and hashes", "raw image, its size set", "jpeg in Python"}
+ROUNDS = {"logarithms and hashes"}
 
 
 def runs(dataset: Any) -> str:

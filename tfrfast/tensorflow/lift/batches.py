@@ -39,7 +39,7 @@ def lifted_batches(
     """
     # Reading a full batch fails if a record is bad, and leaves no part of the batch.
     calls = batches_at_once(size * lifted.row_bytes(record_bytes))
-    if batches.rows is not None and not lifted.is_checked:
+    if batches.rows is not None and not (lifted.whole.checked or lifted.raises):
         return batches.finished(_sound(batches, lifted, calls))
     rows = 1 if in_blocks else size
     return batches.finished(_checked(batches, rows, lifted, calls, symbolic))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,6 +24,16 @@ from tfrfast.tensorflow.reasons import Refusal, reason_of
 # If only the record tells the size of a result, the size is estimated as this multiple of the
 # record: integers are packed in records, and images are compressed.
 _GROWTH = 4
+_VARIABLE = "TFRFAST_LIFT_PARSING"
+_WORDS = {"": "", "1": "", "0": f"{_VARIABLE} is 0"}
+
+
+def why_unlifted() -> str:
+    """Returns why the environment lets no parse be lifted; "" if it does."""
+    word = os.environ.get(_VARIABLE, "")
+    if word not in _WORDS:
+        raise ValueError(f'{_VARIABLE} is {word!r}, but must be "0" or "1".')
+    return _WORDS[word]
 
 
 class Mapped(NamedTuple):
@@ -65,11 +76,6 @@ class Lifted:
             if isinstance(spec, tf.TensorSpec):
                 column.set_shape(spec.shape)
         return columns, holds
-
-    @property
-    def is_checked(self) -> bool:
-        """True if rows can fail."""
-        return self.whole.checked or self.raises
 
     @property
     def raises(self) -> bool:

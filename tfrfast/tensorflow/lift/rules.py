@@ -284,12 +284,19 @@ def _required_count(tensor: Any) -> int | None:
     """
     if tensor.shape.is_fully_defined():
         return math.prod(tensor.shape.as_list())
-    after = (op.outputs[0] for op in tensor.consumers() if op.type in _KEEPING)
-    return next((count for each in after if (count := _required_count(each)) is not None), None)
+    for op in tensor.consumers():
+        others = [each for each in op.inputs if each is not tensor]
+        if op.type in ("EnsureShape", "Reshape") or (
+            op.type in _KEEPING and all(each.shape.rank == 0 for each in others)
+        ):
+            count = _required_count(op.outputs[0])
+            if count is not None:
+                return count
+    return None
 
 
-#: Ops that keep the number of values.
-_KEEPING = ("Cast", "EnsureShape", "Identity", "Reshape")
+#: Ops that keep the number of values if all other inputs are single values.
+_KEEPING = ("AddV2", "Cast", "Identity", "Maximum", "Minimum", "Mul", "RealDiv", "Sub")
 
 
 def words(text: str) -> list[str]:

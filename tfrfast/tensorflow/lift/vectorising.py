@@ -151,7 +151,7 @@ class _Batch:
         else:
             raise NotVectorisedError
         for output, column in zip(op.outputs, made, strict=True):
-            if tf.is_tensor(column):
+            if tf.is_tensor(column) and output.dtype != tf.variant:
                 column.set_shape(tf.TensorShape([None]).concatenate(output.shape))
                 known(column.shape[1:])
         self._columns.update(zip((each.name for each in op.outputs), made, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lift.switch import why_unlifted as environment
+from tfrfast.tensorflow.lift.lifted import why_unlifted as environment
 from tfrfast.tensorflow.plan.batching import of_single_elements
 from tfrfast.tensorflow.plan.beginning import begin
 from tfrfast.tensorflow.plan.pipeline import Pipeline
