@@ -56,19 +56,6 @@ def test_golden_vectors() -> None:
         assert plan.indices(epoch, 0).tolist() == records
 
 
-def test_one_worker_reads_each_block_once_through() -> None:
-    """No two ranks share a block, and each rank finishes its blocks window by window."""
-    shuffle = tfr.BlockShuffle(10, 2, streams=8)
-    blocks: dict[int, set[int]] = {}
-    for rank in range(4):
-        plan = tfr.Plan(shuffle, 16, num_records=8 * 10 * 20, rank=rank, world=4)
-        for step in range(plan.steps):
-            for record in plan.indices(0, step).tolist():
-                blocks.setdefault(record // 10, set()).add(rank)
-    assert len(blocks) == 160
-    assert all(len(ranks) == 1 for ranks in blocks.values())
-
-
 def test_is_a_value() -> None:
     shuffle = tfr.BlockShuffle(1024, 16)
     assert shuffle == tfr.BlockShuffle(1024, 16, streams=8)
