@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrfast.tensorflow.functions import serial_map
+from tfrfast.tensorflow.build.functions import serial_map
 from tfrfast.tensorflow.lift.copying import imported
 from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
 from tfrfast.tensorflow.reasons import Refusal

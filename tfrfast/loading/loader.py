@@ -327,7 +327,7 @@ class Loader:
         in each run. With `world` above 1, `epochs` must be given. Every iteration is then the same,
         so that the records of a rank do not depend on the number of its iterations.
         """
-        from tfrfast.tensorflow.loading import dataset_of
+        from tfrfast.tensorflow.build.loading import dataset_of
 
         if isinstance(epochs, EllipsisType):
             if self.plan.world > 1:

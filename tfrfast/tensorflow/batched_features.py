@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.build.making import traced_in_order
 from tfrfast.tensorflow.dataset import TFRecordDataset
-from tfrfast.tensorflow.making import traced_in_order
 from tfrfast.tensorflow.read.opening import opening_of
 from tfrfast.tensorflow.reasons import Refusal
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.building import build
+from tfrfast.tensorflow.build.pipelines import build
 from tfrfast.tensorflow.plan.planner import ChainPlan, check_buffers, plan, why_no_gain
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.read.chain import Chain, Joined, Tree, Unread, read

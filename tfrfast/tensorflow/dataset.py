@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.build.file_order import stream
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.read.file_names import FileNames, file_names
 from tfrfast.tensorflow.read.nodes import static_integer
@@ -95,7 +96,7 @@ class TFRecordDataset(PlannedDataset):
             turns = 1
         source = Source(names, skips, compression, reached, num_parallel_reads, turns)
         if not tf.executing_eagerly() and names.known is None:
-            super().__init__(told_as(source.stream(), f"{source.description}: streaming"))
+            super().__init__(told_as(stream(source), f"{source.description}: streaming"))
         else:
             super().__init__(AskedRecords(_theirs(given, names, compression), source))
         if not tf.executing_eagerly() and names.tensor is not None:

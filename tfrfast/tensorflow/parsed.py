@@ -7,9 +7,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.build.functions import parallel_map
+from tfrfast.tensorflow.build.making import made_once
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.functions import parallel_map
-from tfrfast.tensorflow.making import made_once
 
 
 class ParsedDataset(tf.data.Dataset):  # type: ignore[misc]

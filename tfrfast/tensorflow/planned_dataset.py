@@ -21,6 +21,7 @@ from tfrfast.features.inference import settle
 from tfrfast.features.samples import Sample
 from tfrfast.order import BlockShuffle
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.build.file_order import stream
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.compiling import Compiled, built, compiled, gainful
 from tfrfast.tensorflow.explaining import Explanation, explain
@@ -245,7 +246,7 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         tree, records = read(self._plain, unasked=False), self
         if isinstance(tree, Chain) and not any(map(nodes.is_map, tree.calls)):
             source = tree.records.source if isinstance(tree.records, AskedRecords) else None
-            records = self if source is None else source.stream()
+            records = self if source is None else stream(source)
         if records.element_spec.shape.rank:
             records = records.unbatch()
         found = list(records.take(count).as_numpy_iterator())

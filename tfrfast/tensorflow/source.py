@@ -1,4 +1,4 @@
-"""The shards of a dataset: the counting and the streaming of their records."""
+"""The shards of a dataset, and the counting of their records."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import tensorflow as tf
-
 from tfrfast.loading.inflating import inflating_cost
 from tfrfast.loading.remote_records import RemoteRecords
 from tfrfast.loading.seeking import seek_cost
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.schemes import is_url
-from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.counting import OpenPlan, open_plan
-from tfrfast.tensorflow.file_order import FileOrder
-from tfrfast.tensorflow.functions import show_a_reader, unbatched
-from tfrfast.tensorflow.open_files import OpenFiles
-from tfrfast.tensorflow.read.file_names import FileNames, any_has_scheme
+from tfrfast.tensorflow.counting import OpenFiles, OpenPlan, open_plan
+from tfrfast.tensorflow.read.file_names import FileNames
 from tfrfast.tensorflow.sampling import mean_record_bytes
-from tfrfast.tensorflow.sequence import EVERYTHING
 
 
 @dataclass(frozen=True)
@@ -118,16 +111,6 @@ class Source:
         records = self.plan.record_count
         return f"TFRecordDataset of {files}, {records:,} record" + "s" * (records != 1)
 
-    def in_file_order(self, names: Any = None) -> FileOrder:
-        """Returns the records of the known shards, or of other shards with the same options."""
-        known = names is None
-        names = self.names.tensor if known else names
-        turns = (self.turns or 1, self.block_records) if known else (1, 1)
-        made = FileOrder(names, self.skip_damage, self.compression, self.storage, turns)
-        if known:
-            self.open_files.keep(made.source)
-        return made
-
     @property
     def record_bytes(self) -> int | None:
         """Returns the approximate size of records, from the first file; None if unknown.
@@ -136,25 +119,3 @@ class Source:
         """
         names = self.names.known
         return None if self.compression or not names else mean_record_bytes(names[0])
-
-    def stream(self) -> Any:
-        """Returns all records in file order, or in the order of `num_parallel_reads`."""
-        if self.has_known_order and not self.shuffles_files:
-            return self.in_file_order().records(EVERYTHING)
-        if self.num_parallel_reads is None and self.names.tensor is not None:
-            return self._stream_symbolic(self.names.tensor)
-        return internals.dataset_of_files(
-            self._stream_one, self.names.dataset, self.num_parallel_reads
-        )
-
-    def _stream_one(self, name: Any) -> Any:
-        return self._stream_symbolic(tf.reshape(name, [1]))
-
-    def _stream_symbolic(self, names: Any) -> Any:
-        # TensorFlow looks for a reader in the user's function, and not in the functions of If.
-        show_a_reader()
-        return tf.cond(
-            any_has_scheme(names),
-            lambda: internals.TheirTFRecordDataset(names, self.compression),
-            lambda: unbatched(self.in_file_order(names).blocks()),
-        )

@@ -13,7 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 from tfrfast.features.compiling import compile_features  # noqa: E402
 from tfrfast.storage.remote.options import Storage  # noqa: E402
-from tfrfast.tensorflow import batches  # noqa: E402
+from tfrfast.tensorflow.build import batches  # noqa: E402
 from tfrfast.tensorflow.counting import open_plan  # noqa: E402
 from tfrfast.tensorflow.library import ops  # noqa: E402
 from tfrfast.tensorflow.sequence import Batched, Sequence  # noqa: E402

@@ -15,7 +15,7 @@ from record_files import flip_payload_byte
 
 tf = pytest.importorskip("tensorflow")
 
-from tfrfast.tensorflow import batches, building  # noqa: E402
+from tfrfast.tensorflow.build import batches, pipelines  # noqa: E402
 from tfrfast.tensorflow.sampling import mean_record_bytes  # noqa: E402
 
 pytestmark = pytest.mark.newest
@@ -71,7 +71,7 @@ def made(files: list[str], order: Chain, chain: Chain) -> Any:
 
 def group_of(dataset: Any) -> int:
     """Returns the number of batches that one call reads."""
-    return building._unread_batches(dataset._work.plan.pipeline)._group
+    return pipelines._unread_batches(dataset._work.plan.pipeline)._group
 
 
 def outcomes(dataset: Any) -> list[Any]:

@@ -24,8 +24,8 @@ from record_files import (
 from tfrfast.storage.remote.options import Storage
 
 tf = pytest.importorskip("tensorflow")
-functions = pytest.importorskip("tfrfast.tensorflow.functions")
-making = pytest.importorskip("tfrfast.tensorflow.making")
+functions = pytest.importorskip("tfrfast.tensorflow.build.functions")
+making = pytest.importorskip("tfrfast.tensorflow.build.making")
 planning = pytest.importorskip("tfrfast.tensorflow.counting")
 internals = pytest.importorskip("tfrfast.tensorflow.internals")
 

@@ -12,7 +12,7 @@ import tfrfast as tfr
 from example_files import write_examples
 
 tf = pytest.importorskip("tensorflow")
-functions = pytest.importorskip("tfrfast.tensorflow.functions")
+functions = pytest.importorskip("tfrfast.tensorflow.build.functions")
 
 SPECS = {"id": tf.io.FixedLenFeature([], tf.int64)}
 

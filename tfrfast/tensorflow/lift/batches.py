@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches, in_parts
-from tfrfast.tensorflow.functions import (
+from tfrfast.tensorflow.build.batches import Batches, in_parts
+from tfrfast.tensorflow.build.functions import (
     chosen,
     filter_as_traced,
     flat_map,

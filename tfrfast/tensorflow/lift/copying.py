@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.making import traced, traced_in_order
+from tfrfast.tensorflow.build.making import traced, traced_in_order
 from tfrfast.tensorflow.reasons import Refusal
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.functions import serial_map, with_spec
+from tfrfast.tensorflow.build.functions import serial_map, with_spec
 from tfrfast.tensorflow.lift.variable import unpacked
 
 

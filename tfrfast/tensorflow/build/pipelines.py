@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tfrfast.tensorflow.batches import Batches
+from tfrfast.tensorflow.build.batches import Batches
+from tfrfast.tensorflow.build.file_order import FileOrder, stream
+from tfrfast.tensorflow.build.shuffled import mean_bytes, shuffled_batches, shuffled_records
 from tfrfast.tensorflow.lift.batches import lifted_batches
 from tfrfast.tensorflow.lift.elements import elements_of
 from tfrfast.tensorflow.plan.pipeline import Pipeline
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence
-from tfrfast.tensorflow.shuffled import mean_bytes, shuffled_batches, shuffled_records
 
 
 def build(pipeline: Pipeline) -> Any:
@@ -19,11 +20,11 @@ def build(pipeline: Pipeline) -> Any:
         return _followed(pipeline, _batches(pipeline, pipeline.batch))
     source, sequence = pipeline.source, pipeline.sequence
     if sequence is None:
-        records = source.stream()
+        records = stream(source)
     elif source.shuffles_files and sequence.shuffle is None:
-        records = _asked_of(source.stream(), sequence)  # without indexes
+        records = _asked_of(stream(source), sequence)  # without indexes
     elif sequence.shuffle is None:
-        records = source.in_file_order().records(sequence)
+        records = FileOrder(source).records(sequence)
     else:
         assert source.plan is not None
         records = shuffled_records(source.plan, sequence, pipeline.saves_positions)
@@ -80,7 +81,7 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
     grouped = pipeline.lifted is None
     if sequence.shuffle is None:
         record_bytes = _record_bytes(pipeline) if grouped else None
-        return source.in_file_order().batches(sequence, record_bytes, pipeline.in_blocks)
+        return FileOrder(source).batches(sequence, record_bytes, pipeline.in_blocks)
     assert source.plan is not None
     return shuffled_batches(
         source.plan,

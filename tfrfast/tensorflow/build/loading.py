@@ -10,11 +10,11 @@ import tensorflow as tf
 from tfrfast.errors import StaleIndexError
 from tfrfast.loading.description import LoaderDescription
 from tfrfast.order import InOrder, Plan
-from tfrfast.tensorflow import iteration_keys
-from tfrfast.tensorflow.batches import read
+from tfrfast.tensorflow.build import iteration_keys
+from tfrfast.tensorflow.build.batches import read
+from tfrfast.tensorflow.build.functions import parallel_map, serial_map, take_while, with_length
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.counting import open_described
-from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while, with_length
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.read.sources import told_as

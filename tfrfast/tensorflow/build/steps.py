@@ -16,8 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.functions import flat_map, serial_map, show_a_reader
-from tfrfast.tensorflow.iteration_keys import ENDLESS, IterationKeys, key_of
+from tfrfast.tensorflow.build.functions import flat_map, serial_map, show_a_reader
+from tfrfast.tensorflow.build.iteration_keys import ENDLESS, IterationKeys, key_of
 from tfrfast.tensorflow.library import ops
 
 # Files are given as a first file and a stride.

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.making import MadeDataset, made_once, traced
+from tfrfast.tensorflow.build.making import MadeDataset, made_once, traced
 
 # The most blocks and batches that are read at once. More threads would only hold more memory.
 _MAX_PARALLEL_READS = 16

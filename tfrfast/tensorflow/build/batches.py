@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.functions import (
+from tfrfast.tensorflow.build.functions import (
     chosen,
     flat_map,
     parallel_flat_map,
     parallel_map,
     take_while,
 )
+from tfrfast.tensorflow.build.making import made_once
+from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.library import ops
-from tfrfast.tensorflow.making import made_once
 
 # The approximate bytes of a call, and its most batches.
 _GROUP_BYTES = 4 << 20

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.functions import flat_map, serial_map
+from tfrfast.tensorflow.build.functions import flat_map, serial_map
 from tfrfast.tensorflow.library import private_session
 from tfrfast.tensorflow.read.shuffles import DEFAULT_GLOBAL_SEED
 

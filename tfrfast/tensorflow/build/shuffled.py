@@ -7,14 +7,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches, group_of
+from tfrfast.tensorflow.build.batches import Batches, group_of
+from tfrfast.tensorflow.build.functions import unbatched, with_length
+from tfrfast.tensorflow.build.iteration_keys import IterationKeys, as_int64
+from tfrfast.tensorflow.build.making import made_once
+from tfrfast.tensorflow.build.steps import piece_size, pieces_of_steps, steps
 from tfrfast.tensorflow.counting import OpenPlan
-from tfrfast.tensorflow.functions import unbatched, with_length
-from tfrfast.tensorflow.iteration_keys import IterationKeys, as_int64
-from tfrfast.tensorflow.making import made_once
 from tfrfast.tensorflow.saving import with_positions
 from tfrfast.tensorflow.sequence import Batched, Sequence
-from tfrfast.tensorflow.steps import piece_size, pieces_of_steps, steps
 
 # The approximate bytes of a block of shuffled records, and its largest number of records.
 _BLOCK_BYTES = 1 << 20

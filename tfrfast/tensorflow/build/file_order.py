@@ -11,47 +11,46 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrfast.storage.remote.options import Storage
-from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
-from tfrfast.tensorflow.counting import COMPRESSION_CODES
-from tfrfast.tensorflow.functions import (
+from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.build.batches import Batches, StringBatches, group_of
+from tfrfast.tensorflow.build.functions import (
     flat_map,
     rebatched,
     scan,
+    show_a_reader,
     take_while,
     unbatched,
     with_length,
 )
+from tfrfast.tensorflow.build.making import made_once
+from tfrfast.tensorflow.build.steps import endless, pieces_here
+from tfrfast.tensorflow.counting import COMPRESSION_CODES
 from tfrfast.tensorflow.library import ops
-from tfrfast.tensorflow.making import made_once
+from tfrfast.tensorflow.read.file_names import any_has_scheme
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
-from tfrfast.tensorflow.steps import endless, pieces_here
+from tfrfast.tensorflow.source import Source
 
 # What the walk is told in place of a file.
 _EPOCH_END, _END = np.array([(-1, 0), (-2, 0)], np.int64)
 
 
 class FileOrder:
-    """The records of shards that are not open yet. Names may be symbolic."""
+    """The records of shards that are not open yet."""
 
-    def __init__(
-        self,
-        names: Any,
-        skip_damage: bool,
-        compression: str,
-        storage: Storage,
-        turns: tuple[int, int] = (1, 1),
-    ) -> None:
-        """`turns` is the number of files that take turns, and the records of a turn."""
-        self._names = names
-        self._turns = turns
-        self._skips_damage = skip_damage
-        self.source = ops.tfrfast_source(
-            filenames=names,
-            skip_damage=tf.constant(int(skip_damage), tf.int64),
-            compression=tf.constant(COMPRESSION_CODES[compression], tf.int64),
-            storage=tf.constant(storage.encoded),
+    def __init__(self, source: Source, names: Any = None) -> None:
+        """With `names`, which may be symbolic, reads other shards with the same options."""
+        self._names = source.names.tensor if names is None else names
+        # The number of files that take turns, and the records of a turn.
+        self._turns = (source.turns or 1, source.block_records) if names is None else (1, 1)
+        self._skips_damage = source.skip_damage
+        self._source = ops.tfrfast_source(
+            filenames=self._names,
+            skip_damage=tf.constant(int(source.skip_damage), tf.int64),
+            compression=tf.constant(COMPRESSION_CODES[source.compression], tf.int64),
+            storage=tf.constant(source.storage.encoded),
         )
+        if names is None:
+            source.open_files.keep(self._source)
 
     def _given(
         self,
@@ -72,7 +71,7 @@ class FileOrder:
         numbers = wanted.start, wanted.step, len(wanted), rows, group, *self._turns, *flags
         return (
             tf.constant(1 if repeats is None else repeats, tf.int64),
-            self.source,
+            self._source,
             tf.size(self._names, tf.int64),
             tf.constant(numbers, tf.int64),
         )
@@ -111,6 +110,28 @@ class FileOrder:
         walked = made_once(_walked, (True,), repeats, source, files, wanted)
         order = tf.constant("")
         return Batches(size, is_full, group, walked, source, order, finished=finished)
+
+
+def stream(source: Source) -> Any:
+    """Returns all records in file order, or in the order of `num_parallel_reads`."""
+
+    def symbolic(names: Any) -> Any:
+        # TensorFlow looks for a reader in the user's function, and not in the functions of If.
+        show_a_reader()
+        return tf.cond(
+            any_has_scheme(names),
+            lambda: internals.TheirTFRecordDataset(names, source.compression),
+            lambda: unbatched(FileOrder(source, names).blocks()),
+        )
+
+    if source.has_known_order and not source.shuffles_files:
+        return FileOrder(source).records(EVERYTHING)
+    names = source.names
+    if source.num_parallel_reads is None and names.tensor is not None:
+        return symbolic(names.tensor)
+    return internals.dataset_of_files(
+        lambda name: symbolic(tf.reshape(name, [1])), names.dataset, source.num_parallel_reads
+    )
 
 
 def _walked(may_shard: bool, repeats: Any, source: Any, files: Any, wanted: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Makes the dataset of a pipeline: graphs around the ops."""
