@@ -81,12 +81,6 @@ def test_batches_are_the_plans_whatever_threads_prefetch_and_io(
         assert step == plan.steps - 1
 
 
-def test_761_records_in_batches_of_50_are_15_full_and_one_of_11(reader: tfr.Reader) -> None:
-    loader = tfr.Loader(reader, 50)
-    assert [len(batch) for batch in loader] == [50] * 15 + [11]
-    assert len(loader) == 16
-
-
 def test_padding_is_flagged_and_weighs_nothing(reader: tfr.Reader) -> None:
     batches = list(tfr.Loader(reader, 50, remainder="pad"))
     assert [len(batch) for batch in batches] == [50] * 16
@@ -334,10 +328,6 @@ def test_bad_arguments_are_refused(
         tfr.Loader(reader, **{"batch_size": 5, **arguments})  # type: ignore[arg-type]
 
 
-def _consume_in_child(loader: tfr.Loader, results: multiprocessing.Queue) -> None:  # type: ignore[type-arg]
-    results.put([batch.indices.tolist() for batch in loader])
-
-
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_goes_on_where_the_parent_stood(reader: tfr.Reader) -> None:
     loader = tfr.Loader(reader, 10, threads=3)
@@ -355,18 +345,6 @@ def test_a_forked_child_goes_on_where_the_parent_stood(reader: tfr.Reader) -> No
     child.join(PATIENCE_S)
     assert child.exitcode == 0
     assert of_child == [batch.indices.tolist() for batch in epoch]
-
-
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_other_processes_receive_the_same(reader: tfr.Reader, method: str) -> None:
-    loader = tfr.Loader(reader, 100)
-    context = multiprocessing.get_context(method)
-    results = context.Queue()
-    child = context.Process(target=_consume_in_child, args=(loader, results))
-    child.start()
-    assert results.get(timeout=PATIENCE_S) == [batch.indices.tolist() for batch in loader]
-    child.join(PATIENCE_S)
-    assert child.exitcode == 0
 
 
 def run_script(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import multiprocessing
 import os
 import pickle
@@ -141,16 +140,6 @@ def test_threads_share_an_iterator_each_batch_goes_to_one_and_the_end_ends_all(
             assert sorted(sum(received, [])) == list(range(len(RECORDS)))
             assert next(batches, None) is None
         assert loader.epoch == 3
-
-
-def test_threads_share_a_readers_iterator(reader: tfr.Reader) -> None:
-    for _ in range(20):
-        records = iter(reader)
-        received: list[list[bytes]] = [[], [], []]
-        works = [functools.partial(some.extend, records) for some in received]
-        assert run_threads(works) == [None] * 3
-        assert sorted(sum(received, [])) == sorted(RECORDS)
-        assert next(records, None) is None
 
 
 def test_another_thread_sees_the_state_between_two_batches(reader: tfr.Reader) -> None:

@@ -260,36 +260,6 @@ def test_threads_may_share_a_description() -> None:
     assert not failures
 
 
-def test_byte_strings_are_indexed_and_sliced_like_arrays() -> None:
-    rows = [record(a=byte_strings(b"a", b"", b"ccc")), record(a=byte_strings(b"d", b"e", b"f"))]
-    strings = tfr.parse_example(rows, {"a": tfr.FixedLen([3], "bytes")})["a"]
-    assert strings.shape == (2, 3)
-    assert strings[0, 2] == b"ccc"
-    assert strings[-1, -3] == b"d"
-    assert strings[1].tolist() == [b"d", b"e", b"f"]
-    assert strings[1:].tolist() == [[b"d", b"e", b"f"]]
-    assert strings[2:].tolist() == []
-    assert [row.tolist() for row in strings] == strings.tolist()
-    assert strings.to_numpy().dtype == object
-    assert np.asarray(strings).shape == (2, 3)
-    for outside in (2, (0, 3), (0, 0, 0)):
-        with pytest.raises(IndexError):
-            strings[outside]
-
-
-def test_ragged_rows_are_indexed_and_sliced() -> None:
-    rows = [record(a=ints(1, 2)), record(), record(a=ints(3))]
-    ragged = tfr.parse_example(rows, {"a": tfr.VarLen("int64")})["a"]
-    assert len(ragged) == 3
-    assert ragged[0].tolist() == [1, 2]
-    assert ragged[-1].tolist() == [3]
-    assert ragged[1:].tolist() == [[], [3]]
-    assert ragged[3:].tolist() == []
-    assert ragged.row_lengths.tolist() == [2, 0, 1]
-    with pytest.raises(IndexError):
-        ragged[3]
-
-
 def test_columns_are_pickled() -> None:
     batch = pickle.loads(pickle.dumps(tfr.parse_example(RECORDS, EVERY_KIND)))
     assert batch["tags"].tolist() == [[b"x", b"yy"], []]

@@ -60,6 +60,8 @@ def test_rows_of_byte_strings(index: Any, before: int) -> None:
     assert taken.shape == expected.shape
     assert taken.tolist() == expected.tolist()
     assert taken[0:].tolist() == expected.tolist()
+    assert np.asarray(taken).dtype == object
+    assert np.array_equal(np.asarray(taken), expected)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +216,7 @@ def test_rows_of_ragged_columns(name: str, index: Any) -> None:
     assert taken.row_splits.dtype == column.row_splits.dtype
     assert taken.values.dtype == column.values.dtype
     assert taken.tolist() == [ROWS[i] for i in numbers]
+    assert taken.row_lengths.tolist() == [len(ROWS[i]) for i in numbers]
     assert taken[::-1][:].tolist() == [ROWS[i] for i in numbers[::-1]]
 
 
