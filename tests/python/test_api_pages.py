@@ -27,7 +27,7 @@ if not PAGES.exists():
 RESULTS = {
     "tfrfast.columns.pictures.Pictures",
     "tfrfast.jobs.copying.Copied",
-    "tfrfast.jobs.parquet.Exported",
+    "tfrfast.jobs.exporting.Exported",
     "tfrfast.jobs.shuffling.publication.Shuffled",
     "tfrfast.jobs.statistics.NumberStats",
     "tfrfast.jobs.verifying.Verified",

@@ -55,7 +55,7 @@ def start_and_wait(code: str) -> subprocess.Popen[str]:
     [
         ("tfrfast.jobs.copying", "tfrfast.jobs.copying.run_tasks", COPY),
         ("tfrfast.jobs.building_keys", "tfrfast.jobs.building_keys.write_keys", KEYS),
-        ("tfrfast.jobs.parquet", "tfrfast.jobs.parquet.run_tasks", EXPORT),
+        ("tfrfast.jobs.exporting", "tfrfast.jobs.exporting.run_tasks", EXPORT),
     ],
     ids=["copy", "build_keys", "export"],
 )

@@ -1,22 +1,45 @@
-"""Features of records as Parquet files."""
+"""Features of records as Parquet files, with PyArrow. New files appear whole, or not at all."""
 
 from __future__ import annotations
 
+import glob
+import itertools
 import os
+import re
+import secrets
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from tfrfast.base.arguments import integer
+from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.features import AnyFeatures
-from tfrfast.jobs.parquet import Exported, export_parquet
+from tfrfast.jobs.importing import pyarrow
+from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.loading.records import open_reader
-from tfrfast.reader import Reader
+from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.paths import Paths, written_file
-from tfrfast.tables.scanning import scan
+from tfrfast.tables.scanning import Scan, scan
 from tfrfast.writing.options import FilePath
+from tfrfast.writing.publishing import publish
+from tfrfast.writing.work_folder import WorkFolder
 
 __all__ = ["Exported", "export"]
+
+_SHARD = re.compile(r"-\d{5,}-of-\d{5,}\.parquet")
+
+
+class Exported(NamedTuple):
+    """The result of `tfr.export`."""
+
+    paths: list[str]
+    num_records: int
+    #: Bytes of all files.
+    num_bytes: int
+    #: The skipped damage.
+    skipped: list[Skipped]
 
 
 @explains_arguments
@@ -57,6 +80,7 @@ def export(
         any other `concurrent.futures.Executor`. Its processes must see the same files under the
         same names. One process writes each file.
     """
+    pyarrow()
     reader = open_reader(source, reader_options)
     name = os.fsdecode(written_file(out))
     rows = scan(
@@ -68,6 +92,78 @@ def export(
         sample=sample,
         threads=threads,
     )
-    return export_parquet(
-        rows, name, num_shards=num_shards, overwrite=overwrite, progress=progress, executor=executor
+    if not rows.columns:
+        raise ValueError("There are no features, and a Parquet file without columns has no rows.")
+    names = _names(name, num_shards)
+    taken = _taken(name, num_shards)
+    if taken and not overwrite:
+        raise FileExistsError(f"{taken[0]!r} exists. Pass overwrite=True to replace it.")
+    with WorkFolder(name) as work, ProgressBar("Exporting", progress, "records") as bar:
+        tasks = plan_files(rows, len(names), work.path, executor)
+        advance = bar.adding(len(rows))
+        written = list(run_tasks(tasks, executor, rows.threads, advance))
+        made = [path for path, _, _ in written]
+        # Replaces all old files, because a glob would mix old and new files.
+        publish(made, names, overwrite=overwrite, others=taken)
+    return Exported(
+        names,
+        sum(count for _, count, _ in written),
+        sum(map(os.path.getsize, names)),
+        # Tasks in other processes open only the shards that they read.
+        all_damage(rows.reader.skipped, *(damage for *_, damage in written)),
     )
+
+
+def plan_files(scan: Scan, count: int, folder: str, executor: Executor | None) -> list[_WriteFile]:
+    """Returns the tasks, one for each file."""
+    workers = num_workers(executor, scan.threads)
+    threads = 1 if executor is not None else -(-workers // min(count, workers))
+    ends = [len(scan) * number // count for number in range(count + 1)]
+    return [
+        _WriteFile(scan.part(rows=slice(first, end), threads=threads), end - first, folder)
+        for first, end in itertools.pairwise(ends)
+    ]
+
+
+@dataclass
+class _WriteFile:
+    """Writes rows to a file of its own. A batch is a row group."""
+
+    scan: Scan
+    amount: int
+    folder: str
+
+    def run(self, advance: Advance) -> tuple[str, int, list[Skipped]]:
+        arrow = pyarrow()
+        path = os.path.join(self.folder, secrets.token_hex(8))
+        rows = 0
+        with open(path, "xb") as file:
+            with arrow.parquet.ParquetWriter(file, arrow.schema(self.scan)) as writer:
+                for batch in self.scan:
+                    written = arrow.record_batch(batch)
+                    writer.write_batch(written)
+                    rows += written.num_rows
+                    advance(written.num_rows)
+            file.flush()
+            os.fsync(file.fileno())
+        return path, rows, self.scan.reader.skipped
+
+
+def _names(out: str, num_shards: int | None) -> list[str]:
+    if num_shards is None:
+        return [out]
+    count = integer("num_shards", num_shards, 1, 10**6)
+    return [f"{_stem(out)}-{number:05}-of-{count:05}.parquet" for number in range(count)]
+
+
+def _stem(out: str) -> str:
+    return out.removesuffix(".parquet")
+
+
+def _taken(out: str, num_shards: int | None) -> list[str]:
+    """Returns the files of an earlier export to `out`: one file, or any number of shards."""
+    if num_shards is None:
+        return [out] if os.path.lexists(out) else []
+    stem = _stem(out)
+    found = glob.glob(glob.escape(stem) + "-*-of-*.parquet")
+    return sorted(name for name in found if _SHARD.fullmatch(name.removeprefix(stem)))

@@ -6,7 +6,7 @@ import argparse
 
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
-from tfrfast.jobs.parquet import import_parquet
+from tfrfast.jobs.importing import import_parquet
 from tfrfast.storage.paths import expand_paths, refuse_urls
 
 
