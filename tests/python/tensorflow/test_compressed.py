@@ -18,7 +18,7 @@ from tfrfast.loading import inflating
 
 tf = pytest.importorskip("tensorflow")
 
-from tfrfast.tensorflow import reasons as slow_paths  # noqa: E402
+from tfrfast.tensorflow import reasons  # noqa: E402
 
 pytestmark = pytest.mark.newest
 
@@ -164,7 +164,7 @@ def test_explain_names_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names, _ = write_set(tmp_path, "GZIP")
     monkeypatch.setattr(inflating, "_MUCH_BYTES", 0)
     monkeypatch.setattr(tfr._native, "inflated_bytes", lambda: 0)
-    monkeypatch.setattr(slow_paths, "_told", set())
+    monkeypatch.setattr(reasons, "_told", set())
     with pytest.warns(tfr.SlowPathWarning, match="of the dataset keeps the inflated bytes"):
         explained = tfr.explain(tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1))
     assert "decompressed_cache=tfr.DiskCache(folder, limit)" in str(explained)

@@ -13,7 +13,7 @@ import tfrfast as tfr
 from example_files import write_examples
 
 tf = pytest.importorskip("tensorflow")
-slow_paths = pytest.importorskip("tfrfast.tensorflow.reasons")
+reasons = pytest.importorskip("tfrfast.tensorflow.reasons")
 
 FEATURES = {"id": tf.io.FixedLenFeature([], tf.int64)}
 COUNTS = [20, 0, 11]
@@ -33,7 +33,7 @@ def unindexed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_paths, "_told", set())
+    monkeypatch.setattr(reasons, "_told", set())
 
 
 def parse_one(record: Any) -> Any:

@@ -16,8 +16,7 @@ from example_files import write_examples
 tf = pytest.importorskip("tensorflow")
 
 import tfrfast.tensorflow  # noqa: E402
-from tfrfast.tensorflow import internals  # noqa: E402
-from tfrfast.tensorflow import reasons as slow_paths  # noqa: E402
+from tfrfast.tensorflow import internals, reasons  # noqa: E402
 
 _FILES = [
     each
@@ -71,7 +70,7 @@ class TestWithout:
         monkeypatch.setattr(
             internals, "found", lambda place: None if place == lacks else found(place)
         )
-        monkeypatch.setattr(slow_paths, "_told", set())
+        monkeypatch.setattr(reasons, "_told", set())
         internals.missing.cache_clear()
         yield lacks
         internals.missing.cache_clear()

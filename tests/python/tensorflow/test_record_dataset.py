@@ -26,7 +26,7 @@ from tfrfast.storage.remote.options import Storage
 tf = pytest.importorskip("tensorflow")
 functions = pytest.importorskip("tfrfast.tensorflow.build.functions")
 making = pytest.importorskip("tfrfast.tensorflow.build.making")
-planning = pytest.importorskip("tfrfast.tensorflow.counting")
+counting = pytest.importorskip("tfrfast.tensorflow.counting")
 internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
 
@@ -349,7 +349,7 @@ class TestDamage:
 def test_open_shards_are_not_closed_under_threads_that_outlive_the_program(
     files: list[str],
 ) -> None:
-    plan = planning.open_plan(
+    plan = counting.open_plan(
         [files[0].encode()],
         build_indexes=True,
         skip_damage=False,

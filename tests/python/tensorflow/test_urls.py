@@ -75,10 +75,10 @@ def test_a_request_a_record_is_said_once(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tfrfast.loading import remote_records
-    from tfrfast.tensorflow import slow_paths
+    from tfrfast.tensorflow import reasons
 
     monkeypatch.setattr(remote_records, "_shared", lambda records, *_: records)
-    slow_paths._told.discard("requests")
+    reasons._told.discard("requests")
     (shard,) = write_shards(tmp_path, [12_000], longest=5)
     server.put("set/small", Path(shard).read_bytes())
     url = f"{server.url}/set/small"
