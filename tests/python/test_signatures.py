@@ -1,5 +1,6 @@
 """Names and defaults of arguments agree all over the public functions and classes."""
 
+import ast
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,6 +42,29 @@ def test_an_argument_means_the_same_everywhere() -> None:
                 assert name == "source", where
             assert name not in ("filenames", "files", "index_dir"), where
     assert {"overwrite", "index", "index_folder", "paths", "source"} <= seen
+
+
+def test_what_opens_a_source_takes_the_options_of_a_reader() -> None:
+    """Adapters, too, whose frameworks need not be here."""
+    found = set()
+    for path in Path(tfr.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for each in node.args.args:
+                kind = ast.unparse(each.annotation) if each.annotation else ""
+                if each.arg == "source" and {"Reader", "Paths"} <= set(kind.split(" | ")):
+                    found.add(path.parent.name)
+                    passed = {"options", "reader_options"}.intersection(
+                        [other.arg for other in node.args.args]
+                    )
+                    assert passed or (
+                        node.args.kwarg and node.args.kwarg.arg == "reader_options"
+                    ), (
+                        path,
+                        node.name,
+                    )
+    assert {"torch", "grain", "ray", "jobs", "loading", "steps", "tables"} <= found
 
 
 def test_what_only_tfrfast_needs_is_private() -> None:
