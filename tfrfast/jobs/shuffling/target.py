@@ -29,8 +29,8 @@ class Target:
 
     def fingerprint(self) -> str:
         """Returns a hash that differs between targets whose finished shards differ."""
-        facts = [_VERSION, self.seed, [vars(each) for each in self.outputs], self.index]
-        facts.append(os.fsdecode(self.index_folder))
+        index = os.fsdecode(self.index_folder) or str(self.index)
+        facts = [_VERSION, self.seed, [vars(each) for each in self.outputs], index]
         facts += [self.compression, self.level]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
