@@ -48,17 +48,6 @@ std::string hash_as_hex(const std::string& text) {
   return hex;
 }
 
-// A file name that `key` determines, with `name` for human readers.
-std::string hashed_name(const std::string& key, std::string name) {
-  if (name.size() > 100) name.erase(50, name.size() - 100);  // file names have at most 255 bytes
-  return hash_as_hex(key) + "-" + name;
-}
-
-bool is_hashed_name(std::string_view name) {
-  return name.size() > kHexDigits && name[kHexDigits] == '-' &&
-         name.substr(0, kHexDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 }  // namespace
 
 std::string sibling_index_folder(const std::string& shard_path) {
@@ -132,7 +121,9 @@ std::optional<IndexPlace> cached_place(const std::string& shard_path) {
   if (cache.empty()) return {};
   const std::string resolved = resolve_path(shard_path);
   const std::string data = folder_of(resolved);
-  return IndexPlace{cache + "/" + hashed_name(data, name_of(data)), name_of(resolved), fnv1a(data),
+  std::string name = name_of(data);
+  if (name.size() > 100) name.erase(50, name.size() - 100);  // file names have at most 255 bytes
+  return IndexPlace{cache + "/" + hash_as_hex(data) + "-" + name, name_of(resolved), fnv1a(data),
                     data};
 }
 
@@ -142,7 +133,8 @@ std::string cached_index_path(const std::string& shard_path) {
 }
 
 bool is_cached_folder(std::string_view name) {
-  return is_hashed_name(name);
+  return name.size() > kHexDigits && name[kHexDigits] == '-' &&
+         name.substr(0, kHexDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::string index_cache_folder() {
