@@ -20,7 +20,7 @@ from tfrfast.features.compiling import compile_features
 from tfrfast.features.inference import settle
 from tfrfast.features.samples import Sample
 from tfrfast.order import BlockShuffle
-from tfrfast.tensorflow import internals
+from tfrfast.tensorflow import internals, library
 from tfrfast.tensorflow.build.file_order import stream
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.compiling import Compiled, built, compiled, gainful
@@ -118,9 +118,10 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
     def __iter__(self) -> Any:
         if not tf.executing_eagerly():
             return super().__iter__()
-        iterator = _Iterator(self)
-        iterator.is_unasked = self._unasked
-        return iterator
+        _ = self._built  # which may open URLs
+        if library.are_waits_ended:
+            return (_InterruptibleOfPlain if self._unasked else _Interruptible)(self)
+        return _OfPlain(self) if self._unasked else super().__iter__()
 
     def _apply_debug_options(self) -> Any:
         """Returns the dataset of which TensorFlow makes iterators.
@@ -279,27 +280,29 @@ for _method in (*_LATER, *_AT_ONCE):
         setattr(PlannedDataset, _method, _calling(_method, _method in _AT_ONCE))
 
 
-class _Iterator(internals.OwnedIterator):  # type: ignore[misc]
-    """An iterator whose errors are those of the user's program."""
+class _Interruptible(internals.OwnedIterator):  # type: ignore[misc]
+    """An iterator that raises KeyboardInterrupt if Ctrl-C ended its wait for a network.
 
-    is_unasked = False
+    Python raises KeyboardInterrupt while TensorFlow makes its own exception. The two together
+    become a RuntimeError.
+    """
 
     def __next__(self) -> Any:
         try:
             return super().__next__()
         except RuntimeError as error:
-            # Ctrl-C ended a wait for a network. Python raised KeyboardInterrupt while TensorFlow
-            # made its own exception, and the two together became this one.
             if KeyboardInterrupt.__name__ in str(error):
                 raise KeyboardInterrupt from None
             raise
+
+
+class _OfPlain(internals.OwnedIterator):  # type: ignore[misc]
+    """An iterator whose error explains why it does not fit a checkpoint of a plain dataset."""
 
     def _restore_from_tensors(self, restored_tensors: Any) -> Any:
         try:
             return super()._restore_from_tensors(restored_tensors)
         except tf.errors.OpError as error:
-            if not self.is_unasked:
-                raise
             raise tf.errors.FailedPreconditionError(
                 None,
                 None,
@@ -307,6 +310,10 @@ class _Iterator(internals.OwnedIterator):  # type: ignore[misc]
                 f"without tfr.accelerate(), set {SWITCH}=0 to go on from it. TensorFlow says: "
                 f"{error.message}",
             ) from None
+
+
+class _InterruptibleOfPlain(_Interruptible, _OfPlain):
+    pass
 
 
 def _plain_of(argument: Any) -> Any:
