@@ -276,6 +276,7 @@ types: .venv/.installed ## mypy --strict, truth tests, the native stub against t
 	pyright --pythonpath .venv/bin/python
 
 site: .envs/site/.ready ## The documentation site in build/site; a broken link is an error
+	.envs/site/bin/python tools/packing_picture.py
 	NO_MKDOCS_2_WARNING=1 .envs/site/bin/mkdocs build --strict --quiet
 
 # The site is made of the sources alone: nothing is compiled, and no framework is installed.

@@ -28,7 +28,7 @@ _NAMES = {
     "jobs.statistics": "statistics",
     "jobs.verifying": "verify",
     "loading.loader": "Loader",
-    "order": "BlockShuffle ByTokens InOrder Mixture Plan Shuffle Weighted",
+    "order": "BlockShuffle ByTokens InOrder Mixture Packed Plan Shuffle Weighted",
     "reader": "Reader",
     "steps.building": "build_steps",
     "steps.later": "Later",

@@ -33,6 +33,7 @@ from tfrfast.order import BlockShuffle as BlockShuffle
 from tfrfast.order import ByTokens as ByTokens
 from tfrfast.order import InOrder as InOrder
 from tfrfast.order import Mixture as Mixture
+from tfrfast.order import Packed as Packed
 from tfrfast.order import Plan as Plan
 from tfrfast.order import Shuffle as Shuffle
 from tfrfast.order import Weighted as Weighted

@@ -14,7 +14,7 @@ import numpy as np
 from tfrfast import _native
 from tfrfast.columns import Batch, Bytes, Column, Pictures, Ragged, Sparse
 from tfrfast.features import Features, FixedLenSequence, VarLen
-from tfrfast.order import Plan
+from tfrfast.order import Packed, Plan
 
 _HAS_PY_DATASET = hasattr(keras.utils, "PyDataset")
 _Base: Any = keras.utils.PyDataset if _HAS_PY_DATASET else keras.utils.Sequence
@@ -142,17 +142,27 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         return batch
 
     def _for_keras(self, batch: Any, number: int) -> tuple[Any, ...]:
+        packed = isinstance(batch, Batch) and batch.segments is not None
+        weights = None
+        if self._loader.plan.remainder == "pad" and isinstance(batch, Batch):
+            weights = batch.valid
+        if packed:
+            segments = batch.segments
+            if weights is not None:
+                some = next(iter(segments.values())) if isinstance(segments, dict) else segments
+                weights = some[:, 0] != 0
+            batch = batch.as_dict()
         inputs = {name: self._taken(name, batch, number) for name in self._inputs}
         parts = [inputs if len(inputs) > 1 else inputs[self._inputs[0]]]
         if self._label is not None:
             parts.append(self._taken(self._label, batch, number))
         if self._loader.plan.remainder == "pad":
-            if not isinstance(batch, Batch):
+            if weights is None:
                 raise TypeError(
                     'With remainder="pad", transform must return the Batch it was given, in which '
                     f"it may replace columns, not {type(batch).__name__}: its rows have weights."
                 )
-            parts.append(batch.valid.astype(np.float32))
+            parts.append(weights.astype(np.float32))
         return tuple(parts)
 
     def _taken(self, name: str, batch: Any, number: int) -> Any:
@@ -174,11 +184,10 @@ def keras_epochs(loader: Epochs, features: str | Sequence[str], label: str | Non
         raise ValueError("to_keras() needs columns. Give the Loader features=.")
     if not inputs:
         raise ValueError("features must name at least one column.")
+    columns = [*(loader.features or {}), *_packed_facts(loader.plan)]
     for name in (*inputs, *([] if label is None else [label])):
-        if loader.transform is None and name not in (loader.features or {}):
-            raise ValueError(
-                f"There is no column {name!r}. The Loader has {', '.join(loader.features or {})}."
-            )
+        if loader.transform is None and name not in columns:
+            raise ValueError(f"There is no column {name!r}. The Loader has {', '.join(columns)}.")
     if loader.step or loader.state_dict()["position"]:
         raise ValueError(
             f"The Loader stands in the middle of epoch {loader.epoch}, and Keras has whole epochs "
@@ -191,6 +200,14 @@ def keras_epochs(loader: Epochs, features: str | Sequence[str], label: str | Non
             'label. Give a label, or use remainder="keep" or "drop".'
         )
     return KerasEpochs(loader, inputs, label)
+
+
+def _packed_facts(plan: Plan) -> list[str]:
+    """Returns the columns that packed batches have besides features."""
+    if not isinstance(plan.batching, Packed):
+        return []
+    names = sum(plan.batching._features or (), ())
+    return [key.format(name) for key in plan.batching.keys for name in names]
 
 
 def _has_any_width(loader: Epochs, name: str) -> bool:

@@ -11,11 +11,13 @@
 
 #include "core/base/error.h"
 #include "core/base/waiting.h"
+#include "core/example/count_lengths.h"
 #include "core/example/decode.h"
 #include "core/example/record_kind.h"
 #include "core/example/sequence.h"
 #include "core/example/survey.h"
 #include "core/image/image_codec.h"
+#include "core/order/ranges.h"
 #include "python/classes.h"
 #include "python/columns.h"
 #include "python/python_reader.h"
@@ -32,7 +34,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& part, const st
                       const std::optional<py::bytes>& default_numbers,
                       const std::optional<std::vector<py::bytes>>& default_strings,
                       std::size_t raw_bytes, bool required, bool inferred,
-                      const std::optional<ImageSpec>& image) {
+                      const std::optional<ImageSpec>& image, std::size_t budget) {
   FeatureSpec spec;
   spec.name = name;
   spec.part = record_part_named(part);
@@ -43,6 +45,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& part, const st
   spec.required = required;
   spec.inferred = inferred;
   spec.image = image;
+  spec.budget = budget;
   if (default_numbers || default_strings) spec.default_value.emplace();
   if (default_numbers) {
     const auto bytes = static_cast<std::string_view>(*default_numbers);
@@ -312,11 +315,27 @@ void register_example(py::module_& module) {
            py::arg("channels"), py::arg("crop"), py::arg("area"), py::arg("ratio"), py::arg("flip"),
            py::arg("resize"), py::arg("is_float"), py::arg("channels_first"), py::arg("upright"),
            py::arg("grey_if_damaged"), py::arg("max_pixels"));
+  module.def(
+      "count_lengths",
+      [](const PythonReader& reader, const std::string& feature, std::int64_t begin,
+         std::int64_t end, unsigned threads) {
+        const std::shared_ptr<const RecordSource> source = reader.get();
+        check_range("end", end, 0, static_cast<std::int64_t>(source->record_count()));
+        check_range("begin", begin, 0, end);
+        py::array_t<std::uint32_t> lengths(end - begin);
+        std::uint32_t* const out = lengths.mutable_data();
+        {
+          const WithoutGil without_gil;
+          count_lengths(*source, feature, begin, end, threads, out);
+        }
+        return lengths;
+      },
+      py::arg("reader"), py::arg("feature"), py::arg("begin"), py::arg("end"), py::arg("threads"));
   py::class_<FeatureSpec>(module, "FeatureSpec")
       .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("part"),
            py::arg("layout"), py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
            py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"),
-           py::arg("inferred"), py::arg("image"));
+           py::arg("inferred"), py::arg("image"), py::arg("budget"));
   module.attr("DECODES_IMAGES") = has_image_codecs();
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 

@@ -1,3 +1,9 @@
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "core/load/image_draws.h"
 #include "core/load/loader.h"
 
 #include "python/classes.h"
@@ -13,6 +19,13 @@ namespace {
 
 // Ctrl-C may have to wait this long.
 constexpr double kSecondsBetweenSignals = 0.1;
+
+py::tuple batch_to_python(LoadedBatch batch, const FeatureSchema& features) {
+  const auto rows = static_cast<py::ssize_t>(batch.rows);
+  return py::make_tuple(python::to_python(std::move(batch.columns), features),
+                        own<std::int64_t>(std::move(batch.indices), {rows}),
+                        own<bool>(std::move(batch.valid), {rows}));
+}
 
 class PythonLoader;
 
@@ -59,10 +72,7 @@ class PythonLoader {
 
   py::object to_python(LoadedBatch batch) const {
     if (features_ == nullptr) return py::cast(std::move(batch.records));
-    const auto rows = static_cast<py::ssize_t>(batch.rows);
-    return py::make_tuple(python::to_python(std::move(batch.columns), *features_),
-                          own<std::int64_t>(std::move(batch.indices), {rows}),
-                          own<bool>(std::move(batch.valid), {rows}));
+    return batch_to_python(std::move(batch), *features_);
   }
 
  private:
@@ -100,6 +110,23 @@ py::object PythonLoaderPass::next() {
   return py::none();
 }
 
+// The columns, record numbers and real rows of one batch of packs.
+py::tuple load_packed(const PythonReader& reader, const Plan& plan, std::uint64_t epoch,
+                      std::int64_t step, const std::shared_ptr<FeatureSchema>& features) {
+  const std::shared_ptr<const RecordSource> source = reader.get();
+  LoadedBatch batch = [&] {
+    const WithoutGil without_gil;
+    static const std::atomic<bool> never{false};
+    const auto order = plan.of_epoch(epoch);
+    const Plan::PackedBatch packed = plan.packed(*order, step);
+    const auto valid = std::make_unique<bool[]>(packed.records.size() + 1);
+    std::fill_n(valid.get(), packed.records.size(), true);
+    const std::vector<std::uint64_t> draws = image_draws(plan, *order, epoch, step);
+    return BatchWork(source, features).load(packed.records, valid.get(), never, draws, packed);
+  }();
+  return batch_to_python(std::move(batch), *features);
+}
+
 // Converts a Loader::Place to (epoch, step, position).
 py::tuple place(PythonLoader& self) {
   const Loader::Place here = self.core().place();
@@ -133,6 +160,8 @@ void register_loader(py::module_& module) {
       .def("close", &PythonLoader::close)
       .def("place", &place)
       .def("stats", &stats);
+  module.def("load_packed", &load_packed, py::arg("reader"), py::arg("plan"), py::arg("epoch"),
+             py::arg("step"), py::arg("features"));
 }
 
 }  // namespace tfrfast::python

@@ -2,8 +2,10 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,7 +18,9 @@
 #include "core/order/in_order.h"
 #include "core/order/interleaved_order.h"
 #include "core/order/length_batches.h"
+#include "core/order/length_table.h"
 #include "core/order/mixture.h"
+#include "core/order/packed_order.h"
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
 #include "core/order/ranges.h"
@@ -25,6 +29,7 @@
 #include "core/order/weighted.h"
 #include "python/arrays.h"
 #include "python/classes.h"
+#include "python/python_reader.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -65,14 +70,69 @@ std::shared_ptr<Weighted> make_weighted(std::shared_ptr<Order> order, const Int6
       std::move(order), std::vector<std::int64_t>(weights.data(), weights.data() + weights.size()));
 }
 
-std::shared_ptr<LengthBatches> make_length_batches(
-    const std::vector<std::pair<std::int64_t, std::int64_t>>& buckets, const Int64Array& members,
-    std::int64_t num_records) {
-  std::vector<LengthBatches::Bucket> shapes;
-  for (const auto& [records, rows] : buckets) shapes.push_back({records, rows});
-  return std::make_shared<LengthBatches>(
-      std::move(shapes), std::vector<std::int64_t>(members.data(), members.data() + members.size()),
-      num_records);
+constexpr std::int64_t kMaxLength = (std::int64_t{1} << 31) - 1;
+
+std::shared_ptr<LengthTable> make_length_table(const Int64Array& lengths) {
+  const std::int64_t* const in = lengths.data();
+  std::vector<std::uint32_t> narrow(static_cast<std::size_t>(lengths.size()));
+  const WithoutGil without_gil;
+  for (std::size_t i = 0; i < narrow.size(); ++i) {
+    const std::int64_t length = in[i];
+    check_range("a length", length, 0, kMaxLength);
+    narrow[i] = static_cast<std::uint32_t>(length);
+  }
+  return std::make_shared<LengthTable>(std::move(narrow));
+}
+
+py::array lengths_of(const LengthTable& table) {
+  Int64Array lengths(static_cast<py::ssize_t>(table.size()));
+  std::int64_t* const out = lengths.mutable_data();
+  for (std::size_t i = 0; i < table.size(); ++i) out[i] = table[i];
+  return lengths;
+}
+
+CountedRecords counted_records(const std::vector<std::shared_ptr<LengthTable>>& tables,
+                               std::int64_t first, std::int64_t num_records,
+                               const std::optional<Int64Array>& indices) {
+  CountedRecords counted;
+  counted.tables.assign(tables.begin(), tables.end());
+  counted.first = first;
+  counted.records = num_records;
+  counted.has_indices = indices.has_value();
+  if (indices) counted.indices.assign(indices->data(), indices->data() + indices->size());
+  return counted;
+}
+
+std::shared_ptr<LengthBatches> make_length_batches(const std::shared_ptr<LengthTable>& table,
+                                                   std::int64_t first, std::int64_t num_records,
+                                                   const std::optional<Int64Array>& indices,
+                                                   std::int64_t tokens) {
+  CountedRecords counted = counted_records({table}, first, num_records, indices);
+  const WithoutGil without_gil;
+  return std::make_shared<LengthBatches>(std::move(counted), tokens);
+}
+
+std::shared_ptr<PackedOrder> make_packed_order(
+    const std::vector<std::shared_ptr<LengthTable>>& tables, std::int64_t first,
+    std::int64_t num_records, const std::optional<Int64Array>& indices,
+    const std::vector<std::int64_t>& tokens, const std::string& overlong) {
+  PackingSpec spec{counted_records(tables, first, num_records, indices), tokens,
+                   overlong_named(overlong)};
+  const WithoutGil without_gil;
+  return std::make_shared<PackedOrder>(std::move(spec));
+}
+
+py::dict fill_of(const PackedOrder& order) {
+  const PackedOrder::Fill& fill = order.fill();
+  py::dict result;
+  result["packs"] = fill.packs;
+  result["tokens"] = fill.tokens;
+  result["records"] = fill.records;
+  result["pieces"] = fill.pieces;
+  result["left_out"] = fill.left_out;
+  result["cut"] = fill.cut;
+  result["split"] = fill.split;
+  return result;
 }
 
 using Segments = std::vector<std::tuple<std::uint64_t, std::int64_t, std::vector<std::int64_t>>>;
@@ -173,6 +233,23 @@ Int64Array plan_records_at(const Plan& plan, std::uint64_t epoch, std::int64_t f
   return records;
 }
 
+// For each record of packs: (row, column in each budget, length in each budget, piece).
+Int64Array plan_packed(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
+  const auto order = plan.of_epoch(epoch);
+  const std::vector<Plan::Packed> packed = plan.packed(*order, step).places;
+  const std::size_t budgets = plan.order().tokens().size();
+  Int64Array result(
+      {static_cast<py::ssize_t>(packed.size()), static_cast<py::ssize_t>(2 + 2 * budgets)});
+  std::int64_t* out = result.mutable_data();
+  for (const Plan::Packed& each : packed) {
+    *out++ = static_cast<std::int64_t>(each.row);
+    out = std::copy_n(each.columns.begin(), budgets, out);
+    out = std::copy_n(each.piece.lengths.begin(), budgets, out);
+    *out++ = each.piece.number;
+  }
+  return result;
+}
+
 py::array_t<std::uint64_t> plan_draws(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
   const std::vector<std::uint64_t> draws = image_draws(plan, *plan.of_epoch(epoch), epoch, step);
   return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(draws.size()), draws.data());
@@ -204,9 +281,40 @@ void register_order(py::module_& module) {
   py::class_<Weighted, Order, std::shared_ptr<Weighted>>(module, "Weighted")
       .def(py::init(&make_weighted), py::arg("order"), py::arg("weights"));
 
+  py::class_<LengthTable, std::shared_ptr<LengthTable>>(module, "LengthTable")
+      .def(py::init(&make_length_table), py::arg("lengths"))
+      .def_static(
+          "open",
+          [](const std::string& path, const PythonReader& reader) {
+            const std::shared_ptr<const RecordSource> data = reader.get();
+            const WithoutGil without_gil;
+            return std::const_pointer_cast<LengthTable>(LengthTable::open(path, &data->shards()));
+          },
+          py::arg("path"), py::arg("reader"))
+      .def_static(
+          "reopen",
+          [](const std::string& path, std::uint64_t hash) {
+            const WithoutGil without_gil;
+            return std::const_pointer_cast<LengthTable>(
+                LengthTable::open(LengthReference{path, hash}));
+          },
+          py::arg("path"), py::arg("hash"), "Opens the table of a plan again.")
+      .def("__len__", &LengthTable::size)
+      .def("lengths", &lengths_of)
+      .def_property_readonly(
+          "path", [](const LengthTable& table) { return py::bytes(table.reference().path); })
+      .def_property_readonly("hash",
+                             [](const LengthTable& table) { return table.reference().hash; })
+      .def_property_readonly("feature", &LengthTable::feature)
+      .def_property_readonly("fingerprint", &LengthTable::fingerprint)
+      .def_property_readonly("stamp", &LengthTable::stamp);
   py::class_<LengthBatches, Order, std::shared_ptr<LengthBatches>>(module, "LengthBatches")
-      .def(py::init(&make_length_batches), py::arg("buckets"), py::arg("members"),
-           py::arg("num_records"));
+      .def(py::init(&make_length_batches), py::arg("table"), py::arg("first"),
+           py::arg("num_records"), py::arg("indices"), py::arg("tokens"));
+  py::class_<PackedOrder, Order, std::shared_ptr<PackedOrder>>(module, "PackedOrder")
+      .def(py::init(&make_packed_order), py::arg("tables"), py::arg("first"),
+           py::arg("num_records"), py::arg("indices"), py::arg("tokens"), py::arg("overlong"))
+      .def_property_readonly("fill", &fill_of);
 
   py::class_<Mixture, Order, std::shared_ptr<Mixture>>(module, "Mixture")
       .def(py::init(&make_mixture), py::kw_only(), py::arg("sources"), py::arg("arrangement"),
@@ -223,6 +331,8 @@ void register_order(py::module_& module) {
       .def_property_readonly("positions", &Plan::positions)
       .def("rows", &plan_rows, py::arg("epoch"), py::arg("step"))
       .def("indices", &plan_indices, py::arg("epoch"), py::arg("step"))
+      .def("packed", &plan_packed, py::arg("epoch"), py::arg("step"),
+           "Row, columns, lengths and piece of each record, if positions are packs.")
       .def("draws", &plan_draws, py::arg("epoch"), py::arg("step"),
            "The draw of each row's images, in the order of rows().")
       .def("records_at", &plan_records_at, py::arg("epoch"), py::arg("first"), py::arg("last"))

@@ -174,11 +174,12 @@ ReadBatch RowDecoder::decode(const BatchRows& batch) {
   ReadBatch read;
   batch_ = &batch;
   rows_.clear();
-  decoder_.begin(batch.size());
+  decoder_.begin(batch.size(), batch.packed.packs, batch.packed.tokens);
+  const bool is_packed = !batch.packed.tokens.empty();
   const bool is_whole = is_one_piece(batch);
   const std::uint64_t batch_bytes = payload_bytes(batch.rows);
   for (std::size_t begin = 0; begin < batch.size();) {
-    if (!is_whole && !batch.rows.empty() && decode_in_place(begin, batch_bytes)) {
+    if (!is_whole && !is_packed && !batch.rows.empty() && decode_in_place(begin, batch_bytes)) {
       ++begin;
       continue;
     }
@@ -216,17 +217,19 @@ bool RowDecoder::decode_in_place(std::size_t at, std::uint64_t batch_bytes) {
 void RowDecoder::decode_piece(const Piece& piece) {
   numbers_.clear();
   draws_.clear();
+  places_.clear();
   for (const std::size_t row : piece.rows) {
     rows_.push_back(row);
     numbers_.push_back(number(row));
     if (!batch_->draws.empty()) draws_.push_back(draw(row));
+    if (!batch_->packed.tokens.empty()) places_.push_back(batch_->packed.places[row]);
   }
-  decoder_.decode(piece.payloads, numbers_, draws_);
+  decoder_.decode(piece.payloads, numbers_, draws_, places_);
 }
 
 ReadBatch read_batch(const BatchRows& batch, const Decoders* decoders) {
   ReadBatch read;
-  if (batch.size() > 0) {
+  if (batch.size() > 0 || batch.packed.packs > 0) {
     const Announcements announced = batch.rows.empty() ? batch.source->announce(batch.records)
                                                        : batch.source->announce(batch.rows);
     read = decoders == nullptr

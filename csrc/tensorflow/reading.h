@@ -26,8 +26,9 @@ struct BatchRows {
   std::vector<std::int64_t> records;  // the rows' numbers in the source; none in file order
   std::unique_ptr<bool[]> valid;      // which rows are real; null: all
   std::vector<std::uint64_t> draws;   // a random number for each row, if images need them
+  Plan::PackedBatch packed;           // if records are packed
   std::string error;                  // in place of the rows, or after them; "" for none
-  std::vector<std::shared_ptr<const void>> files;  // keep the rows' files open
+  std::vector<std::shared_ptr<const void>> files;  // keep the rows' files and their plan open
 
   std::size_t size() const noexcept { return rows.empty() ? records.size() : rows.size(); }
 };
@@ -92,6 +93,7 @@ class RowDecoder {
   std::vector<std::size_t> rows_;     // its good rows, and those being decoded
   std::vector<std::int64_t> numbers_;
   std::vector<std::uint64_t> draws_;
+  std::vector<Plan::Packed> places_;
 };
 
 // Features, and idle decoders, which remember the order of features from call to call. Safe from

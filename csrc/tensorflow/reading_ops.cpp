@@ -100,7 +100,8 @@ void compute_read(ReadingKernel& kernel, KernelCall& call) {
     }
     if (request.is_full && !read.troubles.empty()) throw failure_of(read.error());
     facts.add(read, batch);
-    if (exists && (!read.troubles.empty() || read.rows.empty())) facts.is_sound = false;
+    if (exists && (!read.troubles.empty() || (read.rows.empty() && batch.packed.packs == 0)))
+      facts.is_sound = false;
     if (decoders == nullptr) {
       write_strings(call, next++, read);
       continue;

@@ -73,10 +73,16 @@ Numbers in_turns(const Numbers& file_records, std::size_t slots, std::int64_t bl
   return records;
 }
 
+std::shared_ptr<const LengthBatches> batches_by_length(std::vector<std::uint32_t> lengths,
+                                                       std::int64_t tokens) {
+  CountedRecords counted;
+  counted.records = static_cast<std::int64_t>(lengths.size());
+  counted.tables = {std::make_shared<const LengthTable>(std::move(lengths))};
+  return std::make_shared<const LengthBatches>(std::move(counted), tokens);
+}
+
 std::shared_ptr<const Order> by_length() {
-  return std::make_shared<const LengthBatches>(
-      std::vector<LengthBatches::Bucket>{{3, 2}, {0, 7}, {2, 5}},
-      std::vector<std::int64_t>{4, 0, 1, 3, 2}, 5);
+  return batches_by_length({5, 5, 2, 2, 5}, 10);
 }
 
 template <class Write>
@@ -190,8 +196,10 @@ TEST_CASE("a plan comes back from its encoding as it was") {
 TEST_CASE("batches of any number of rows are dealt whole, each once") {
   std::vector<std::int64_t> members(100);
   std::iota(members.begin(), members.end(), 0);
-  const auto order = std::make_shared<const LengthBatches>(
-      std::vector<LengthBatches::Bucket>{{40, 7}, {0, 3}, {59, 4}, {1, 9}}, members, 100);
+  std::vector<std::uint32_t> lengths(100, 7);
+  std::fill(lengths.begin(), lengths.begin() + 40, 4u);
+  lengths[99] = 3;
+  const auto order = batches_by_length(std::move(lengths), 28);
   REQUIRE(order->positions() == 6 + 15 + 1);
   CHECK(order->max_rows() == 7);
   for (std::int64_t world = 1; world < 25; ++world) {

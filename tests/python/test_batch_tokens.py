@@ -118,7 +118,7 @@ def test_a_plan_of_batches_survives_pickling() -> None:
 def test_a_loader_knows_the_lengths(tmp_path: Path) -> None:
     reader = tfr.Reader(write_shards(tmp_path, [150, 0, 90], longest=500))
     lengths = [len(record) for record in reader]
-    loader = tfr.Loader(reader, tfr.ByTokens(2000), seed=3)
+    loader = tfr.Loader(reader, tfr.ByTokens(2000, reader.lengths), seed=3)
     plan = plan_of(lengths, 2000, seed=3)
     assert len(loader) == plan.steps
     for epoch in range(2):
@@ -127,11 +127,13 @@ def test_a_loader_knows_the_lengths(tmp_path: Path) -> None:
             assert batch.tolist() == [reader[i] for i in batch.indices.tolist()]
     state = loader.state_dict()
     with pytest.raises(ValueError, match="The state is of the order"):
-        tfr.Loader(reader, tfr.ByTokens(1999), seed=3).load_state_dict(state)
-    first = [tfr.Loader(reader, tfr.ByTokens(2000), rank=r, world=3) for r in range(3)]
+        tfr.Loader(reader, tfr.ByTokens(1999, reader.lengths), seed=3).load_state_dict(state)
+    first = [
+        tfr.Loader(reader, tfr.ByTokens(2000, reader.lengths), rank=r, world=3) for r in range(3)
+    ]
     seen = [i for rank in first for i in next(iter(rank)).indices.tolist()]
     for r in range(2):
-        rest = tfr.Loader(reader, tfr.ByTokens(2000), rank=r, world=2)
+        rest = tfr.Loader(reader, tfr.ByTokens(2000, reader.lengths), rank=r, world=2)
         rest.load_state_dict(first[0].state_dict())
         seen += [i for batch in rest for i in batch.indices.tolist()]
     assert sorted(seen) == list(range(240))
@@ -253,7 +255,7 @@ def test_a_loader_of_a_mixture_resumes_by_tokens(tmp_path: Path) -> None:
     web = tfr.Reader(write_shards(tmp_path / "web", [90, 30], longest=300))
     code = tfr.Reader(write_shards(tmp_path / "code", [50], longest=100))
     mixture = tfr.Mixture({"web": (web, 2), "code": (code, 1)}, seed=4)
-    loader = tfr.Loader(mixture, tfr.ByTokens(1000))
+    loader = tfr.Loader(mixture, tfr.ByTokens(1000, mixture.reader.lengths))
     plan = tfr.Plan(mixture, tfr.ByTokens(1000, mixture.reader.lengths))
     expected = [[plan.indices(e, s).tolist() for s in range(plan.steps)] for e in range(2)]
     batches = iter(loader)
@@ -263,7 +265,7 @@ def test_a_loader_of_a_mixture_resumes_by_tokens(tmp_path: Path) -> None:
         assert batch.tolist() == [mixture.reader[i] for i in batch.indices.tolist()]
     assert [batch.indices.tolist() for batch in first] == expected[0][:5]
     resumed = pickle.loads(pickle.dumps(loader))
-    other = tfr.Loader(mixture, tfr.ByTokens(1000))
+    other = tfr.Loader(mixture, tfr.ByTokens(1000, mixture.reader.lengths))
     other.load_state_dict(loader.state_dict())
     for each in (resumed, other):
         assert [batch.indices.tolist() for batch in each] == expected[0][5:]

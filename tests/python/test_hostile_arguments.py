@@ -78,6 +78,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     ragged = tfr.Ragged(np.arange(3), np.array([0, 1, 3]))
     sparse = tfr.Sparse(np.array([[0]]), np.array([7]), np.array([1]))
     numbers = np.arange(3)
+    packed = tfr.Plan(tfr.Shuffle(), tfr.Packed(7, rows=1, lengths=[3, 4, 5]), num_records=3)
     writer = tfr.Writer("open", overwrite=True)
     sharded = tfr.ShardedWriter("open-set", num_shards=2)
     return {
@@ -118,6 +119,8 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             },
         ),
         "Plan": (tfr.Plan, {"order": tfr.Shuffle(), "batching": 2, "num_records": 3}),
+        "Packed": (tfr.Packed, {"tokens": 7, "rows": 1}),
+        "Plan.packs": (packed.packs, {"epoch": 0, "step": 0}),
         "Plan.indices": (plan.indices, {"epoch": 0, "step": 0}),
         "Plan.position_after": (plan.position_after, {"step": 0}),
         "Plan.records_at": (plan.records_at, {"epoch": 0, "first": 0, "last": 1}),

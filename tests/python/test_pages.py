@@ -4,6 +4,7 @@ framework's tests."""
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import re
 import shutil
@@ -17,6 +18,7 @@ import pytest
 import tfrfast as tfr
 import wire_examples as wire
 from quoted_code import ROOT, pages_with_code, run_page, write_shards
+from record_files import write_shard
 
 if not (ROOT / "docs").exists():
     pytest.skip("there are no pages: run the tests in a checkout", allow_module_level=True)
@@ -119,6 +121,27 @@ def test_mixtures() -> None:
     }
     run_page("docs/mixtures.md", given, {"10_000_000": "10_000", "100_000": "1_000"})
     assert seen.tolist() == [7000, 3000]
+
+
+def test_packing() -> None:
+    source = np.random.default_rng(0)
+
+    def values() -> Any:
+        return source.integers(1, 99, source.integers(1, 400))
+
+    records = [tfr.encode_example({"inputs": values(), "targets": values()}) for _ in range(300)]
+    Path("data").mkdir()
+    write_shard(Path("data/train-0"), records)
+    done = run_page("docs/packing.md")
+    assert set(done["t5x"]) >= {"encoder_segment_ids", "decoder_positions", "decoder_loss_weights"}
+    segments, bounds = done["segments"], done["cu_seqlens"]
+    assert bounds[0] == 0
+    assert bounds[-1] == segments.size
+    for begin, end in itertools.pairwise(bounds):
+        assert len({*segments.ravel()[begin:end].tolist()}) == 1
+    # A token is a target unless it begins its record.
+    assert (done["labels"] != -100).sum() == (segments > 0).sum() - segments.max(1).sum()
+    assert done["mask"].sum(2)[0, :3].tolist() == [1, 2, 3]
 
 
 def test_tensorflow_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,8 @@ def planned(
     plan, or None if the order does not go with the batching.
     """
     source, order = source_in_order(folder, name)
-    batching: Any = 7 if tokens is None else tfr.ByTokens(tokens)
+    reader = getattr(source, "reader", source)
+    batching: Any = 7 if tokens is None else tfr.ByTokens(tokens, reader.lengths)
 
     def call(adapter: Callable[..., Any]) -> Any:
         return adapter(source, batching, features=ID, **order)

@@ -42,6 +42,12 @@ class Batch(dict[str, Any], ArrowExport):
     a number for each row. Beside `"top"` there are `"left"`, `"height"` and `"width"` of the
     window, `"image_height"` and `"image_width"`, and `"flipped"` and `"damaged"`, which are 1 or 0.
 
+    In a batch of a `Packed`, packed columns have a row for each pack. `segments` counts the records
+    of each row from 1 on, and is 0 where nothing is; `positions` counts the tokens of each record
+    from 0 on. Both are int32; with several budgets of tokens, dicts by feature. Everything else has
+    a row for each record, in order. `starts` holds the row of each record and its column, in each
+    budget, and `pieces` the number of each piece of a record that was split.
+
     In batches of a Mixture, the record numbers of source `i` begin at `source_starts[i]`, and
     `sources` holds the number of each row's source.
     """
@@ -60,6 +66,19 @@ class Batch(dict[str, Any], ArrowExport):
         self.indices = indices
         self.valid = valid
         self.crops = {} if crops is None else dict(crops)
+        self.segments: Any = None
+        self.positions: Any = None
+        self.starts: Any = None
+        self.pieces: Any = None
+        self._facts: dict[str, Any] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the columns of packed rows as a plain dict, with segments and positions.
+
+        These are `ids_segment_ids` and `ids_positions` of each packed feature, or as the Packed's
+        `keys` say.
+        """
+        return dict(self) | (self._facts or {})
 
     @property
     def sources(self) -> npt.NDArray[np.int64]:
@@ -79,6 +98,11 @@ class Batch(dict[str, Any], ArrowExport):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return dict.__getitem__(self, key)
+        if self._facts is not None:
+            raise TypeError(
+                "A packed row holds several records, so packed batches have no rows to take: "
+                "starts says where each record is."
+            )
         rows = key if isinstance(key, slice) else row_numbers(key, len(self.indices))
         columns = {name: column[rows] for name, column in self.items()}
         crops = {
@@ -97,6 +121,8 @@ class Batch(dict[str, Any], ArrowExport):
         return self._to_arrow("")
 
     def _to_arrow(self, name: str) -> ArrowColumn:
+        if self._facts is not None:
+            raise TypeError("Packed rows are no table of records: Arrow has no place for them.")
         columns = [arrow_of(each, column) for each, column in self.items()]
         return struct_of(name, len(self.indices), columns)
 
@@ -117,7 +143,11 @@ class Batch(dict[str, Any], ArrowExport):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Batch, (dict(self), self.indices, self.valid, self.source_starts, self.crops)
+        arguments = (dict(self), self.indices, self.valid, self.source_starts, self.crops)
+        if self._facts is None:
+            return Batch, arguments
+        names = ("segments", "positions", "starts", "pieces", "_facts")
+        return Batch, arguments, {name: getattr(self, name) for name in names}
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,12 @@ from tfrfast._native import ExampleParser, FeatureSchema, FeatureSpec, ImageSpec
 from tfrfast.columns import Batch, Bytes, Column, Pictures, Ragged, Sparse
 from tfrfast.columns.batch import Crops
 from tfrfast.features import Features
+from tfrfast.features.packing import (
+    STARTS,
+    PackedFeatures,
+    positions_slot,
+    segments_slot,
+)
 
 __all__ = ["CROP_FIELDS", "CompiledFeatures", "NativeColumn", "Slot", "column_of", "schema_of"]
 
@@ -50,6 +57,8 @@ class Slot(NamedTuple):
     image: dict[str, Any] | None = None
     #: The feature's place: "example", or "context" or "feature list" of a SequenceExample.
     part: str = "example"
+    #: Of packed features, and of facts about them: the number of the budget of tokens.
+    budget: int = 0
 
     @property
     def is_ragged(self) -> bool:
@@ -72,6 +81,8 @@ class CompiledFeatures:
     builders: dict[str, Callable[[dict[str, Column]], Column]] = field(default_factory=dict)
     #: True after the names were compared with the names in some records.
     names_checked: bool = False
+    #: The features that are packed into rows of tokens.
+    packing: PackedFeatures | None = None
 
     @cached_property
     def schema(self) -> FeatureSchema:
@@ -102,7 +113,37 @@ class CompiledFeatures:
         source_starts: npt.NDArray[np.int64] | None,
     ) -> Batch:
         """Returns a batch of the requested columns."""
-        return Batch(self.assemble(native), indices, valid, source_starts, self.crops(native))
+        if self.packing is None:
+            return Batch(self.assemble(native), indices, valid, source_starts, self.crops(native))
+        parsed = dict(zip(self.slots, map(column_of, native), strict=True))
+        columns = {name: build(parsed) for name, build in self.builders.items()}
+        starts: Any = parsed[STARTS]
+        batch = Batch(columns, indices, valid, source_starts, self.crops(native))
+        batch.segments = self.packing.by_budget(parsed, segments_slot)
+        batch.positions = self.packing.by_budget(parsed, positions_slot)
+        batch.starts, batch.pieces = starts[:, :-1], starts[:, -1]
+        batch._facts = self.packing.facts(parsed)
+        return batch
+
+    def packed(
+        self, features: tuple[tuple[str, ...], ...], tokens: Sequence[int], keys: tuple[str, str]
+    ) -> CompiledFeatures:
+        """Returns these features, of which some are packed into rows of tokens."""
+        slots, builders = dict(self.slots), dict(self.builders)
+        for budget, names in enumerate(features):
+            for name in names:
+                slots[name] = slots[name]._replace(layout="packed", budget=budget)
+                builders[name] = itemgetter(name)
+            slots[segments_slot(budget)] = Slot("segments", "int32", budget=budget)
+            slots[positions_slot(budget)] = Slot("positions", "int32", budget=budget)
+        slots[STARTS] = Slot("starts", "int64")
+        return CompiledFeatures(
+            self.specs,
+            slots,
+            builders,
+            self.names_checked,
+            PackedFeatures(features, tuple(tokens), keys),
+        )
 
     def needs_draws(self) -> bool:
         """Whether an image is cropped or flipped at random."""

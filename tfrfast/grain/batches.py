@@ -9,10 +9,11 @@ from typing import Any, SupportsIndex
 
 import grain
 
+from tfrfast.columns import Batch
 from tfrfast.loading.loader import Loader
 from tfrfast.loading.records import read_step
 from tfrfast.loading.states import check_state
-from tfrfast.order import Plan
+from tfrfast.order import Packed, Plan
 
 __all__ = ["IterDataset"]
 
@@ -34,6 +35,8 @@ class IterDataset(grain.IterDataset):
     The loader's C++ threads read ahead, so reading needs no `mp_prefetch`. If Python's work in
     `map` needs `mp_prefetch`, worker i of n decodes batches i, i + n, ... and batches arrive in the
     same order.
+
+    Batches of a `Packed` are dicts with Grain's names: `ids`, `ids_segment_ids`, `ids_positions`.
 
     Ranks are the Loader's: give it `rank=jax.process_index()` and `world=jax.process_count()`.
     """
@@ -90,7 +93,9 @@ class _Batches(grain.DatasetIterator):
     def __next__(self) -> Any:
         if self._loader.plan.steps == 0:
             raise StopIteration
-        return self._next_of_all() if self._part == (0, 1) else self._next_of_part()
+        batch = self._next_of_all() if self._part == (0, 1) else self._next_of_part()
+        is_packed = isinstance(batch, Batch) and isinstance(self._loader.plan.batching, Packed)
+        return batch.as_dict() if is_packed else batch
 
     def _next_of_all(self) -> Any:
         while self._end is None or self._epoch < self._end:

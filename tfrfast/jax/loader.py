@@ -8,9 +8,10 @@ from typing import Any, SupportsIndex
 
 from tfrfast.base.arguments import integer
 from tfrfast.columns import Batch
-from tfrfast.jax.placing import place
+from tfrfast.jax.placing import place, place_columns
 from tfrfast.loading.loader import Loader as ColumnLoader
 from tfrfast.loading.wrapped import WrappedLoader
+from tfrfast.order import Packed
 
 __all__ = ["Loader"]
 
@@ -30,9 +31,12 @@ class Loader(WrappedLoader):
         of global arrays. None puts all columns on the default device.
       ahead: the number of batches that are copied ahead.
 
-    Batches are pytrees, with `indices`, `valid` and the arrays of `crops` on the devices, too. Byte
-    strings and pictures of any size stay in host memory. Integers that do not fit in 32 bits raise
-    OverflowError unless `jax_enable_x64` is on.
+    Batches of a `Packed` are dicts of arrays: the features, and `ids_segment_ids` and
+    `ids_positions` of each packed feature. Features with a value for each record cannot be sharded.
+
+    Other batches are pytrees, with `indices`, `valid` and the arrays of `crops` on the devices,
+    too. Byte strings and pictures of any size stay in host memory. Integers that do not fit in 32
+    bits raise OverflowError unless `jax_enable_x64` is on.
     """
 
     def __init__(
@@ -45,22 +49,47 @@ class Loader(WrappedLoader):
                 'A sharding needs batches of one shape: give the Loader remainder="drop" to train, '
                 'or "pad" to evaluate.'
             )
+        packs = isinstance(loader.plan.batching, Packed)
         if sharding is not None and sharding.num_devices > 1 and loader.plan.batch_size is None:
             raise ValueError(
                 "A sharding needs batches of one shape, and a ByTokens makes batches of as many "
                 "rows as fit. Leave the sharding out, or give the Loader a number of rows."
             )
+        if sharding is not None and sharding.num_devices > 1 and loader.transform is None:
+            _check_sharded(loader)
         self._loader = copy.copy(loader)
         self.reader = loader.reader
         self._sharding = sharding
         self._ahead = integer("ahead", ahead, 0, 2**31 - 1)
-        self._loader._deliver_through(lambda batch: _placed(batch, sharding), self._ahead)
+        work = _placed_dict if packs else _placed
+        self._loader._deliver_through(lambda batch: work(batch, sharding), self._ahead)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Loader, ahead=self._ahead), (self._loader, self._sharding)
 
     def __repr__(self) -> str:
         return f"Loader({self._loader!r}, {self._sharding!r})"
+
+
+def _check_sharded(loader: ColumnLoader) -> None:
+    batching = loader.plan.batching
+    if not isinstance(batching, Packed):
+        return
+    packed = sum(batching._features or (), ())
+    for name in loader.features or {}:
+        if name not in packed:
+            raise ValueError(
+                f"Feature {name!r} has values for each record, of which packed rows hold any "
+                "number, so it cannot be sharded. Leave it out of features, or leave the sharding "
+                "out."
+            )
+
+
+def _placed_dict(batch: Any, sharding: Any) -> dict[str, Any]:
+    columns = batch.as_dict() if isinstance(batch, Batch) else batch
+    if not isinstance(columns, dict):
+        raise TypeError(f"transform must return a Batch or a dict, not {type(batch).__name__}.")
+    return place_columns(columns, sharding)
 
 
 def _placed(batch: Any, sharding: Any) -> Batch:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfrfast.columns import Batch, Bytes, Pictures, Ragged, Sparse
 
-__all__ = ["place"]
+__all__ = ["place", "place_columns"]
 
 
 def place(batch: Batch, sharding: Any) -> Batch:
@@ -18,7 +18,7 @@ def place(batch: Batch, sharding: Any) -> Batch:
     Byte strings and pictures of any size stay where they are. With a sharding, this process's rows
     become its part of global arrays.
     """
-    columns = {name: _column(f"Feature {name!r}", value, sharding) for name, value in batch.items()}
+    columns = place_columns(batch, sharding)
     indices = _array("A record number", batch.indices, sharding)
     valid = _array("", batch.valid, sharding)
     crops: Any = {
@@ -26,6 +26,10 @@ def place(batch: Batch, sharding: Any) -> Batch:
         for name, each in batch.crops.items()
     }
     return Batch(columns, indices, valid, batch.source_starts, crops)
+
+
+def place_columns(columns: dict[str, Any], sharding: Any) -> dict[str, Any]:
+    return {name: _column(f"Feature {name!r}", each, sharding) for name, each in columns.items()}
 
 
 def _column(what: str, column: Any, sharding: Any) -> Any:

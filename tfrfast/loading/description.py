@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,3 +34,5 @@ class LoaderDescription:
     source_starts: npt.NDArray[np.int64]
     #: The requested number of threads; None leaves it open.
     threads: int | None
+    #: Temporary files of lengths, which the plan names.
+    files: list[Any] = field(default_factory=list)

@@ -17,14 +17,16 @@ from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.compiling import compile_features
 from tfrfast.loading.description import LoaderDescription
 from tfrfast.loading.inflating import warn_of_inflating
+from tfrfast.loading.lengths import in_files
 from tfrfast.loading.loader_state import check_loader_state, loader_state, weights_of_state
+from tfrfast.loading.packing import packed_features, settled_batching
 from tfrfast.loading.planned_features import planned_features
-from tfrfast.loading.records import open_reader, order_of, with_lengths
+from tfrfast.loading.records import open_reader, order_of
 from tfrfast.loading.remote_records import warn_of_requests
 from tfrfast.loading.seeking import warn_of_seeks
 from tfrfast.loading.stage import Core, Stage
 from tfrfast.loading.worker_share import WorkerShare
-from tfrfast.order import Batching, Mixture, Order, Plan, Weight
+from tfrfast.order import Batching, Mixture, Order, Packed, Plan, Weight
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 
@@ -67,8 +69,7 @@ class Loader:
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture, which is an order, too.
-      batch_size: rows of a batch of this rank, or a ByTokens. A ByTokens without `lengths` takes
-        the bytes of each record from the index.
+      batch_size: rows of a batch of this rank, or a ByTokens, or a Packed.
       features: the features to decode. By default nothing is decoded, and batches are
         RecordBatches. With a dict, as for `parse_example`, batches are Batches of columns. A list
         of names, or "infer" for all features, does the same with specs inferred from some records,
@@ -121,9 +122,13 @@ class Loader:
         if prefetch is not None:
             prefetch = integer("prefetch", prefetch, 1, _MOST_BATCHES)
         reader = open_reader(source, reader_options)
+        chosen = order_of(source, order, shuffle, seed)
+        compiled = None
+        if isinstance(batch_size, Packed):
+            compiled = planned_features(features, reader, chosen)
         plan = Plan(
-            order_of(source, order, shuffle, seed),
-            with_lengths(batch_size, reader),
+            chosen,
+            settled_batching(batch_size, reader, chosen, compiled),
             num_records=len(reader),
             rank=rank,
             world=1 if world is None else world,
@@ -132,7 +137,8 @@ class Loader:
         warn_of_requests(reader, plan.order.is_scattered, plan.batch_size or 1)
         warn_of_inflating(reader, plan.order.is_scattered)
         warn_of_seeks(reader, plan.order.is_scattered)
-        compiled = planned_features(features, reader, plan.order)
+        if compiled is None:
+            compiled = planned_features(features, reader, plan.order)
         self._set_up(reader, plan, compiled, transform, threads, prefetch)
         self._share = WorkerShare(world)
 
@@ -153,6 +159,8 @@ class Loader:
         self._threads = threads
         self._prefetch = prefetch
         threads = threads or _native.usable_processors()
+        if isinstance(plan.batching, Packed) and compiled is not None:
+            compiled = packed_features(compiled, plan.batching)
         self._compiled = compiled
         self.features: Features | None = None if compiled is None else compiled.specs
         feature_schema = None if compiled is None else compiled.schema
@@ -293,15 +301,17 @@ class Loader:
                 "and call its function in the dataset's map(); or use to_keras()."
             )
         state = self.state_dict()
+        plan, files = in_files(self.plan)
         return LoaderDescription(
             source=self.reader._described(),
             skips_damage=self.reader._skips_damage,
-            plan=self.plan,
+            plan=plan,
             epoch=state["epoch"],
-            rest=self.plan.rest_after(state["position"]),
+            rest=plan.rest_after(state["position"]),
             features=self._compiled,
             source_starts=self.reader._source_starts,
             threads=self._threads,
+            files=files,
         )
 
     def to_tf_dataset(

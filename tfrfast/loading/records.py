@@ -12,8 +12,10 @@ from tfrfast.base.arguments import Int64Array
 from tfrfast.columns.batch import Batch
 from tfrfast.example.parsing import parse_rows
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.features.compiling import compile_features
+from tfrfast.loading.packing import packed_features
 from tfrfast.loading.planned_features import planned_features
-from tfrfast.order import Batching, ByTokens, InOrder, Mixture, Order, Plan, Shuffle
+from tfrfast.order import InOrder, Mixture, Order, Packed, Plan, Shuffle
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 
@@ -25,7 +27,6 @@ __all__ = [
     "order_of",
     "read_rows",
     "read_step",
-    "with_lengths",
 ]
 
 #: A random number for the images of each row.
@@ -83,13 +84,6 @@ def chosen_order(source: object, order: Order | None, records: object) -> Order 
     return order_of(source, order, None, None)
 
 
-def with_lengths(batching: Batching, reader: Reader) -> Batching:
-    """Gives a ByTokens without lengths the bytes of each record as lengths."""
-    if isinstance(batching, ByTokens) and batching.lengths is None:
-        return ByTokens(batching.tokens, reader.lengths)
-    return batching
-
-
 class Records:
     """Reads and decodes records. Pickles as the reader's arguments and the features."""
 
@@ -145,4 +139,10 @@ def read_step(
     reader: Reader, features: Features | None, plan: Plan, epoch: int, step: int
 ) -> _native.RecordBatch | Batch:
     """Returns the batch that a Loader delivers at this step of the plan."""
+    if isinstance(plan.batching, Packed):
+        assert features is not None
+        compiled = packed_features(compile_features(features), plan.batching)
+        delivered = _native.load_packed(reader._core, plan._core, epoch, step, compiled.schema)
+        columns, indices, valid = delivered
+        return compiled.batch(columns, indices, valid, reader._source_starts)
     return read_rows(reader, features, *plan.rows(epoch, step), plan._draws(epoch, step))

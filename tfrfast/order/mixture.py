@@ -15,8 +15,9 @@ from tfrfast.base.arguments import (
 )
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.block_shuffle import BlockShuffle, shuffled
-from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.counted import CountedBatching
 from tfrfast.order.order import Order, record_numbers
+from tfrfast.order.packed import Fill, Packed, fill_of
 from tfrfast.order.pickling import rebuild
 from tfrfast.order.shuffle import Shuffle
 from tfrfast.order.source_weights import Weight, reduced
@@ -125,8 +126,8 @@ class Mixture(Order):
         self._indices = self._checked_indices(indices or {})
         self.length = None if length is None else integer("length", length, 0, _native.MAX_RECORDS)
         self._joined: Reader | None = None
-        self._sources: tuple[ByTokens | None, list[_native.Order]] | None = None
-        self._made: tuple[int | ByTokens, _native.Mixture] | None = None
+        self._sources: tuple[CountedBatching | None, list[_native.Order]] | None = None
+        self._made: tuple[int | CountedBatching, _native.Mixture] | None = None
         self._order_of(1)  # raises here if an argument is wrong
 
     def _checked_indices(self, indices: Mapping[str, IntegerArrayLike]) -> dict[str, Any]:
@@ -210,7 +211,7 @@ class Mixture(Order):
         epoch: SupportsIndex,
         position: SupportsIndex,
         *,
-        batch_size: SupportsIndex | ByTokens | None = None,
+        batch_size: SupportsIndex | CountedBatching | None = None,
     ) -> dict[str, int]:
         """Returns the number of records of each source before a place, from the beginning of the
         run.
@@ -230,7 +231,7 @@ class Mixture(Order):
         name: str,
         number: SupportsIndex,
         *,
-        batch_size: SupportsIndex | ByTokens | None = None,
+        batch_size: SupportsIndex | CountedBatching | None = None,
     ) -> tuple[int, int]:
         """Returns the epoch and the position of a source's record after `number` records of the
         source.
@@ -243,7 +244,7 @@ class Mixture(Order):
         earlier = integer("number", number, 0, _native.MAX_RECORDS)
         return order.place_of(self.seed, self.names.index(name), earlier)
 
-    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
+    def _native_order(self, num_records: int, batching: int | CountedBatching) -> _native.Order:
         return self._order_of(self._unit(batching))
 
     def _sample(self, num_records: int, count: int) -> list[int]:
@@ -258,7 +259,7 @@ class Mixture(Order):
             begin += size
         return numbers
 
-    def _unit(self, batching: SupportsIndex | ByTokens | None) -> int | ByTokens:
+    def _unit(self, batching: SupportsIndex | CountedBatching | None) -> int | CountedBatching:
         """Returns the unit that goes to a rank in one piece: some rows, or a batch."""
         if batching is None:
             if self.per_source:
@@ -267,38 +268,61 @@ class Mixture(Order):
                     "depends on it: give the batch size of the Loader or the Plan."
                 )
             return 1
-        if isinstance(batching, ByTokens):
+        if isinstance(batching, CountedBatching):
+            if self.per_source and isinstance(batching, Packed):
+                raise TypeError(
+                    "Each pack comes from one source, and a batch mixes packs by weight: leave "
+                    "per_source out."
+                )
             batching._check(self.num_records)
             return batching
         rows = integer("batch_size", batching, 1, 2**31 - 1)
         return rows if self.per_source else 1
 
-    def _sources_of(self, unit: int | ByTokens) -> list[_native.Order]:
-        tokens = unit if isinstance(unit, ByTokens) else None
+    def _fill(self, batching: Packed) -> Fill:
+        """Returns the fill of the packs of an epoch, and of each source."""
+        orders: Any = self._sources_of(batching)
+        fills = {
+            name: fill_of(order, batching) for name, order in zip(self.names, orders, strict=True)
+        }
+        weights = dict(zip(self.names, self._segments[0][2], strict=True))
+        tokens = {name: weights[name] * fill.share for name, fill in fills.items()}
+        whole = sum(tokens.values())
+        counts = ("records", "pieces", "left_out", "cut", "split")
+        return Fill(
+            share=whole / sum(weights.values()),
+            packs=self._length_for(batching, orders),
+            sources=fills,
+            token_shares={name: each / whole if whole else 0.0 for name, each in tokens.items()},
+            **{name: sum(getattr(fill, name) for fill in fills.values()) for name in counts},
+        )
+
+    def _sources_of(self, unit: int | CountedBatching) -> list[_native.Order]:
+        tokens = unit if isinstance(unit, CountedBatching) else None
         if self._sources is None or self._sources[0] != tokens:
             self._sources = tokens, [*self._make_sources(tokens)]
         return self._sources[1]
 
-    def _make_sources(self, tokens: ByTokens | None) -> Iterator[_native.Order]:
+    def _make_sources(self, tokens: CountedBatching | None) -> Iterator[_native.Order]:
         order = shuffled(self.shuffle)
         if tokens is not None and not isinstance(order, Shuffle):
             raise TypeError(
-                f"ByTokens puts records of about the same length together, so a Mixture of such "
-                f"batches has shuffle=True, not {self.shuffle!r}."
+                f"{type(tokens).__name__} puts records together by their lengths, so a Mixture of "
+                f"such batches has shuffle=True, not {self.shuffle!r}."
             )
         first = 0
         for name, size in zip(self.names, self._sizes, strict=True):
             chosen = self._indices.get(name)
             if tokens is not None:
-                yield tokens._batches(size, chosen, first)
+                yield tokens._native_order(size, chosen, first)
             elif chosen is not None:
                 yield _native.ChosenOrder(order._positions(len(chosen)), chosen, size)
             else:
                 yield order._positions(size)
             first += size
 
-    def _length_for(self, unit: int | ByTokens, sources: list[_native.Order]) -> int:
-        rows = 1 if isinstance(unit, ByTokens) else unit
+    def _length_for(self, unit: int | CountedBatching, sources: list[_native.Order]) -> int:
+        rows = 1 if isinstance(unit, CountedBatching) else unit
         first = self._segments[0][2]
         sizes = [source.positions for source in sources]
         drawn = sum(size for size, weight in zip(sizes, first, strict=True) if weight)
@@ -307,7 +331,7 @@ class Mixture(Order):
             return _native.Mixture.longest_without_repeats(sizes, first, rows, length)
         return length - length % rows
 
-    def _order_of(self, unit: int | ByTokens) -> _native.Mixture:
+    def _order_of(self, unit: int | CountedBatching) -> _native.Mixture:
         if self._made is None or self._made[0] != unit:
             sources = self._sources_of(unit)
             length = self._length_for(unit, sources)
@@ -316,7 +340,7 @@ class Mixture(Order):
                 arrangement=self.arrangement,
                 repeats=self.on_exhausted == "repeat",
                 length=length,
-                unit_rows=1 if isinstance(unit, ByTokens) else unit,
+                unit_rows=1 if isinstance(unit, CountedBatching) else unit,
                 # A change at the end of an epoch applies at the beginning of the next epoch.
                 segments=[
                     (e + 1, 0, weights) if 0 < position == length else (e, position, weights)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
-from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.counted import CountedBatching
 from tfrfast.order.pickling import rebuild
 
 __all__ = ["Order", "PlainOrder", "record_numbers", "spread"]
@@ -31,11 +31,11 @@ class Order(ABC):
     is_scattered = True
 
     @abstractmethod
-    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
-        """Returns the core's order of `num_records` records. With a ByTokens, its positions are
-        batches.
+    def _native_order(self, num_records: int, batching: int | CountedBatching) -> _native.Order:
+        """Returns the core's order of `num_records` records. With a CountedBatching, its
+        positions are batches or packs.
 
-        Raises TypeError if this order does not go with ByTokens.
+        Raises TypeError if this order does not go with it.
         """
 
     @abstractmethod
@@ -83,11 +83,11 @@ class PlainOrder(Order):
     def _positions(self, count: int) -> _native.Order:
         """Returns the core's order of `count` positions."""
 
-    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
-        if isinstance(batching, ByTokens):
+    def _native_order(self, num_records: int, batching: int | CountedBatching) -> _native.Order:
+        if isinstance(batching, CountedBatching):
             raise TypeError(
-                f"ByTokens puts records of about the same length together, so it goes with a "
-                f"Shuffle or a Mixture, not with {self!r}."
+                f"{type(batching).__name__} puts records together by their lengths, so it goes "
+                f"with a Shuffle or a Mixture, not with {self!r}."
             )
         if self.indices is None:
             return self._positions(num_records)

@@ -11,13 +11,15 @@ import numpy.typing as npt
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, Remainder, epoch_number, integer
 from tfrfast.base.refused_arguments import explains_arguments
-from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.counted import CountedBatching
+from tfrfast.order.mixture import Mixture
 from tfrfast.order.order import Order
+from tfrfast.order.packed import Fill, Packed, fill_of
 from tfrfast.order.pickling import rebuild
 
 __all__ = ["Batching", "Plan"]
 
-Batching: TypeAlias = SupportsIndex | ByTokens
+Batching: TypeAlias = SupportsIndex | CountedBatching
 
 _DEFAULTS: dict[str, object] = {"rank": 0, "world": 1, "remainder": "keep", "start": 0}
 
@@ -30,7 +32,8 @@ class Plan:
     once.
 
     - `order`: a `Shuffle`, `InOrder`, `BlockShuffle`, `Weighted` or `Mixture`.
-    - `batching`: rows of a batch of this rank, or a `ByTokens`, which makes a position a batch.
+    - `batching`: rows of a batch of this rank; or a `ByTokens`, which makes a position a batch; or
+      a `Packed`, which makes it a row of tokens.
     - `num_records`: the number of records. A Weighted and a Mixture know it.
     - `rank`, `world`: this worker's number, and the number of workers.
     - `remainder`: the treatment of the positions after the last full step, always fewer than `world
@@ -66,7 +69,7 @@ class Plan:
     _native_order: _native.Order
     _steps: int
     order: Order
-    batching: int | ByTokens
+    batching: int | CountedBatching
     num_records: int
     rank: int
     world: int
@@ -88,7 +91,7 @@ class Plan:
         if not isinstance(order, Order):
             raise TypeError(f"order must be an order, such as tfr.Shuffle(seed=7), not {order!r}.")
         records = _num_records(order, num_records)
-        if isinstance(batching, ByTokens):
+        if isinstance(batching, CountedBatching):
             batching._check(records)
         else:
             batching = integer("batch_size", batching, 1, 2**31 - 1)
@@ -106,12 +109,12 @@ class Plan:
     def _settle(
         self,
         order: Order,
-        batching: int | ByTokens,
+        batching: int | CountedBatching,
         native_order: _native.Order,
         num_records: int,
         **share: Any,
     ) -> None:
-        rows = 1 if isinstance(batching, ByTokens) else batching
+        rows = batching if isinstance(batching, int) else getattr(batching, "rows", 1)
         core = _native.Plan(order=native_order, seed=order.seed, batch_size=rows, **share)
         fields = {
             "order": order,
@@ -139,7 +142,28 @@ class Plan:
     @property
     def batch_size(self) -> int | None:
         """Rows of a full batch of this rank. None if tokens decide."""
-        return None if isinstance(self.batching, ByTokens) else self.batching
+        if isinstance(self.batching, Packed):
+            return self.batching.rows
+        return self.batching if isinstance(self.batching, int) else None
+
+    @property
+    def fill(self) -> Fill:
+        """How full the packs of a `Packed` are, and how many records are cut, split, left out."""
+        if not isinstance(self.batching, Packed):
+            raise TypeError("Only a plan of a Packed has packs to fill.")
+        if isinstance(self.order, Mixture):
+            return self.order._fill(self.batching)
+        order: Any = self._native_order
+        return fill_of(order, self.batching)
+
+    @explains_arguments
+    def packs(self, epoch: SupportsIndex, step: SupportsIndex) -> list[Int64Array]:
+        """Returns the record numbers of each real row of a batch of packs."""
+        records, real = self.rows(epoch, step)
+        rows = self._core.packed(epoch_number(epoch), self._step(step))[:, 0]
+        if not isinstance(self.batching, Packed):
+            raise TypeError("Only a plan of a Packed has packs: see indices().")
+        return np.split(records[real], np.flatnonzero(np.diff(rows)) + 1) if len(rows) else []
 
     @property
     def positions(self) -> int:
@@ -179,7 +203,7 @@ class Plan:
         self, epoch: SupportsIndex, first: SupportsIndex, last: SupportsIndex
     ) -> Int64Array:
         """Returns the record numbers at positions `first` to `last` (excluded), for all ranks."""
-        if isinstance(self.batching, ByTokens):
+        if isinstance(self.batching, CountedBatching):
             raise TypeError("The positions of a plan by tokens are batches: see rows().")
         end = integer("last", last, 0, self.positions)
         begin = integer("first", first, 0, end)

@@ -7,7 +7,7 @@ from typing import SupportsIndex
 from tfrfast import _native
 from tfrfast.base.arguments import IntegerArrayLike, seed_number
 from tfrfast.base.refused_arguments import explains_arguments
-from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.counted import CountedBatching
 from tfrfast.order.order import PlainOrder, record_numbers
 
 __all__ = ["Shuffle"]
@@ -33,7 +33,7 @@ class Shuffle(PlainOrder):
     def _positions(self, count: int) -> _native.Order:
         return _native.Shuffle(count)
 
-    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
-        if isinstance(batching, ByTokens):
-            return batching._batches(num_records, self.indices)
+    def _native_order(self, num_records: int, batching: int | CountedBatching) -> _native.Order:
+        if isinstance(batching, CountedBatching):
+            return batching._native_order(num_records, self.indices)
         return super()._native_order(num_records, batching)

@@ -12,7 +12,7 @@ from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, integer, seed_number
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.block_shuffle import BlockShuffle, shuffled
-from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.counted import CountedBatching
 from tfrfast.order.order import Order, spread
 
 __all__ = ["Weighted"]
@@ -66,11 +66,12 @@ class Weighted(Order):
     def is_scattered(self) -> bool:  # type: ignore[override]
         return shuffled(self.shuffle).is_scattered
 
-    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
-        if isinstance(batching, ByTokens):
+    def _native_order(self, num_records: int, batching: int | CountedBatching) -> _native.Order:
+        if isinstance(batching, CountedBatching):
             raise TypeError(
-                "ByTokens needs an order in which all records come equally often, unlike a "
-                "Weighted. Put records of one weight into one set, and make a Mixture of the sets."
+                f"{type(batching).__name__} needs an order in which all records come equally "
+                "often, unlike a Weighted. Put records of one weight into one set, and make a "
+                "Mixture of the sets."
             )
         draws = shuffled(self.shuffle)._positions(self.length)
         return _native.Weighted(draws, self.weights)

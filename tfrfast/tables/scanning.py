@@ -19,7 +19,7 @@ from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
 from tfrfast.features.inference import NO_VALUES
 from tfrfast.loading.planned_features import is_all, planned_features
 from tfrfast.loading.records import chosen_order, open_reader
-from tfrfast.order import ByTokens, InOrder, Mixture, Order, Plan
+from tfrfast.order import CountedBatching, InOrder, Mixture, Order, Plan
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.columns import ScanColumns, scan_columns
@@ -74,7 +74,7 @@ def scan(
       threads: workers that read and decode; by default the number of processors that this process
         may use.
     """
-    if isinstance(batch_size, ByTokens):
+    if isinstance(batch_size, CountedBatching):
         raise TypeError("batch_size is a number of rows here. A Loader takes a ByTokens.")
     reader = open_reader(source, reader_options)
     size = reader._records_within(_BATCH_BYTES) if batch_size is None else batch_size

@@ -41,6 +41,7 @@ class TensorFeatures:
                 "Loader: use tfr.Loader(...).to_tf_dataset()."
             )
         self._slots: dict[str, Slot] = compiled.slots
+        self._packing = compiled.packing
         self._specs = {name: understand(name, spec) for name, spec in compiled.specs.items()}
         self._types = {name: self._type_of(name) for name in self._slots}
         #: The description that the ops read.
@@ -84,7 +85,17 @@ class TensorFeatures:
 
     def shapes(self, rows: int | None) -> list[list[int | None]]:
         """Returns the shapes of an op's outputs; `rows` is None if unknown."""
-        return [each for slot in self._slots.values() for each in _shapes_of(slot, rows)]
+        if self._packing is None:
+            return [each for slot in self._slots.values() for each in _shapes_of(slot, rows)]
+        shapes: list[list[int | None]] = []
+        for slot in self._slots.values():
+            if slot.layout in ("packed", "segments", "positions"):
+                shapes.append([rows, self._packing.tokens[slot.budget]])
+            elif slot.layout == "starts":
+                shapes.append([None, 2 + len(self._packing.tokens)])
+            else:  # any number of records
+                shapes += _shapes_of(slot, None)
+        return shapes
 
     def shaped(self, outputs: Sequence[Any], rows: int | None) -> tuple[Any, ...]:
         """Returns an op's outputs with their shapes checked."""
@@ -119,7 +130,8 @@ class TensorFeatures:
                 parsed[name] = tf.SparseTensor(*outputs)
             else:
                 (parsed[name],) = outputs
-        return {name: self._build(name, spec, parsed) for name, spec in self._specs.items()}, crops
+        built = {name: self._build(name, spec, parsed) for name, spec in self._specs.items()}
+        return built if self._packing is None else built | self._packing.facts(parsed), crops
 
     def _build(self, name: str, spec: Any, parsed: dict[str, Any]) -> Any:
         if isinstance(spec, (FixedLen, FixedLenSequence, Image)):
@@ -127,6 +139,8 @@ class TensorFeatures:
         if isinstance(spec, SparseIndexed):
             return _placed(name, spec, parsed)
         column = parsed[name if spec.key is None else spec.key]
+        if self._slots[name if spec.key is None else spec.key].layout == "packed":
+            return column
         if spec.sparse:
             return column.to_sparse() if isinstance(column, tf.RaggedTensor) else column
         return _divided(name, spec, parsed)

@@ -16,6 +16,9 @@ from tfrfast.columns import Ragged as RaggedColumn
 __all__ = ["Batch", "Ragged", "as_tensors", "on_tensors", "pinned"]
 
 
+_PACKING = ("segments", "positions", "starts", "pieces")
+
+
 class Ragged(NamedTuple):
     """Rows of any length: row `i` is `values[offsets[i]:offsets[i + 1]]`.
 
@@ -34,7 +37,9 @@ class Batch(dict[str, Any]):
     Three tensors describe the rows: `indices` holds the record numbers, `valid` is False for rows
     of padding, and `sources` holds the number of each row's source in a Mixture. All three are None
     in a batch that a framework has put together from columns alone. `crops` says by feature how
-    each `Image` was cut: a dict of int32 tensors, the fields of `tfr.Batch.crops`.
+    each `Image` was cut: a dict of int32 tensors, the fields of `tfr.Batch.crops`. `packing` holds
+    the `segments`, `positions`, `starts` and `pieces` of a batch of a `Packed`, and is empty
+    otherwise; the first two are attributes, too.
     """
 
     def __init__(
@@ -44,12 +49,24 @@ class Batch(dict[str, Any]):
         valid: torch.Tensor | None = None,
         sources: torch.Tensor | None = None,
         crops: dict[str, dict[str, torch.Tensor]] | None = None,
+        packing: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(columns)
         self.indices = indices
         self.valid = valid
         self.sources = sources
         self.crops = {} if crops is None else crops
+        self.packing = {} if packing is None else packing
+
+    @property
+    def segments(self) -> Any:
+        """The number of each token's record in its row, from 1 on; 0 where nothing is."""
+        return self.packing.get("segments")
+
+    @property
+    def positions(self) -> Any:
+        """The number of each token in its record, from 0 on."""
+        return self.packing.get("positions")
 
     def to(self, *device: Any, **options: Any) -> Batch:
         """Returns the batch with every tensor moved to a device, as by `torch.Tensor.to`."""
@@ -72,7 +89,16 @@ def as_tensors(batch: Columns) -> Batch:
         name: {field: _tensor(values) for field, values in each.items()}
         for name, each in batch.crops.items()
     }
-    return Batch(columns, rows[0], rows[1], rows[2], crops)
+    packing = {}
+    if batch.segments is not None:
+        facts = {name: getattr(batch, name) for name in _PACKING}
+        packing = {
+            name: {each: _tensor(values) for each, values in fact.items()}
+            if isinstance(fact, dict)
+            else _tensor(np.ascontiguousarray(fact))
+            for name, fact in facts.items()
+        }
+    return Batch(columns, rows[0], rows[1], rows[2], crops, packing)
 
 
 def _converted(name: str, column: Column) -> Any:
@@ -120,7 +146,7 @@ def on_tensors(function: Callable[[torch.Tensor], Any], value: Any) -> Any:
     if isinstance(value, Mapping):
         items = {key: on_tensors(function, each) for key, each in value.items()}
         if isinstance(value, Batch):
-            rows = (value.indices, value.valid, value.sources, value.crops)
+            rows = (value.indices, value.valid, value.sources, value.crops, value.packing)
             return Batch(items, *(on_tensors(function, each) for each in rows))
         if type(value) is dict or not isinstance(value, MutableMapping):
             return items

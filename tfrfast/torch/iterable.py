@@ -9,12 +9,15 @@ import torch.utils.data
 
 from tfrfast.base.arguments import Remainder, checked_threads, epoch_number
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.loading.records import order_of, with_lengths
+from tfrfast.features.compiling import compile_features
+from tfrfast.loading.packing import settled_batching
+from tfrfast.loading.records import order_of, read_step
 from tfrfast.loading.states import check_state
-from tfrfast.order import Batching, Mixture, Order, Plan
+from tfrfast.order import Batching, Mixture, Order, Packed, Plan
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 from tfrfast.torch.ahead import in_order
+from tfrfast.torch.batch import as_tensors
 from tfrfast.torch.epochs import EpochCounter
 from tfrfast.torch.records import Records
 from tfrfast.torch.share import Share, share_of_processors, with_share
@@ -33,7 +36,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture.
-      batch_size: rows of a batch of this rank, or a ByTokens.
+      batch_size: rows of a batch of this rank, or a ByTokens, or a Packed.
       features: as in `tfrfast.Loader`. With None, batches are RecordBatches.
       transform: a function of a Batch, whose result is delivered.
       order, shuffle, seed: as in `tfrfast.Loader`.
@@ -70,9 +73,11 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._remainder = remainder
         self._threads = threads
         self._epochs = EpochCounter()
+        chosen = order_of(source, order, shuffle, seed)
+        compiled = None if self.features is None else compile_features(self.features)
         whole = Plan(
-            order_of(source, order, shuffle, seed),
-            with_lengths(batch_size, self.reader),
+            chosen,
+            settled_batching(batch_size, self.reader, chosen, compiled),
             num_records=len(self.reader),
         )
         # Raises here if an argument is wrong.
@@ -111,7 +116,12 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._epochs.choose(epoch_number(epoch))
 
     def _batch(self, plan: Plan, epoch: int, step: int) -> Any:
-        batch = self._records.read(*plan.rows(epoch, step), plan._draws(epoch, step))
+        batch: Any
+        if isinstance(plan.batching, Packed):
+            packed: Any = read_step(self.reader, self.features, plan, epoch, step)
+            batch = as_tensors(packed)
+        else:
+            batch = self._records.read(*plan.rows(epoch, step), plan._draws(epoch, step))
         return batch if self._transform is None else self._transform(batch)
 
     def __repr__(self) -> str:

@@ -33,7 +33,7 @@ class Loader(WrappedLoader):
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture.
-      batch_size: rows of a batch of this rank, or a ByTokens.
+      batch_size: rows of a batch of this rank, or a ByTokens, or a Packed.
       features: as in `tfrfast.Loader`. With None, batches are RecordBatches, for `transform` to
         decode.
       transform: a function of a Batch, called in threads. Results are delivered in order, and an

@@ -10,7 +10,7 @@ import torch.utils.data
 from tfrfast.base.arguments import Remainder, epoch_number, integer
 from tfrfast.loading.records import order_of
 from tfrfast.loading.states import check_state
-from tfrfast.order import Batching, Mixture, Order, Plan
+from tfrfast.order import Batching, Mixture, Order, Packed, Plan
 from tfrfast.torch.dataset import BatchNumbers
 from tfrfast.torch.share import Share, with_share
 
@@ -63,6 +63,11 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
             number = None if isinstance(source, Mixture) else source
             whole = Plan(order_of(source, order, shuffle, seed), batch_size, num_records=number)
             self._plan, start = with_share(whole, remainder, *self._share.so_far()), 0
+        if isinstance(self._plan.batching, Packed):
+            raise TypeError(
+                "A sampler gives record numbers, and Packed puts decoded values into rows: use "
+                "tfrfast.torch.Loader or IterableDataset."
+            )
         self._remainder = remainder
         self._epoch, self._start = 0, start
         self._at_beginning = True

@@ -77,6 +77,54 @@ void ColumnBuilder::begin(std::size_t rows) {
   }
 }
 
+void ColumnBuilder::begin_packs(std::size_t packs, std::size_t width) {
+  packs_ = packs;
+  width_ = width;
+  std::size_t values, bytes;
+  if (__builtin_mul_overflow(packs, width, &values) ||
+      // The last record may be longer than its place, before it is cut.
+      __builtin_add_overflow(values, kWorthCounting, &values) ||
+      __builtin_mul_overflow(values, feature_->value_bytes, &bytes) || bytes >> 48 != 0) {
+    throw Error(ErrorKind::invalid,
+                "Feature '" + feature_->spec.name + "': a batch of " + std::to_string(packs) +
+                    " rows of " + std::to_string(width) + " tokens is more than memory can hold.");
+  }
+  values_.reserve(bytes, 0);
+}
+
+void ColumnBuilder::begin_at(std::size_t place) {
+  if (place > value_count_) {
+    const std::size_t item = feature_->value_bytes;
+    values_.reserve(place * item, value_count_ * item);
+    std::memset(values_.data() + value_count_ * item, 0, (place - value_count_) * item);
+  }
+  value_count_ = place;
+}
+
+void ColumnBuilder::keep(std::size_t first, std::size_t count) noexcept {
+  const std::size_t item = feature_->value_bytes;
+  std::uint8_t* const values = values_.data() + last_value_count_ * item;
+  if (first != 0) std::memmove(values, values + first * item, count * item);
+  value_count_ = last_value_count_ + count;
+}
+
+void ColumnBuilder::put_copies(std::size_t count, std::int32_t number) noexcept {
+  std::fill_n(values_.as<std::int32_t>() + value_count_, count, number);
+  value_count_ += count;
+}
+
+void ColumnBuilder::put_counts(std::size_t count) {
+  // A copy is faster than counting.
+  for (auto next = static_cast<std::int32_t>(counts_.size()); counts_.size() < count; ++next) {
+    counts_.push_back(next);
+  }
+  if (count != 0) {
+    std::memcpy(values_.as<std::int32_t>() + value_count_, counts_.data(),
+                count * sizeof(std::int32_t));
+  }
+  value_count_ += count;
+}
+
 // Row starts are written when a later row needs them, so a missing feature costs nothing.
 void ColumnBuilder::start_rows_to(std::size_t row) {
   if (next_row_ > row) return;
@@ -382,8 +430,8 @@ Column ColumnBuilder::finish(std::size_t rows) {
     offsets_.as<std::int64_t>()[value_count_] = static_cast<std::int64_t>(data_bytes_);
   }
   if (!rows_are_alike_) start_rows_to(rows);
-  FilledRows filled{*feature_, rows,    value_count_, data_bytes_,
-                    longest_,  values_, offsets_,     row_splits_};
+  FilledRows filled{*feature_, rows,     value_count_, data_bytes_, longest_,
+                    values_,   offsets_, row_splits_,  packs_,      width_};
   Column column = feature_->spec.layout->finish(filled);
   if (images_ != nullptr) {
     if (!rows_are_alike_) column.shapes = images_->shapes(rows);

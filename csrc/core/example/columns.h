@@ -87,6 +87,8 @@ struct FilledRows {
   GrowingBuffer& values;         // values, offsets and row_splits: as in Column
   GrowingBuffer& offsets;
   GrowingBuffer& row_splits;  // not used if rows are alike
+  std::size_t packs = 0;      // packed: rows of the column, and tokens of a row
+  std::size_t width = 0;
 
   Column start_column(std::size_t column_values) const;  // allocates nothing
   void move_values(Column& column);                      // moves the offsets too, if there are any
@@ -104,6 +106,18 @@ class ColumnBuilder {
   }
 
   void begin(std::size_t rows);  // drops earlier rows; `invalid` if memory cannot hold `rows`
+
+  // Packed rows, after begin(): `packs` rows of `width` tokens. A record's values begin at the
+  // place of begin_at(): nothing was put beyond it, and the gap becomes zeros. keep() then drops
+  // all but `count` of the last record's values, from value `first` on.
+  void begin_packs(std::size_t packs, std::size_t width);
+  void begin_at(std::size_t place);
+  void fill_packs() { begin_at(packs_ * width_); }
+  void keep(std::size_t first, std::size_t count) noexcept;
+  // Puts a number `count` times, or the numbers 0, 1, ... below `count`.
+  void put_copies(std::size_t count, std::int32_t number) noexcept;
+  void put_counts(std::size_t count);
+  void put_numbers(std::size_t row, std::span<const std::int64_t> ints) { put_ints(row, ints); }
 
   // Each put_ function puts a whole row. Rows are put in order, except after roll_back(). After any
   // result but `ok` the row must be rolled back. `record` contains the values; the bytes around the
@@ -175,6 +189,8 @@ class ColumnBuilder {
   std::size_t value_count_ = 0;  // rows that differ, and strings: values put so far
   std::size_t data_bytes_ = 0;   // strings: bytes put so far
   std::size_t longest_ = 0;
+  std::size_t packs_ = 0;
+  std::size_t width_ = 0;
   std::size_t marked_row_ = 0;        // the last row that was put,
   std::size_t last_value_count_ = 0;  // and the totals before that row
   std::size_t last_data_bytes_ = 0;
@@ -190,6 +206,7 @@ class ColumnBuilder {
   GrowingBuffer offsets_;
   GrowingBuffer row_splits_;
   std::vector<std::int64_t> scratch_;
+  std::vector<std::int32_t> counts_;   // 0, 1, ...
   std::unique_ptr<ImageRows> images_;  // null unless the values are images
 };
 

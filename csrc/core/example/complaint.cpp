@@ -109,6 +109,15 @@ void complain_mixed(const RecordPlace& place, const FeatureSpec& spec, ListKind 
            "No one description fits these records.");
 }
 
+void complain_length(const RecordPlace& place, const FeatureSpec& spec, std::size_t found,
+                     std::size_t counted) {
+  complain(place,
+           quoted(spec) + ": the record has " + std::to_string(found) + " values, and " +
+               std::to_string(counted) + " were counted.",
+           "Name the features that have the counted length in every record, as in "
+           "lengths=[\"ids\"], and leave no lengths of other data.");
+}
+
 void complain_image(const RecordPlace& place, const FeatureSpec& spec, const std::string& problem) {
   complain(place, quoted(spec) + ": the image cannot be decoded: " + problem + ".",
            "Write the image again, or take damaged images as grey ones: "

@@ -26,6 +26,8 @@ struct RecordPlace {
                                  ListKind found);
 [[noreturn]] void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
                                   std::int64_t found);
+[[noreturn]] void complain_length(const RecordPlace& place, const FeatureSpec& spec,
+                                  std::size_t found, std::size_t counted);
 [[noreturn]] void complain_image(const RecordPlace& place, const FeatureSpec& spec,
                                  const std::string& problem);
 

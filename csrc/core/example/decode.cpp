@@ -1,6 +1,7 @@
 #include "core/example/decode.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -122,22 +123,43 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrig
   for (ColumnBuilder& column : columns_) {
     if (column.holds_images()) images_.push_back(&column);
   }
+  for (std::uint32_t slot = 0; slot < features; ++slot) {
+    if ((*schema_)[slot].is_packed()) packed_.push_back(slot);
+  }
   needs_draws_ = schema_->needs_draws();
   if (tracks_presence) absences_.resize(features);
 }
 
-void BatchDecoder::begin(std::size_t rows) {
+void BatchDecoder::begin(std::size_t rows, std::size_t packs,
+                         std::span<const std::int64_t> tokens) {
   if (sequences_ != nullptr) return sequences_->begin(rows);
   rows_ = rows;
   next_row_ = 0;
   for (Slot& slot : slots_) slot.seen = 0;
   for (ColumnBuilder& column : columns_) column.begin(rows);
   for (Absence& absence : absences_) absence = Absence();
+  tokens_.assign(tokens.begin(), tokens.end());
+  for (const std::uint32_t slot : packed_) {
+    const FeatureSpec& spec = (*schema_)[slot].spec;
+    if (spec.layout == &kStartsLayout) {
+      columns_[slot].begin_packs(rows, tokens.size() + 2);
+    } else if (!tokens.empty()) {
+      if (spec.budget >= tokens.size()) {
+        throw Error(ErrorKind::invalid, "The rows have no budget " + std::to_string(spec.budget) +
+                                            " for feature '" + spec.name + "'.");
+      }
+      columns_[slot].begin_packs(packs, tokens_[spec.budget]);
+    }
+  }
 }
 
 void BatchDecoder::decode(std::span<const WireBytes> records,
                           std::span<const std::int64_t> record_numbers,
-                          std::span<const std::uint64_t> draws) {
+                          std::span<const std::uint64_t> draws,
+                          std::span<const Plan::Packed> packed) {
+  if (!packed_.empty() && (tokens_.empty() || packed.size() != records.size())) {
+    throw Error(ErrorKind::invalid, "Records are packed by a Loader alone.");
+  }
   if (sequences_ != nullptr) return sequences_->decode(records, record_numbers);
   if (records.size() > rows_ - next_row_) {
     throw Error(ErrorKind::out_of_range, "The batch was begun for " + std::to_string(rows_) +
@@ -153,6 +175,7 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
     const std::int64_t record_number =
         record_numbers.empty() ? static_cast<std::int64_t>(next_row_) : record_numbers[i];
     if (!draws.empty()) set_draw(draws[i]);
+    if (!packed.empty()) begin_record(packed[i]);
     fixed_seen_ = 0;
     seen_ = 0;
     if (decode_usual(records[i]) != Attempt::done) [[unlikely]] {
@@ -160,8 +183,46 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
       fixed_seen_ = seen_ = 0;
       decode_exactly(records[i], record_number);
     }
+    if (!packed.empty()) end_record(packed[i], record_number);
     end_row(record_number);
     if (records[i].size() >= kMinPlacedBytes) expect_string_of(records[i]);
+  }
+}
+
+void BatchDecoder::begin_record(const Plan::Packed& packed) {
+  for (const std::uint32_t slot : packed_) {
+    const FeatureSpec& spec = (*schema_)[slot].spec;
+    if (spec.layout == &kStartsLayout) continue;
+    columns_[slot].begin_at(packed.row * tokens_[spec.budget] + packed.columns[spec.budget]);
+  }
+}
+
+void BatchDecoder::end_record(const Plan::Packed& packed, std::int64_t record_number) {
+  const Piece& piece = packed.piece;
+  for (const std::uint32_t slot : packed_) {
+    const CompiledFeature& feature = (*schema_)[slot];
+    ColumnBuilder& column = columns_[slot];
+    const std::size_t budget = feature.spec.budget;
+    const std::size_t length = piece.lengths[budget];
+    if (feature.spec.layout == &kSegmentsLayout) {
+      column.put_copies(length, packed.segment);
+    } else if (feature.spec.layout == &kPositionsLayout) {
+      column.put_counts(length);
+    } else if (feature.spec.layout == &kStartsLayout) {
+      std::array<std::int64_t, kMaxBudgets + 2> numbers = {static_cast<std::int64_t>(packed.row)};
+      std::copy_n(packed.columns.begin(), tokens_.size(), numbers.begin() + 1);
+      numbers[tokens_.size() + 1] = piece.number;
+      column.put_numbers(next_row_, std::span(numbers).first(tokens_.size() + 2));
+    } else {
+      const std::size_t first = static_cast<std::size_t>(piece.number) * tokens_[budget];
+      const bool is_there = slots_[slot].seen == next_row_ + 1;
+      const std::size_t found = is_there ? column.last_count() : 0;
+      const bool may_go_on = piece.may_go_on && length == tokens_[budget];
+      if (may_go_on ? found < first + length : found != first + length) {
+        complain_length({record_number, &find_origin_}, feature.spec, found, first + length);
+      }
+      if (is_there) column.keep(first, length);
+    }
   }
 }
 
@@ -414,6 +475,10 @@ std::vector<Column> BatchDecoder::finish() {
   if (sequences_ != nullptr) return sequences_->finish();
   std::vector<Column> columns;
   columns.reserve(columns_.size());
+  for (const std::uint32_t slot : packed_) {
+    const FeatureSpec& spec = (*schema_)[slot].spec;
+    if (spec.layout != &kStartsLayout) columns_[slot].fill_packs();
+  }
   for (ColumnBuilder& column : columns_) columns.push_back(column.finish(next_row_));
   for (std::size_t slot = 0; slot < absences_.size(); ++slot) {
     columns[slot].absent_rows = absences_[slot].rows;

@@ -18,6 +18,7 @@
 #include "core/example/complaint.h"
 #include "core/example/schema.h"
 #include "core/example/sequence_rows.h"
+#include "core/order/plan.h"
 
 namespace tfrfast {
 
@@ -34,14 +35,16 @@ class BatchDecoder {
   explicit BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrigin find_origin = {},
                         bool tracks_presence = false);
 
-  void begin(std::size_t rows);
+  // `tokens` are the budgets of a row if rows are packed into `packs` rows.
+  void begin(std::size_t rows, std::size_t packs = 0, std::span<const std::int64_t> tokens = {});
 
   // Decodes the next rows. `record_numbers` has one entry per record, or is empty, in which case
   // errors count rows from 0. Throws `feature` for a record that does not fit the schema, and
   // `out_of_range` for more rows than were begun. `draws` has one entry per record if an image is
-  // cropped or mirrored at random, and `invalid` is thrown if they are missing.
+  // cropped or mirrored at random, and `packed` if they are packed. `invalid` is thrown if they are
+  // missing. A record whose length is not the counted one throws `feature`.
   void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers,
-              std::span<const std::uint64_t> draws = {});
+              std::span<const std::uint64_t> draws = {}, std::span<const Plan::Packed> packed = {});
 
   // Returns where to read the next record of `record_bytes`, if the previous record was mostly one
   // string: the string then needs no copy. Returns null if the record should be read elsewhere.
@@ -93,6 +96,9 @@ class BatchDecoder {
   void roll_back_row() noexcept;
   void set_draw(std::uint64_t draw) noexcept;
 
+  void begin_record(const Plan::Packed& packed);
+  void end_record(const Plan::Packed& packed, std::int64_t record_number);
+
   void decode_exactly(WireBytes record, std::int64_t record_number);
   void collect_entries(WireBytes record, std::int64_t record_number);
   void put_exactly(std::uint32_t slot, WireBytes feature, WireBytes record,
@@ -105,6 +111,8 @@ class BatchDecoder {
   std::vector<ColumnBuilder> columns_;
   std::vector<ColumnBuilder*> images_;  // the columns of images
   bool needs_draws_ = false;
+  std::vector<std::uint32_t> packed_;  // the slots of packed features, and of facts about them
+  std::vector<std::size_t> tokens_;    // of a row, in each budget
   std::vector<Entry> entries_;
   // The rows that lack a feature, as in Column.
   struct Absence {

@@ -11,6 +11,7 @@ void encode_spec(Encoder& encoder, const FeatureSpec& spec) {
   encoder.string(name_of(spec.type));
   encoder.integers(spec.shape);
   encoder.number(spec.raw_bytes);
+  encoder.number(spec.budget);
   encoder.flag(spec.required);
   encoder.flag(spec.inferred);
   if (spec.type == ValueType::image) encode_image(encoder, *spec.image);
@@ -30,6 +31,7 @@ FeatureSpec decode_spec(Decoder& decoder) {
   spec.type = value_type_named(decoder.string());
   spec.shape = decoder.integers();
   spec.raw_bytes = static_cast<std::size_t>(decoder.number());
+  spec.budget = static_cast<std::size_t>(decoder.number());
   spec.required = decoder.flag();
   spec.inferred = decoder.flag();
   if (spec.type == ValueType::image) spec.image = decode_image(decoder);

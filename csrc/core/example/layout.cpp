@@ -6,10 +6,8 @@ namespace tfrfast {
 namespace {
 
 constexpr const Layout* kLayouts[] = {
-    &kFixedLayout,
-    &kPaddedLayout,
-    &kRaggedLayout,
-    &kSparseLayout,
+    &kFixedLayout,  &kPaddedLayout,   &kRaggedLayout,    &kSparseLayout,
+    &kPackedLayout, &kSegmentsLayout, &kPositionsLayout, &kStartsLayout,
 };
 
 }  // namespace

@@ -24,7 +24,12 @@ struct Layout {
 extern const Layout kFixedLayout;   // rows of one shape
 extern const Layout kPaddedLayout;  // steps of one shape, padded to the batch's longest row
 extern const Layout kRaggedLayout;  // any length: values, and where each row starts
-extern const Layout kSparseLayout;  // any length: values, and the (row, column) of each
+extern const Layout kPackedLayout;  // rows of tokens, each with the values of several records
+// Not features of records, but facts about packed records:
+extern const Layout kSegmentsLayout;   // the number of each token's record in its row, from 1 on
+extern const Layout kPositionsLayout;  // the number of each token in its record
+extern const Layout kStartsLayout;     // of each record: row, column in each budget, piece
+extern const Layout kSparseLayout;     // any length: values, and the (row, column) of each
 
 const Layout& layout_named(std::string_view name);  // throws Error(invalid)
 

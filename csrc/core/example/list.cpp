@@ -1,5 +1,7 @@
 #include "core/example/list.h"
 
+#include "core/example/varints.h"
+
 namespace tfrfast {
 
 const char* name_of(ListKind kind) noexcept {
@@ -53,6 +55,16 @@ FeatureList find_list(WireBytes feature, ListKind kind, Dialect dialect) noexcep
   const std::uint8_t tag = kind == ListKind::ints ? varint_tag(1) : fixed32_tag(1);
   if (!list.next_is(tag)) return malformed;
   return {ListForm::unpacked, list.rest(), reader.position()};
+}
+
+std::size_t count_values(const FeatureList& list, ListKind kind) noexcept {
+  if (list.form == ListForm::packed) {
+    return kind == ListKind::ints ? count_varints(list.values) : list.values.size() / 4;
+  }
+  std::size_t count = 0;
+  WireReader reader(list.values);
+  while (!reader.at_end() && reader.skip_field()) ++count;
+  return count;
 }
 
 }  // namespace tfrfast

@@ -41,4 +41,6 @@ bool read_list_kind(WireBytes feature, ListKind& kind) noexcept;
 FeatureList find_list(WireBytes feature, ListKind kind,
                       Dialect dialect = Dialect::example) noexcept;
 
+std::size_t count_values(const FeatureList& list, ListKind kind) noexcept;
+
 }  // namespace tfrfast

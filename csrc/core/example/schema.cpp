@@ -111,6 +111,9 @@ CompiledFeature compile(FeatureSpec spec) {
         spec.image->keeps_sizes() ? spec.image->value_bytes() : spec.image->result_bytes();
     feature.row_values = 1;
   }
+  if (spec.layout == &kPackedLayout && feature.kind == ListKind::bytes) {
+    refuse(spec, "only numbers are packed.");
+  }
   if (!spec.layout->has_shape && !spec.shape.empty()) {
     refuse(spec, "a feature of any length has no shape.");
   }

@@ -40,6 +40,7 @@ struct FeatureSpec {
   bool required = false;           // every record of a feature list must have the feature
   bool inferred = false;           // found in some records: others may not fit
   std::size_t raw_bytes = 0;       // raw: bytes of a row
+  std::size_t budget = 0;          // packed, segments, positions: the number of a row's budget
   std::optional<ImageSpec> image;  // set for images alone
 };
 
@@ -55,13 +56,18 @@ struct CompiledFeature {
   // the key's tag, length and bytes, then the value's tag. Zero-padded to whole words.
   std::vector<std::uint64_t> opening;
   std::size_t opening_bytes = 0;
+
+  bool is_packed() const noexcept {
+    return spec.layout == &kPackedLayout || spec.layout == &kSegmentsLayout ||
+           spec.layout == &kPositionsLayout || spec.layout == &kStartsLayout;
+  }
 };
 
 // Immutable. Threads may share a schema.
 class FeatureSchema {
  public:
   static constexpr std::uint32_t kUnknown = 0xffffffff;
-  static constexpr EncodedKind kEncoding{"feature schema", "tfFQ", 2};
+  static constexpr EncodedKind kEncoding{"feature schema", "tfFQ", 3};
 
   // Throws `invalid` for a contradictory description: a repeated name, a negative dimension, a
   // default whose size differs from the shape's, features of Examples and of SequenceExamples.

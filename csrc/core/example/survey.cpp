@@ -5,23 +5,8 @@
 
 #include "core/example/complaint.h"
 #include "core/example/entries.h"
-#include "core/example/varints.h"
 
 namespace tfrfast {
-namespace {
-
-std::size_t count_values(const FeatureList& list, ListKind kind) noexcept {
-  if (list.form == ListForm::packed) {
-    return kind == ListKind::ints ? count_varints(list.values) : list.values.size() / 4;
-  }
-  std::size_t count = 0;
-  WireReader reader(list.values);
-  while (!reader.at_end() && reader.skip_field()) ++count;
-  return count;
-}
-
-}  // namespace
-
 void Survey::add(WireBytes record, std::int64_t number) {
   const RecordPlace place{number, &find_origin_};
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());

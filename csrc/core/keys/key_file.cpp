@@ -10,6 +10,7 @@
 #include "core/base/parallel.h"
 #include "core/base/utf8.h"
 #include "core/crc32c/crc32c.h"
+#include "core/index/believed.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/local/local_facts.h"
 #include "core/storage/local/own_file.h"
@@ -44,25 +45,13 @@ constexpr std::uint64_t kPieceBytes = 1 << 20;
 constexpr std::size_t kPartKeys = 4096;
 constexpr std::size_t kAhead = 16;  // a search's memory is prefetched this many searches ahead
 
-void refuse_unless_believed(const StoredFile& file, const ShardSet& data) {
-  const Writers& writers = file.facts().writers;
-  for (std::size_t shard = 0; shard < data.size(); ++shard) {
-    const Writers& of_shard = data.slot(shard).file_facts().writers;
-    if (may_be_believed(writers, of_shard)) continue;
-    throw Error(ErrorKind::stale_index,
-                "The key file '" + file.path() + "' is not used: " +
-                    why_not_believed(writers, data.slot(shard).path(), of_shard) +
-                    ". Remove it, or keep your own elsewhere: tfr.build_keys(..., folder=...).",
-                {file.path(), {}, {}});
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<const KeyFile> KeyFile::open(const std::string& path, const ShardSet& data) {
   // Not std::make_shared: the constructor is private.
   std::shared_ptr<KeyFile> opened(new KeyFile(open_own_file(path)));
-  refuse_unless_believed(*opened->file_, data);
+  refuse_unless_believed(*opened->file_, data, "The key file",
+                         "Remove it, or keep your own elsewhere: tfr.build_keys(..., folder=...).");
   opened->read_header();
   opened->read_tables();
   return opened;

@@ -14,6 +14,23 @@ constexpr std::uint64_t kPieceBytes = 128 << 10;
 // From this mean size on, records are tried one by one; see BatchDecoder::place().
 constexpr std::uint64_t kMinMeanInPlace = 16 << 10;
 
+// Returns what belongs to the records that were read, of the step's `all`. Damaged records may have
+// been left out.
+template <class Each>
+std::span<const Each> of_read(const RecordBatch& piece, std::span<const std::int64_t> records,
+                              std::span<const Each> all, std::size_t first,
+                              std::vector<Each>& kept) {
+  if (all.empty()) return all;
+  if (piece.size() == records.size()) return all.subspan(first, records.size());
+  kept.clear();
+  std::size_t asked = 0;
+  for (std::size_t row = 0; row < piece.size(); ++row, ++asked) {
+    while (records[asked] != piece.indices()[row]) ++asked;
+    kept.push_back(all[first + asked]);
+  }
+  return kept;
+}
+
 }  // namespace
 
 BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
@@ -29,8 +46,8 @@ BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
 
 LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,
                             const std::atomic<bool>& cancelled,
-                            std::span<const std::uint64_t> draws) {
-  if (decoder_ != nullptr) return decode(records, valid, cancelled, draws);
+                            std::span<const std::uint64_t> draws, const Plan::PackedBatch& packed) {
+  if (decoder_ != nullptr) return decode(records, valid, cancelled, draws, packed);
   LoadedBatch batch;
   // No other thread holds the batch yet, so the receiver may write into it.
   batch.records =
@@ -44,18 +61,19 @@ LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* v
 
 LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool* valid,
                               const std::atomic<bool>& cancelled,
-                              std::span<const std::uint64_t> draws) {
+                              std::span<const std::uint64_t> draws,
+                              const Plan::PackedBatch& packed) {
   LoadedBatch batch;
   batch.indices = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(std::int64_t));
   batch.valid = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(bool));
-  decoder_->begin(records.size());
+  decoder_->begin(records.size(), packed.packs, packed.tokens);
   const std::uint64_t batch_bytes = records.size() * source_->mean_record_bytes();
   // Rows of compressed shards are read in the order of their places, so larger pieces are better.
   const bool inflates = source_->inflates();
   const std::size_t piece_rows = inflates ? records.size() : piece_rows_;
   for (std::size_t first = 0; first < records.size();) {
     if (cancelled) throw ReadCancelled();
-    if (reads_in_place_ != nullptr && !inflates &&
+    if (reads_in_place_ != nullptr && !inflates && packed.tokens.empty() &&
         decode_in_place(records[first], draws.empty() ? 0 : draws[first], batch_bytes,
                         batch.payload_bytes)) {
       batch.indices.as<std::int64_t>()[batch.rows] = records[first];
@@ -70,9 +88,10 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
         source_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
     wires_.clear();
     for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
+    const auto asked = records.subspan(first, count);
     decoder_->decode(wires_, {piece->indices(), piece->size()},
-                     draws_of(*piece, records.subspan(first, count),
-                              draws.empty() ? draws : draws.subspan(first, count)));
+                     of_read(*piece, asked, draws, first, piece_draws_),
+                     of_read<Plan::Packed>(*piece, asked, packed.places, first, piece_packed_));
     std::memcpy(batch.indices.as<std::int64_t>() + batch.rows, piece->indices(),
                 piece->size() * sizeof(std::int64_t));
     std::memcpy(batch.valid.as<bool>() + batch.rows, piece->valid(), piece->size() * sizeof(bool));
@@ -84,20 +103,6 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   }
   batch.columns = decoder_->finish();
   return batch;
-}
-
-// The draws of the rows that were read. Damaged records may have been left out.
-std::span<const std::uint64_t> BatchWork::draws_of(const RecordBatch& piece,
-                                                   std::span<const std::int64_t> records,
-                                                   std::span<const std::uint64_t> draws) {
-  if (draws.empty() || piece.size() == records.size()) return draws;
-  piece_draws_.clear();
-  std::size_t asked = 0;
-  for (std::size_t row = 0; row < piece.size(); ++row, ++asked) {
-    while (records[asked] != piece.indices()[row]) ++asked;
-    piece_draws_.push_back(draws[asked]);
-  }
-  return piece_draws_;
 }
 
 // Reads a long record straight into its column's memory. False if the record has to be read in the

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/example/decode.h"
+#include "core/order/plan.h"
 #include "core/read/record_source.h"
 
 namespace tfrfast {
@@ -35,16 +36,15 @@ class BatchWork {
   // if images are cropped or mirrored at random. Throws Error, or ReadCancelled soon after another
   // thread sets `cancelled`.
   LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
-                   const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws = {});
+                   const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws = {},
+                   const Plan::PackedBatch& packed = {});
 
  private:
   LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,
-                     const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws);
+                     const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws,
+                     const Plan::PackedBatch& packed);
   bool decode_in_place(std::int64_t record, std::uint64_t draw, std::uint64_t batch_bytes,
                        std::uint64_t& payload_bytes);
-  std::span<const std::uint64_t> draws_of(const RecordBatch& piece,
-                                          std::span<const std::int64_t> records,
-                                          std::span<const std::uint64_t> draws);
 
   std::shared_ptr<const RecordSource> source_;
   std::size_t piece_rows_ = 1;
@@ -52,6 +52,7 @@ class BatchWork {
   std::unique_ptr<BatchDecoder> decoder_;   // null if batches hold records
   std::vector<WireBytes> wires_;
   std::vector<std::uint64_t> piece_draws_;
+  std::vector<Plan::Packed> piece_packed_;
 };
 
 }  // namespace tfrfast

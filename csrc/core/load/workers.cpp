@@ -42,13 +42,20 @@ class Workers::RowNumbers {
       plan_ = step.plan;
       epoch_number_ = step.epoch;
     }
-    count_ = plan_->row_count(*epoch_, step.step);
+    packed_ = plan_->packed(*epoch_, step.step);
+    count_ = packed_.tokens.empty() ? plan_->row_count(*epoch_, step.step) : packed_.records.size();
     const std::size_t bytes = count_ * (sizeof(std::int64_t) + sizeof(bool));
     if (memory_.capacity() < bytes) memory_ = PooledBuffer(bytes);
-    plan_->rows(*epoch_, step.step, records(), valid());
+    if (packed_.tokens.empty()) {
+      plan_->rows(*epoch_, step.step, records(), valid());
+    } else {
+      std::copy(packed_.records.begin(), packed_.records.end(), records());
+      std::fill_n(valid(), count_, true);
+    }
     draws_.clear();
     if (draws) draws_ = image_draws(*plan_, *epoch_, step.epoch, step.step);
   }
+  const Plan::PackedBatch& packed() const { return packed_; }
   std::span<const std::int64_t> numbers() const { return {records(), count_}; }
   std::span<const std::uint64_t> draws() const { return draws_; }
   bool* valid() const { return reinterpret_cast<bool*>(records() + count_); }
@@ -62,6 +69,7 @@ class Workers::RowNumbers {
   std::size_t count_ = 0;
   PooledBuffer memory_;
   std::vector<std::uint64_t> draws_;
+  Plan::PackedBatch packed_;
 };
 
 Workers::Workers(std::shared_ptr<const RecordSource> source,
@@ -185,7 +193,8 @@ void Workers::work() {
       if (!batch_work) batch_work.emplace(source_, features_, tracks_presence_);
       announce_after(number, ahead);
       rows.fill(run_.at(number), features_ != nullptr && features_->needs_draws());
-      result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_, rows.draws());
+      result.batch =
+          batch_work->load(rows.numbers(), rows.valid(), stopping_, rows.draws(), rows.packed());
     } catch (const ReadCancelled&) {
       return;
     } catch (...) {

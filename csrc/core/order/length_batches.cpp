@@ -81,25 +81,77 @@ class LengthEpoch final : public EpochOrder {
   std::vector<Permutation> in_buckets_;
 };
 
-LengthBatches::LengthBatches(std::vector<Bucket> buckets, std::vector<std::int64_t> members,
-                             std::int64_t records)
-    : Order(batches_of(buckets), records),
-      buckets_(std::move(buckets)),
-      members_(std::move(members)) {
+struct LengthBatches::Sorted {
+  std::vector<Bucket> buckets;
+  CompactNumbers members;
+};
+
+// The limit of each bucket is a tenth larger than that of the bucket before.
+LengthBatches::Sorted LengthBatches::sort(const CountedRecords& counted, std::int64_t tokens) {
+  check_range("tokens", tokens, 1, (std::int64_t{1} << 31) - 1);
+  counted.check();
+  std::vector<std::int64_t> bounds = {1};
+  while (bounds.back() < tokens) {
+    bounds.push_back(std::max(bounds.back() + 1, bounds.back() * 11 / 10));
+  }
+  const auto length_of = [&](std::size_t i) {
+    return std::max<std::int64_t>(counted.length(counted.record(i)), 1);
+  };
+  const auto bucket_of = [&](std::int64_t length) {
+    return static_cast<std::size_t>(std::lower_bound(bounds.begin(), bounds.end(), length) -
+                                    bounds.begin());
+  };
+  std::vector<std::size_t> counts(bounds.size());
+  std::vector<std::int64_t> longest(bounds.size());
+  for (std::size_t i = 0; i < counted.count(); ++i) {
+    const std::int64_t length = length_of(i);
+    if (length > tokens) {
+      const std::string limit = std::to_string(tokens);
+      throw Error(ErrorKind::invalid,
+                  "Record " + std::to_string(counted.first + counted.record(i)) +
+                      " has a length of " + std::to_string(length) + ", and ByTokens allows " +
+                      limit + ". Allow more, or give lengths=numpy.minimum(lengths, " + limit +
+                      ") if you cut records off there.");
+    }
+    const std::size_t bucket = bucket_of(length);
+    ++counts[bucket];
+    longest[bucket] = std::max(longest[bucket], length);
+  }
+  Sorted sorted;
+  std::vector<std::size_t> next;
+  std::size_t all = 0;
+  for (std::size_t b = 0; b < bounds.size(); ++b) {
+    next.push_back(all);
+    all += counts[b];
+    if (counts[b] == 0) continue;
+    sorted.buckets.push_back({static_cast<std::int64_t>(counts[b]), tokens / longest[b]});
+  }
+  sorted.members = CompactNumbers(all, counted.records);
+  for (std::size_t i = 0; i < all; ++i) {
+    sorted.members.set(next[bucket_of(length_of(i))]++, counted.record(i));
+  }
+  return sorted;
+}
+
+LengthBatches::LengthBatches(CountedRecords counted, std::int64_t tokens)
+    : LengthBatches(counted, tokens, sort(counted, tokens)) {}
+
+LengthBatches::LengthBatches(CountedRecords counted, std::int64_t tokens, Sorted sorted)
+    : Order(batches_of(sorted.buckets), counted.records),
+      counted_(std::move(counted)),
+      tokens_(tokens),
+      buckets_(std::move(sorted.buckets)),
+      members_(std::move(sorted.members)) {
+  counted_.close();
   std::int64_t all = 0;
   first_batches_.push_back(0);
   for (const Bucket& bucket : buckets_) {
     first_members_.push_back(all);
     all += bucket.records;
-    check_range("the records of all buckets", all, 0, static_cast<std::int64_t>(members_.size()));
     first_batches_.push_back(first_batches_.back() +
                              (bucket.records + bucket.rows - 1) / bucket.rows);
     if (bucket.records > 0) max_rows_ = std::max(max_rows_, std::min(bucket.rows, bucket.records));
   }
-  if (all != static_cast<std::int64_t>(members_.size())) {
-    refuse("the records of all buckets", all, std::to_string(members_.size()));
-  }
-  for (const std::int64_t member : members_) check_range("a record", member, 0, records - 1);
 }
 
 std::unique_ptr<const EpochOrder> LengthBatches::of_epoch(std::uint64_t seed,
@@ -108,7 +160,11 @@ std::unique_ptr<const EpochOrder> LengthBatches::of_epoch(std::uint64_t seed,
 }
 
 std::shared_ptr<const Order> LengthBatches::over(std::int64_t records) const {
-  return std::make_shared<const LengthBatches>(buckets_, members_, records);
+  if (records != this->records()) {
+    refuse("the number of records", records,
+           "that of the lengths, which is " + std::to_string(this->records()));
+  }
+  return shared_from_this();
 }
 
 std::string LengthBatches::describe_shuffle(std::uint64_t seed) const {
@@ -121,29 +177,29 @@ std::string LengthBatches::describe_records() const {
     hash.add(static_cast<std::uint64_t>(bucket.records));
     hash.add(static_cast<std::uint64_t>(bucket.rows));
   }
-  for (const std::int64_t member : members_) hash.add(static_cast<std::uint64_t>(member));
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    hash.add(static_cast<std::uint64_t>(members_[i]));
+  }
   return Order::describe_records() + " buckets=" + std::to_string(buckets_.size()) + ":" +
          std::to_string(hash.finish());
 }
 
 void LengthBatches::encode(Encoder& encoder) const {
-  encoder.integer(records());
-  encoder.number(buckets_.size());
-  for (const Bucket& bucket : buckets_) {
-    encoder.integer(bucket.records);
-    encoder.integer(bucket.rows);
-  }
-  encoder.integers(members_);
+  const std::string text = describe(0);
+  remember_order(text, weak_from_this());
+  encoder.string(text);
+  counted_.encode(encoder);
+  encoder.integer(tokens_);
 }
 
 std::shared_ptr<const Order> LengthBatches::decode(Decoder& decoder) {
-  const std::int64_t records = decoder.integer();
-  std::vector<Bucket> buckets(decoder.count());
-  for (Bucket& bucket : buckets) {
-    bucket.records = decoder.integer();
-    bucket.rows = decoder.integer();
-  }
-  return std::make_shared<const LengthBatches>(std::move(buckets), decoder.integers(), records);
+  const std::string text(decoder.string());
+  CountedRecords counted = CountedRecords::decode(decoder);
+  const std::int64_t tokens = decoder.integer();
+  if (auto living = living_order(text)) return living;
+  if (counted.references.size() != 1) decoder.refuse("it has not one table of lengths");
+  counted.open();
+  return std::make_shared<const LengthBatches>(std::move(counted), tokens);
 }
 
 }  // namespace tfrfast

@@ -1,4 +1,4 @@
-// Batches of records of similar length, in random order. Python's ByTokens chooses the buckets.
+// Batches of records of similar length, in random order.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/order/compact_numbers.h"
+#include "core/order/length_table.h"
 #include "core/order/order.h"
 
 namespace tfrfast {
@@ -14,21 +16,19 @@ namespace tfrfast {
 // cut into batches of the bucket's number of rows; the last batch may have fewer. Then the batches
 // of all buckets are shuffled. docs/permutation.md specifies the order.
 //
-// Immutable. Any number of threads. Holds 8 bytes per record.
-class LengthBatches final : public Order {
+// Immutable. Any number of threads. Holds 4 bytes per record.
+class LengthBatches final : public Order, public std::enable_shared_from_this<LengthBatches> {
  public:
-  static constexpr const char* kName = "lengths";
+  static constexpr const char* kName = "by tokens";
 
   struct Bucket {
     std::int64_t records = 0;
     std::int64_t rows = 1;  // of a batch
   };
 
-  // `members` holds the records of the first bucket, then of the second, and so on. Throws
-  // Error(invalid) unless the buckets' counts add up to the number of members and each member is a
-  // record.
-  LengthBatches(std::vector<Bucket> buckets, std::vector<std::int64_t> members,
-                std::int64_t records);
+  // A batch's rows times its longest length are at most `tokens`. Throws Error(invalid) for a
+  // longer record.
+  LengthBatches(CountedRecords counted, std::int64_t tokens);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::int64_t max_rows() const noexcept override { return max_rows_; }
@@ -42,9 +42,15 @@ class LengthBatches final : public Order {
 
  private:
   friend class LengthEpoch;
+  struct Sorted;
 
+  LengthBatches(CountedRecords counted, std::int64_t tokens, Sorted sorted);
+  static Sorted sort(const CountedRecords& counted, std::int64_t tokens);
+
+  CountedRecords counted_;  // the table is closed
+  std::int64_t tokens_;
   std::vector<Bucket> buckets_;
-  std::vector<std::int64_t> members_;
+  CompactNumbers members_;                   // bucket by bucket
   std::vector<std::int64_t> first_members_;  // of each bucket
   // of each bucket; the last entry is the number of all batches
   std::vector<std::int64_t> first_batches_;

@@ -76,6 +76,9 @@ void Mixture::check_segments() const {
       throw Error(ErrorKind::invalid,
                   "Either all sources of a mixture have batches as positions, or none has.");
     }
+    if (!std::ranges::equal(source->tokens(), tokens())) {
+      throw Error(ErrorKind::invalid, "All sources of a mixture have rows of as many tokens.");
+    }
   }
   if (max_rows_ > 0 && spec_.unit_rows != 1) refuse("unit_rows", spec_.unit_rows, "1 for batches");
   std::int64_t slots = 0;

@@ -75,6 +75,9 @@ class Mixture final : public Order {
   std::shared_ptr<const Order> over(std::int64_t records) const override;
   std::int64_t unit() const noexcept override { return spec_.unit_rows; }
   std::int64_t max_rows() const noexcept override { return max_rows_; }
+  std::span<const std::int64_t> tokens() const noexcept override {
+    return spec_.sources[0]->tokens();
+  }
   std::string describe_shuffle(std::uint64_t seed) const override;
   std::string describe_records() const override;
   const char* name() const noexcept override { return kName; }

@@ -310,6 +310,18 @@ void MixtureEpoch::write_rows(std::int64_t position, std::int64_t* out) const {
   for (std::int64_t i = 0; i < rows; ++i) out[i] += mixture_->first_records_[batch.source];
 }
 
+void MixtureEpoch::add_packs(std::span<const std::int64_t> positions, Packs& packs) const {
+  if (mixture_->tokens().empty()) return;
+  for (const std::int64_t position : positions) {
+    const SourceBatch batch = batch_at(position);
+    std::size_t record = packs.records.size();
+    batch.order->add_packs({&batch.position, 1}, packs);
+    for (; record < packs.records.size(); ++record) {
+      packs.records[record] += mixture_->first_records_[batch.source];
+    }
+  }
+}
+
 void MixtureEpoch::evaluate(const std::int64_t* positions, std::size_t count,
                             std::int64_t* out) const {
   const std::int64_t unit = mixture_->spec_.unit_rows;

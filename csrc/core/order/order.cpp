@@ -1,11 +1,17 @@
 #include "core/order/order.h"
 
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "core/base/fork.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/chosen_order.h"
 #include "core/order/in_order.h"
 #include "core/order/interleaved_order.h"
 #include "core/order/length_batches.h"
 #include "core/order/mixture.h"
+#include "core/order/packed_order.h"
 #include "core/order/ranges.h"
 #include "core/order/shuffle.h"
 #include "core/order/weighted.h"
@@ -25,9 +31,22 @@ constexpr NamedOrder kOrders[] = {
     {ChosenOrder::kName, &ChosenOrder::decode},
     {LengthBatches::kName, &LengthBatches::decode},
     {Mixture::kName, &Mixture::decode},
+    {PackedOrder::kName, &PackedOrder::decode},
     {Weighted::kName, &Weighted::decode},
     {InterleavedOrder::kName, &InterleavedOrder::decode},
 };
+
+constinit std::mutex living_lock;
+std::mutex& living_mutex() {
+  return living_lock;
+}
+[[maybe_unused]] const int kLivingGuarded = make_fork_wait_for<living_mutex>();
+
+using LivingOrders = std::map<std::string, std::weak_ptr<const Order>>;
+LivingOrders& living_orders() {
+  static LivingOrders& orders = *new LivingOrders();
+  return orders;
+}
 
 }  // namespace
 
@@ -39,6 +58,18 @@ Order::Order(std::int64_t positions, std::int64_t records, std::int64_t streams)
 std::shared_ptr<const Order> Order::over_files(const std::vector<std::int64_t>&,
                                                std::int64_t records) const {
   return records == records_ ? nullptr : over(records);
+}
+
+void remember_order(const std::string& text, std::weak_ptr<const Order> order) {
+  const std::lock_guard lock(living_mutex());
+  std::erase_if(living_orders(), [](const auto& each) { return each.second.expired(); });
+  living_orders()[text] = std::move(order);
+}
+
+std::shared_ptr<const Order> living_order(const std::string& text) {
+  const std::lock_guard lock(living_mutex());
+  const auto found = living_orders().find(text);
+  return found == living_orders().end() ? nullptr : found->second.lock();
 }
 
 std::string Order::describe(std::uint64_t seed) const {

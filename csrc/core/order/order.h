@@ -1,9 +1,11 @@
 // Defines which record stands at which position of an epoch.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,22 @@ namespace tfrfast {
 
 // Part of every key and every checkpoint. Raised when the result of any order changes.
 inline constexpr std::uint32_t kOrderVersion = 1;
+
+// The tokens that a record, or a piece of a long record, has in each budget of a pack.
+inline constexpr std::size_t kMaxBudgets = 4;
+using Lengths = std::array<std::uint32_t, kMaxBudgets>;  // unused budgets are 0
+
+struct Piece {
+  Lengths lengths{};
+  std::int64_t number = 0;  // among the record's pieces
+  bool may_go_on = false;   // the record may have more tokens, if the piece fills its row
+};
+
+struct Packs {
+  std::vector<std::int64_t> records;
+  std::vector<Piece> pieces;      // of each record
+  std::vector<std::size_t> ends;  // of each pack, among the records
+};
 
 // The order of one epoch. Immutable. Any number of threads.
 class EpochOrder {
@@ -32,6 +50,9 @@ class EpochOrder {
   virtual void write_rows(std::int64_t position, std::int64_t* out) const {
     evaluate(&position, 1, out);
   }
+
+  // If positions are packs: appends the pieces of each pack, in the order of write_rows().
+  virtual void add_packs(std::span<const std::int64_t>, Packs&) const {}
 };
 
 // A pure function of seed, epoch and position. Immutable. Any number of threads.
@@ -52,8 +73,11 @@ class Order {
   // The number of neighbouring positions that stay together: in one batch of one rank.
   virtual std::int64_t unit() const noexcept { return 1; }
 
-  // If positions are batches: the rows of the largest batch. Otherwise 0.
+  // If positions are batches: the rows of the largest batch; of packs, of a usual one. Otherwise 0.
   virtual std::int64_t max_rows() const noexcept { return 0; }
+
+  // If positions are packs, which are batches as well: the tokens of a row, in each budget.
+  virtual std::span<const std::int64_t> tokens() const noexcept { return {}; }
 
   // Making the order of an epoch takes about a microsecond, so make one for many positions. The
   // result does not own the Order.
@@ -88,6 +112,11 @@ class Order {
   std::int64_t records_;
   std::int64_t streams_;
 };
+
+// Orders that hold numbers for each record are not encoded whole. Inside the process, they are
+// found by a text while they live.
+void remember_order(const std::string& text, std::weak_ptr<const Order> order);
+std::shared_ptr<const Order> living_order(const std::string& text);  // null if there is none
 
 void encode_order(Encoder& encoder, const Order& order);
 // Throws Error(invalid) for an order that this version does not know.

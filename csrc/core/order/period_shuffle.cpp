@@ -1,7 +1,7 @@
 #include "core/order/period_shuffle.h"
 
 #include <algorithm>
-#include <utility>
+#include <numeric>
 
 #include "core/order/many_permutations.h"
 #include "core/order/permutation.h"
@@ -10,14 +10,6 @@ namespace tfrfast {
 namespace {
 
 constexpr int kPeriodRounds = 24;  // periods are often small
-
-// SplitMix64 with a counter as the state.
-std::uint64_t random_number(std::uint64_t tweak, std::uint64_t count) noexcept {
-  std::uint64_t value = tweak + (count + 1) * 0x9e3779b97f4a7c15u;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-  return value ^ (value >> 31);
-}
 
 }  // namespace
 
@@ -28,13 +20,9 @@ std::uint64_t PeriodShuffle::tweak(std::int64_t begin, std::int64_t period) cons
   return siphash(key_, {static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(period)});
 }
 
-// Fisher-Yates, from the inside out.
 void PeriodShuffle::shuffle(std::uint64_t tweak, std::int64_t size, std::uint16_t* slots) noexcept {
-  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(size); ++i) {
-    const std::uint64_t place = ((random_number(tweak, i) >> 32) * (i + 1)) >> 32;
-    slots[i] = static_cast<std::uint16_t>(i);
-    std::swap(slots[i], slots[place]);
-  }
+  std::iota(slots, slots + size, std::uint16_t{0});
+  exchange(tweak, static_cast<std::size_t>(size), slots);
 }
 
 void PeriodShuffle::first_slots(std::uint64_t tweak, std::int64_t period, std::int64_t size,

@@ -24,6 +24,10 @@ enum class KeyPurpose : std::uint32_t {
   buckets = 7,      // of lengths
   later_steps = 8,  // of episodes
   files = 9,        // of an interleave
+  packs = 10,
+  shapes = 11,  // of packs
+  places = 12,  // of the pieces of one length
+  rows = 13,    // the pieces of a pack
 };
 SipKey derive_key(KeyPurpose purpose, std::uint64_t seed, std::uint64_t epoch) noexcept;
 

@@ -56,7 +56,7 @@ Plan::Plan(PlanOptions options) : options_(std::move(options)) {
       refuse("start", options_.start, "a multiple of " + std::to_string(unit));
     }
   }
-  if (order().max_rows() > 0 && options_.batch_size != 1) {
+  if (order().max_rows() > 0 && order().tokens().empty() && options_.batch_size != 1) {
     refuse("batch_size", options_.batch_size, "1, since the order itself makes batches");
   }
   global_batch_ = options_.world * options_.batch_size;
@@ -211,6 +211,32 @@ std::vector<Plan::RowPosition> Plan::row_positions(const EpochOrder& epoch,
     for (std::int64_t place = 0; place < count; ++place) rows.push_back({position, place});
   }
   return rows;
+}
+
+Plan::PackedBatch Plan::packed(const EpochOrder& epoch, std::int64_t step) const {
+  PackedBatch batch;
+  batch.tokens = order().tokens();
+  if (batch.tokens.empty()) return batch;
+  const Slice at = slice(step);
+  batch.packs = static_cast<std::size_t>(at.real_rows + at.padding_rows);
+  std::vector<std::int64_t> positions = positions_of(at);
+  positions.resize(static_cast<std::size_t>(at.real_rows));
+  Packs packs;
+  epoch.add_packs(positions, packs);
+  batch.records = std::move(packs.records);
+  batch.places.resize(batch.records.size());
+  std::size_t i = 0;
+  for (std::size_t row = 0; row < positions.size(); ++row) {
+    Packed next;
+    next.row = row;
+    for (; i < packs.ends[row]; ++i) {
+      next.piece = packs.pieces[i];
+      batch.places[i] = next;
+      ++next.segment;
+      for (std::size_t b = 0; b < kMaxBudgets; ++b) next.columns[b] += next.piece.lengths[b];
+    }
+  }
+  return batch;
 }
 
 std::int64_t Plan::position_after(std::int64_t step) const noexcept {

@@ -41,8 +41,8 @@ inline constexpr std::int64_t kMaxWorld = (std::int64_t{1} << 31) - 1;
 // The order's streams determine how positions are dealt to ranks. If the number of streams is a
 // multiple of the world, rank r takes every world-th position from the r-th on, and so whole
 // streams. Otherwise some ranks share a stream. With a single stream, each rank takes a contiguous
-// slice. A unit of the order goes to one rank. If positions are batches, each rank takes one batch
-// in each step, and batch_size is 1.
+// slice. A unit of the order goes to one rank. If positions are batches but not packs, each rank
+// takes one batch in each step, and batch_size is 1.
 //
 // Immutable. Any number of threads. Takes hardly any memory besides the order.
 class Plan {
@@ -60,7 +60,7 @@ class Plan {
   std::int64_t steps() const noexcept { return steps_; }  // from `start`, for this rank
 
   // The rows of a batch, with padding. 0 if the step does not exist. If the order's positions are
-  // batches, an upper bound.
+  // batches, an upper bound; if they are packs, an estimate.
   std::size_t row_count(std::int64_t step) const noexcept;
   // The exact rows of the batch in an epoch.
   std::size_t row_count(const EpochOrder& epoch, std::int64_t step) const;
@@ -79,6 +79,22 @@ class Plan {
                    bool* out_valid) const {
     return rows(*of_epoch(epoch), step, out_indices, out_valid);
   }
+
+  // Where a record of packs goes. Columns are counted in each budget.
+  struct Packed {
+    std::size_t row = 0;  // the pack's place in the batch
+    Lengths columns{};
+    Piece piece;
+    std::int32_t segment = 1;  // counts the records of the row
+  };
+  // A batch of packs. Packs of padding stay empty.
+  struct PackedBatch {
+    std::size_t packs = 0;
+    std::span<const std::int64_t> tokens;  // of a pack; empty if positions are not packs
+    std::vector<std::int64_t> records;
+    std::vector<Packed> places;  // of the records
+  };
+  PackedBatch packed(const EpochOrder& epoch, std::int64_t step) const;
 
   // The positions of the epoch consumed once every rank has taken batches 0 to `step`: the `start`
   // of a plan that continues there. -1 returns `start`.

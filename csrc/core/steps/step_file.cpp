@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/crc32c/crc32c.h"
+#include "core/index/believed.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/local/own_file.h"
 #include "core/storage/storage.h"
@@ -19,26 +20,15 @@ namespace {
 constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxStepsOfRecord = std::uint64_t{1} << 31;
 
-void refuse_unless_believed(const StoredFile& file, const ShardSet& data) {
-  const Writers& writers = file.facts().writers;
-  for (std::size_t shard = 0; shard < data.size(); ++shard) {
-    const Writers& of_shard = data.slot(shard).file_facts().writers;
-    if (may_be_believed(writers, of_shard)) continue;
-    throw Error(ErrorKind::stale_index,
-                "The step file '" + file.path() + "' is not used: " +
-                    why_not_believed(writers, data.slot(shard).path(), of_shard) +
-                    ". Remove it, or keep your own elsewhere: tfr.build_steps(..., folder=...).",
-                {file.path(), {}, {}});
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<const StepFile> StepFile::open(const std::string& path, const ShardSet& data,
                                                std::uint64_t stamp) {
   // Not std::make_shared: the constructor is private.
   std::shared_ptr<StepFile> opened(new StepFile(open_own_file(path)));
-  refuse_unless_believed(*opened->file_, data);
+  refuse_unless_believed(
+      *opened->file_, data, "The step file",
+      "Remove it, or keep your own elsewhere: tfr.build_steps(..., folder=...).");
   opened->read_header(data, stamp);
   return opened;
 }

@@ -12,9 +12,10 @@ from record_files import write_shards
 
 @pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
 def test_a_dataset_gives_the_batches_of_the_loader(tmp_path: Path, remainder: str) -> None:
-    paths = write_shards(tmp_path, [150, 90])
+    reader = tfr.Reader(write_shards(tmp_path, [150, 90]))
+    batching = tfr.ByTokens(900, reader.lengths)
     loaders = [
-        tfr.Loader(paths, tfr.ByTokens(900), rank=1, world=2, remainder=remainder)  # type: ignore[arg-type]
+        tfr.Loader(reader, batching, rank=1, world=2, remainder=remainder)  # type: ignore[arg-type]
         for _ in range(2)
     ]
     dataset = loaders[0].to_tf_dataset(epochs=2, with_indices=True, with_valid=True)

@@ -91,7 +91,7 @@ def test_batches_by_tokens_are_the_plans_in_workers(mixture: tfr.Mixture) -> Non
     dataset = tt.Dataset(mixture, features=ID)
     batches = (
         DataLoader(
-            tt.IterableDataset(mixture, tfr.ByTokens(400), features=ID),
+            tt.IterableDataset(mixture, tfr.ByTokens(400, lengths), features=ID),
             batch_size=None,
             num_workers=2,
         ),

@@ -19,9 +19,6 @@ def sampler(source: Any, batching: Any, **order: Any) -> tt.BatchSampler:
     """The sampler does not see the records, so it gets their number and lengths."""
     del order["features"]
     is_mixture = isinstance(source, tfr.Mixture)
-    if isinstance(batching, tfr.ByTokens):
-        reader = source.reader if is_mixture else source
-        batching = tfr.ByTokens(300, reader.lengths)
     return tt.BatchSampler(source if is_mixture else len(source), batching, **order)
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfrfast.errors import StaleIndexError
 from tfrfast.loading.description import LoaderDescription
-from tfrfast.order import InOrder, Plan
+from tfrfast.order import InOrder, Packed, Plan
 from tfrfast.tensorflow.build import iteration_keys
 from tfrfast.tensorflow.build.batches import read
 from tfrfast.tensorflow.build.functions import parallel_map, serial_map, take_while, with_length
@@ -42,7 +42,10 @@ def dataset_of(
     source = tf.constant(opened.source)
     encoded = tf.constant(rest._encode())
     starts = tf.constant(loader.source_starts, tf.int64)
-    rows = plan.batch_size if plan.remainder != "keep" and not loader.skips_damage else None
+    packs = isinstance(plan.batching, Packed)
+    is_whole = plan.remainder != "keep" and (packs or not loader.skips_damage)
+    rows = plan.batch_size if is_whole else None
+    records = None if packs else rows
 
     shapes = [[None]] if features is None else features.shapes(None)
     full_shapes = [[rows]] if features is None else features.shapes(rows)
@@ -59,7 +62,7 @@ def dataset_of(
         return _with_shapes((*found.columns, *facts), (*shapes, [None], [None], [1]))
 
     def batch_of(*parts: Any) -> Any:
-        *columns, indices, valid = _with_shapes(parts[:-1], (*full_shapes, [rows], [rows]))
+        *columns, indices, valid = _with_shapes(parts[:-1], (*full_shapes, [records], [records]))
         batch, crops = (columns[0], {}) if features is None else features.with_crops(columns)
         extra = [*([indices] if with_indices else []), *([valid] if with_valid else [])]
         if with_sources:
@@ -79,7 +82,8 @@ def dataset_of(
     # No batch follows a failed one, so no flat_map is needed. These two stages take about 25 us.
     dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
     built = with_positions(_sharded_at_most_once(dataset.prefetch(_READ_AHEAD), plan))
-    built._tfrfast_plan = opened  # keeps the shards open in this process as long as `built` lives
+    # Keeps the shards open, and files of lengths, in this process as long as `built` lives.
+    built._tfrfast_plan = opened, loader.files
     return PlannedDataset(told_as(built, "Loader.to_tf_dataset(): planned"))
 
 

@@ -80,7 +80,7 @@ bool begins_like_own_file(const std::string& path) noexcept {
     return std::memcmp(bytes, magic, sizeof bytes) == 0;
   };
   return is_beginning(kFolderMagic) || is_beginning(kKeysMagic) || is_beginning(kStepsMagic) ||
-         is_beginning("\0\0\0\0\0\0\0");
+         is_beginning(kLengthsMagic) || is_beginning("\0\0\0\0\0\0\0");
 }
 
 void check_own_name(const std::string& path) {

@@ -57,5 +57,6 @@ inline constexpr std::size_t kBeginningBytes = 8;
 inline constexpr char kFolderMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'S', 'E', 'T', '\n'};
 inline constexpr char kKeysMagic[kBeginningBytes] = {'t', 'f', 'r', '.', 'k', 'e', 'y', 's'};
 inline constexpr char kStepsMagic[kBeginningBytes] = {'t', 'f', 'r', '.', 's', 't', 'e', 'p'};
+inline constexpr char kLengthsMagic[kBeginningBytes] = {'t', 'f', 'r', '.', 'l', 'e', 'n', 's'};
 
 }  // namespace tfrfast

@@ -1,0 +1,104 @@
+"""Batches that the lengths of records decide."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from tfrfast import _native
+from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
+
+__all__ = ["CountedBatching", "checked_lengths"]
+
+
+class CountedBatching(ABC):
+    """A batching that knows lengths: an array, or the name of a feature whose values are counted
+    once. Immutable.
+    """
+
+    lengths: Any
+    #: The counted lengths, for each budget of tokens.
+    _tables: tuple[_native.LengthTable, ...]
+
+    @abstractmethod
+    def _native_order(
+        self, num_records: int, indices: Int64Array | None, first: int = 0
+    ) -> _native.Order:
+        """Returns the order of the records from `first` on. Record numbers count from `first`."""
+
+    @abstractmethod
+    def _names_to_count(self) -> tuple[str, ...]:
+        """Returns the names of the features whose lengths have not been counted yet."""
+
+    def _settle(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def _check(self, num_records: int) -> None:
+        """Raises unless there is a length for each record."""
+        kind = type(self).__name__
+        if not self._tables:
+            raise TypeError(
+                f"{kind} needs lengths. Give an array with one for each record, such as "
+                "reader.lengths for their bytes; or give a Loader the name of the feature whose "
+                'values count, as in lengths="ids".'
+            )
+        for table in self._tables:
+            if len(table) != num_records:
+                raise ValueError(f"There are {len(table)} lengths, but {num_records} records.")
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _slots(type(self))}
+
+    def _copy(self, **fields: Any) -> Any:
+        copy = object.__new__(type(self))
+        copy._settle(**self._fields() | fields)
+        return copy
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A kept table travels as its file and hash.
+        tables = [(each.path, each.hash) if each.path else each.lengths() for each in self._tables]
+        return _restored, (type(self), self._fields() | {"_tables": tables})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A {type(self).__name__} cannot be changed; make another one.")
+
+    def _key(self) -> tuple[Any, ...]:
+        return tuple((table.hash, table.path) for table in self._tables)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CountedBatching) or type(other) is not type(self):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+def _restored(kind: type[CountedBatching], fields: dict[str, Any]) -> CountedBatching:
+    batching = object.__new__(kind)
+    tables = tuple(
+        _native.LengthTable(each)
+        if isinstance(each, np.ndarray)
+        else _native.LengthTable.reopen(*each)
+        for each in fields.pop("_tables")
+    )
+    batching._settle(**fields, _tables=tables)
+    return batching
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    return tuple(vars(kind).get("__slots__", ()))
+
+
+def checked_lengths(
+    lengths: IntegerArrayLike,
+) -> tuple[Int64Array, tuple[_native.LengthTable, ...]]:
+    """Returns a read-only copy, and its table."""
+    checked = np.array(integers("lengths", lengths, ValueError))
+    if checked.ndim != 1:
+        raise ValueError(f"lengths must have one dimension, not {checked.ndim}.")
+    checked.flags.writeable = False
+    return checked, (_native.LengthTable(checked),)
