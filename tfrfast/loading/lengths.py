@@ -17,7 +17,7 @@ from tfrfast.base.progress import ProgressBar
 from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.keys.key_file import key_path, stamp_of
 from tfrfast.order import Batching, Plan
-from tfrfast.order.counted import CountedBatching
+from tfrfast.order.counted import CountedBatching, KeptLengths, not_held
 from tfrfast.reader import Reader, warn_of_damage
 from tfrfast.writing.publishing import publish_own
 from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
@@ -41,7 +41,8 @@ def counted(batching: Batching, reader: Reader) -> Any:
     names = batching._names_to_count()
     if not names:
         return batching
-    return batching._copy(_tables=tuple(kept_lengths(reader, name) for name in names))
+    tables = tuple(not_held(kept_lengths(reader, name)) for name in names)
+    return batching._copy(_tables=tables)
 
 
 def kept_lengths(reader: Reader, feature: str) -> _native.LengthTable:
@@ -86,7 +87,7 @@ def in_files(plan: Plan) -> tuple[Plan, list[Any]]:
             file = tempfile.NamedTemporaryFile(suffix=".lengths")  # noqa: SIM115
             _write_to(file, "", 0, 0, table.lengths().astype(np.uint32))
             file.flush()
-            table = _native.LengthTable.reopen(os.fsencode(file.name), table.hash)
+            table = KeptLengths(os.fsencode(file.name), table.hash, len(table))
             files.append(file)
         tables.append(table)
     kept = batching._copy(_tables=tuple(tables))

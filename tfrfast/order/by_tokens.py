@@ -52,7 +52,7 @@ class ByTokens(CountedBatching):
     def _native_order(
         self, num_records: int, indices: Int64Array | None, first: int = 0
     ) -> _native.Order:
-        return _native.LengthBatches(self._tables[0], first, num_records, indices, self.tokens)
+        return _native.LengthBatches(self._opened()[0], first, num_records, indices, self.tokens)
 
     def _key(self) -> tuple[Any, ...]:
         return (self.tokens, *super()._key())

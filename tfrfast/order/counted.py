@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
 
-__all__ = ["CountedBatching", "checked_lengths"]
+__all__ = ["CountedBatching", "KeptLengths", "Lengths", "checked_lengths", "not_held"]
+
+
+class KeptLengths:
+    """Lengths in a file. They are read when an order is made, and not held beside the order."""
+
+    __slots__ = ("_count", "hash", "path")
+
+    def __init__(self, path: bytes, hash: int, count: int) -> None:
+        self.path, self.hash, self._count = path, hash, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def open(self) -> _native.LengthTable:
+        return _native.LengthTable.reopen(self.path, self.hash)
+
+    def lengths(self) -> Int64Array:
+        return self.open().lengths()
+
+
+Lengths: TypeAlias = _native.LengthTable | KeptLengths
+
+
+def not_held(table: _native.LengthTable) -> Lengths:
+    """Returns the table, or the file that has it."""
+    return KeptLengths(table.path, table.hash, len(table)) if table.path else table
 
 
 class CountedBatching(ABC):
@@ -20,7 +46,7 @@ class CountedBatching(ABC):
 
     lengths: Any
     #: The counted lengths, for each budget of tokens.
-    _tables: tuple[_native.LengthTable, ...]
+    _tables: tuple[Lengths, ...]
 
     @abstractmethod
     def _native_order(
@@ -35,6 +61,10 @@ class CountedBatching(ABC):
     def _settle(self, **fields: Any) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+    def _opened(self) -> list[_native.LengthTable]:
+        """Returns the lengths for a moment, to make an order."""
+        return [each.open() if isinstance(each, KeptLengths) else each for each in self._tables]
 
     def _check(self, num_records: int) -> None:
         """Raises unless there is a length for each record."""
@@ -59,7 +89,10 @@ class CountedBatching(ABC):
 
     def __reduce__(self) -> tuple[object, ...]:
         # A kept table travels as its file and hash.
-        tables = [(each.path, each.hash) if each.path else each.lengths() for each in self._tables]
+        tables = [
+            (each.path, each.hash, len(each)) if each.path else each.lengths()
+            for each in self._tables
+        ]
         return _restored, (type(self), self._fields() | {"_tables": tables})
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -80,9 +113,7 @@ class CountedBatching(ABC):
 def _restored(kind: type[CountedBatching], fields: dict[str, Any]) -> CountedBatching:
     batching = object.__new__(kind)
     tables = tuple(
-        _native.LengthTable(each)
-        if isinstance(each, np.ndarray)
-        else _native.LengthTable.reopen(*each)
+        _native.LengthTable(each) if isinstance(each, np.ndarray) else KeptLengths(*each)
         for each in fields.pop("_tables")
     )
     batching._settle(**fields, _tables=tables)

@@ -114,7 +114,7 @@ class Packed(CountedBatching):
         self, num_records: int, indices: Int64Array | None, first: int = 0
     ) -> _native.PackedOrder:
         return _native.PackedOrder(
-            self._tables, first, num_records, indices, self._budgets, self.overlong
+            self._opened(), first, num_records, indices, self._budgets, self.overlong
         )
 
     def _key(self) -> tuple[Any, ...]:
