@@ -8,7 +8,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.build.making import traced_in_order
 from tfrfast.tensorflow.dataset import TFRecordDataset
 from tfrfast.tensorflow.read.opening import opening_of
 from tfrfast.tensorflow.reasons import Refusal
@@ -86,7 +85,9 @@ def _records(files: Any, reader: Any, arguments: Sequence[Any]) -> Any:
         return TFRecordDataset(files, *arguments)
     name = tf.TensorSpec([], tf.string)
     opening = opening_of(
-        traced_in_order(lambda name: internals.variant_of(reader(name, *arguments)), (name,), {})
+        internals.traced_in_order(
+            lambda name: internals.variant_of(reader(name, *arguments)), (name,), {}
+        )
     )
     if not isinstance(opening, Refusal) and opening.maps:
         opening = Refusal("its function calls map()")

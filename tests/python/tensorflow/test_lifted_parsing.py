@@ -16,7 +16,7 @@ from record_files import flip_payload_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
 nodes = pytest.importorskip("tfrfast.tensorflow.read.nodes")
-batches = pytest.importorskip("tfrfast.tensorflow.lift.batches")
+batches = pytest.importorskip("tfrfast.tensorflow.build.lifted_batches")
 
 from map_functions import (  # noqa: E402
     LIFTED,

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.build.making import MadeDataset, made_once, traced
+from tfrfast.tensorflow.build.making import MadeDataset, made_once
 
 # The most blocks and batches that are read at once. More threads would only hold more memory.
 _MAX_PARALLEL_READS = 16
@@ -138,7 +138,7 @@ def _tensors(dataset: Any, body: Body, *before: Any) -> tuple[Any, Any]:
         return internals.flat_tensors(spec, made)
 
     given = *before, *internals.flat_specs(dataset.element_spec)
-    return traced(run, given, _attributes()), spec
+    return internals.traced(run, given, _attributes()), spec
 
 
 def _datasets(dataset: Any, body: Body) -> tuple[Any, Any]:
@@ -159,7 +159,7 @@ def _attributes() -> dict[str, bool]:
     """Returns the attribute, if this TensorFlow knows it, as TensorFlow 2.15 to 2.21 do."""
     try:
         with tf.init_scope():
-            traced(lambda: tf.constant(0), (), RUNS_AS_IT_STANDS)
+            internals.traced(lambda: tf.constant(0), (), RUNS_AS_IT_STANDS)
     except ValueError:
         return {}
     return RUNS_AS_IT_STANDS

@@ -77,7 +77,7 @@ def _traced_once(
         return internals.variant_of(made)
 
     with tf.device(None):  # wherever the first such dataset was made
-        return traced(run, specs, {}), spec
+        return internals.traced(run, specs, {}), spec
 
 
 @functools.cache
@@ -87,16 +87,3 @@ def _without_optimiser() -> bytes:
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     text: bytes = config.SerializeToString()
     return text
-
-
-def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """Returns the ConcreteFunction of a body that takes and returns tensors."""
-    return internals.traced(run, given, attributes) or traced_in_order(run, given, attributes)
-
-
-def traced_in_order(
-    run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]
-) -> Any:
-    """Returns the ConcreteFunction of a body with any ops."""
-    function = tf.function(run, given, autograph=False, experimental_attributes=attributes)
-    return function.get_concrete_function()

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tfrfast.tensorflow.build.batches import Batches
+from tfrfast.tensorflow.build.elements import elements_of
 from tfrfast.tensorflow.build.file_order import FileOrder, stream
+from tfrfast.tensorflow.build.lifted_batches import lifted_batches
 from tfrfast.tensorflow.build.shuffled import mean_bytes, shuffled_batches, shuffled_records
-from tfrfast.tensorflow.lift.batches import lifted_batches
-from tfrfast.tensorflow.lift.elements import elements_of
 from tfrfast.tensorflow.plan.pipeline import Pipeline
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence

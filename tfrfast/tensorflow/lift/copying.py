@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.build.making import traced, traced_in_order
 from tfrfast.tensorflow.reasons import Refusal
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
@@ -212,7 +211,7 @@ def cut(
 
     if specs is None:
         specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]
-    trace = traced_in_order if graph.control_outputs else traced
+    trace = internals.traced_in_order if graph.control_outputs else internals.traced
     function = trace(run, tuple(specs), {})
     if len(function.graph.control_outputs) < len(graph.control_outputs):
         return Refusal("it has operations that must run, and cannot be kept")

@@ -18,7 +18,6 @@ from tfrfast.tensorflow.lift.padding import Padding
 from tfrfast.tensorflow.lift.parses import Parse, find_parse
 from tfrfast.tensorflow.lift.variable import Indices, Lengths, VariableRows
 from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
-from tfrfast.tensorflow.read.user_functions import has_state
 from tfrfast.tensorflow.reasons import Refusal, reason_of
 
 # If only the record tells the size of a result, the size is estimated as this multiple of the
@@ -81,11 +80,6 @@ class Lifted:
     def raises(self) -> bool:
         """True if run() itself can fail, because ops run row by row."""
         return self.whole.by_row is not None
-
-    @property
-    def has_state(self) -> bool:
-        """True if run() draws random numbers, for example."""
-        return self.whole.by_row is not None and has_state(self.whole.by_row.function)
 
     @property
     def by_element(self) -> tuple[str, ...]:

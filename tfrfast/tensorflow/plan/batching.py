@@ -8,11 +8,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast import _native
-from tfrfast.tensorflow.lift.elements import with_ragged
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.lift.lifted import Lifted, Mapped, lift
 from tfrfast.tensorflow.lift.padding import Padding
 from tfrfast.tensorflow.plan.pipeline import Pipeline, Single
 from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.user_functions import has_state
 from tfrfast.tensorflow.reasons import Refusal
 from tfrfast.tensorflow.sequence import Batched, below
 from tfrfast.tensorflow.source import Source
@@ -94,7 +95,7 @@ def _cut(pipeline: Pipeline, batch: Batched, lifted: Lifted | None) -> Pipeline 
         pipeline,
         sequence=replace(sequence, batch=batch),
         lifted=lifted,
-        saves_positions=pipeline.saves_positions and not (lifted and lifted.has_state),
+        saves_positions=pipeline.saves_positions and not _has_state(lifted),
         prefetched=_batches_ahead(pipeline.prefetched, batch.rows),
         cached=False,
     )
@@ -131,9 +132,22 @@ def _of_shuffled_files(pipeline: Pipeline) -> Pipeline | Refusal:
     return replace(pipeline, source=source, sequence=in_turns)
 
 
+def _with_ragged(maps: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Adds a map after the maps, with which elements of different lengths fit into one block."""
+    specs = tf.nest.flatten(maps[-1].element_spec)
+    if not any(isinstance(each, tf.TensorSpec) and _is_list(each.shape) for each in specs):
+        return maps
+    return (*maps, internals.DenseToRagged(maps[-1], tf.int64))
+
+
+def _is_list(shape: Any) -> bool:
+    """True for a component with any number of values of one shape in each row."""
+    return shape.rank and shape[0] is None and shape[1:].is_fully_defined()
+
+
 def _blocks(pipeline: Pipeline, calls: tuple[Any, ...], why_unlifted: str) -> Pipeline | Refusal:
     """Reads blocks of the results of maps and filters."""
-    lifted = _lifted(with_ragged(calls), why_unlifted)
+    lifted = _lifted(_with_ragged(calls), why_unlifted)
     if isinstance(lifted, Refusal):
         return _unlifted(pipeline, lifted)
     made = _cut(pipeline, Batched(_BLOCK_ROWS), lifted)
@@ -168,6 +182,12 @@ def _selected(pipeline: Pipeline, batch: Batched, why_unlifted: str) -> Pipeline
     if not all(map(_has_one_shape, tf.nest.flatten(pipeline.elementwise[-1].element_spec))):
         return Refusal("filter() before it selects rows of different shapes")
     return replace(made, selected=batch, prefetched=_batches_ahead(pipeline.prefetched, batch.rows))
+
+
+def _has_state(lifted: Lifted | None) -> bool:
+    """True if lifted functions draw random numbers, for example."""
+    by_row = None if lifted is None else lifted.whole.by_row
+    return by_row is not None and has_state(by_row.function)
 
 
 def _has_one_shape(spec: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Single elements that are made in blocks, also where their tensors have different shapes."""
+"""Single elements of blocks, also where their tensors have different shapes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.build.functions import serial_map, with_spec
 from tfrfast.tensorflow.lift.variable import unpacked
 
 
-def with_ragged(maps: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Adds a map after the maps, with which elements of different lengths fit into one block."""
-    specs = tf.nest.flatten(maps[-1].element_spec)
-    if not any(isinstance(each, tf.TensorSpec) and _is_list(each.shape) for each in specs):
-        return maps
-    return (*maps, internals.DenseToRagged(maps[-1], tf.int64))
-
-
-def _is_list(shape: Any) -> bool:
-    """True for a component with any number of values of one shape in each row."""
-    return shape.rank and shape[0] is None and shape[1:].is_fully_defined()
-
-
 def elements_of(blocks: Any, spec: Any) -> Any:
-    """Returns the elements, like `spec`, of blocks from the maps of with_ragged()."""
+    """Returns the elements, like `spec`, of blocks of their maps' results."""
     elements = blocks.unbatch()
     specs = tf.nest.flatten(spec)
     if elements.element_spec == spec and not any(map(_is_sparse, specs)):
