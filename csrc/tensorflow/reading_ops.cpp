@@ -1,7 +1,6 @@
 #include "tensorflow/reading_ops.h"
 
-#include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "core/storage/storage_options.h"
 #include "tensorflow/feature_tensors.h"
@@ -11,7 +10,7 @@ namespace tfrfast::tensorflow {
 namespace {
 
 // The outputs after the columns.
-constexpr int kFacts = 7;
+constexpr int kFacts = 3;
 
 WireBytes bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
@@ -26,35 +25,33 @@ void write_strings(KernelCall& call, int output, const ReadBatch& read) {
   }
 }
 
-// The rows' numbers and flags.
-struct Facts {
-  std::vector<std::int64_t> good, before, records;
-  std::vector<std::string> errors;
-  std::vector<char> valid;
-  bool is_sound = true;
-
-  void add(const ReadBatch& read, const BatchRows& batch) {
-    good.push_back(static_cast<std::int64_t>(read.rows.size()));
-    before.push_back(static_cast<std::int64_t>(read.rows_before_error()));
-    errors.push_back(read.error());
-    if (batch.valid == nullptr) return;
-    for (const std::size_t row : read.rows) {
-      records.push_back(batch.records[row]);
-      valid.push_back(batch.valid[row]);
-    }
+// Writes the columns of a batch from output `next` on. Returns the number after the last output.
+int write_batch(KernelCall& call, int next, ReadBatch& read, const Decoders* decoders) {
+  if (decoders == nullptr) {
+    write_strings(call, next, read);
+    return next + 1;
   }
+  if (read.columns.empty()) read.columns = decoders->no_rows();
+  return write_columns(call, next, decoders->features(), std::move(read.columns));
+}
 
-  void write(KernelCall& call, int output, std::int64_t count) const {
-    call.set_integer(output, count);
-    call.set_boolean(output + 1, is_sound);
-    call.set_integers(output + 2, good);
-    call.set_integers(output + 3, before);
-    TString* out = call.allocate_strings(output + 4, errors.size()).data();
-    for (const std::string& error : errors) (out++)->write_copy(error.data(), error.size());
-    call.set_integers(output + 5, records);
-    call.set_booleans(output + 6, valid);
+// Reads a batch. Errors are results, unless they are the graph's.
+ReadBatch read_or_tell(const Request& request, std::int64_t number, const Decoders* decoders,
+                       BatchRows& batch) {
+  try {
+    batch = request.rows(number);
+    return read_batch(batch, decoders);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::invalid) throw;
+    ReadBatch none;
+    none.troubles.push_back({0, encode_error(error)});
+    return none;
   }
-};
+}
+
+std::shared_ptr<const Decoders> decoders_of(ReadingKernel& kernel, std::string_view features) {
+  return features.empty() ? nullptr : kernel.decoders.get(features);
+}
 
 }  // namespace
 
@@ -76,40 +73,55 @@ void compute_step_count(Requests& requests, KernelCall& call) {
 }
 
 void compute_read(ReadingKernel& kernel, KernelCall& call) {
-  const std::string_view description = call.string(4);
-  const auto decoders = description.empty() ? nullptr : kernel.decoders.get(description);
-  const bool with_draws = decoders != nullptr && decoders->features().needs_draws();
-  const Request request = kernel.requests.find(call.string(0), call.string(1), call.integers(2),
-                                               call.strings(3), with_draws);
+  const auto decoders = decoders_of(kernel, call.string(4));
+  const Request request =
+      kernel.requests.find(call.string(0), call.string(1), call.integers(2), call.strings(3));
   const int room = call.output_count() - kFacts;
-  Facts facts;
+  bool is_sound = true;
+  std::vector<std::int64_t> good, before;
+  std::vector<std::string> errors;
   for (int next = 0; next < room;) {
-    const auto number = static_cast<std::int64_t>(facts.good.size());
-    const bool exists = number < request.count;
+    const auto number = static_cast<std::int64_t>(good.size());
     BatchRows batch;
     ReadBatch read;
-    try {
-      if (exists) {
-        batch = request.rows(number);
-        read = read_batch(batch, decoders.get());
-      }
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::invalid) throw;
-      read = {};
-      read.troubles.push_back({0, encode_error(error)});
+    if (number < request.count) {
+      read = read_or_tell(request, number, decoders.get(), batch);
+      if (request.is_full && !read.troubles.empty()) throw failure_of(read.error());
+      is_sound = is_sound && read.troubles.empty() && !read.rows.empty();
     }
-    if (request.is_full && !read.troubles.empty()) throw failure_of(read.error());
-    facts.add(read, batch);
-    if (exists && (!read.troubles.empty() || (read.rows.empty() && batch.packed.packs == 0)))
-      facts.is_sound = false;
-    if (decoders == nullptr) {
-      write_strings(call, next++, read);
-      continue;
-    }
-    if (read.columns.empty()) read.columns = decoders->no_rows();
-    next = write_columns(call, next, decoders->features(), std::move(read.columns));
+    good.push_back(static_cast<std::int64_t>(read.rows.size()));
+    before.push_back(static_cast<std::int64_t>(read.rows_before_error()));
+    errors.push_back(read.error());
+    next = write_batch(call, next, read, decoders.get());
   }
-  facts.write(call, room, std::min<std::int64_t>(request.count, facts.good.size()));
+  call.set_boolean(room, is_sound);
+  good.insert(good.begin(), request.count);
+  good.insert(good.end(), before.begin(), before.end());
+  call.set_integers(room + 1, good);
+  TString* out = call.allocate_strings(room + 2, errors.size()).data();
+  for (const std::string& error : errors) (out++)->write_copy(error.data(), error.size());
+}
+
+void compute_load(ReadingKernel& kernel, KernelCall& call) {
+  const auto decoders = decoders_of(kernel, call.string(4));
+  const std::span<const std::int64_t> run = call.integers(2);
+  std::vector<std::int64_t> place(run.begin(), run.end());
+  place.push_back(call.integer(3));
+  const bool with_draws = decoders != nullptr && decoders->features().needs_draws();
+  const Request request =
+      kernel.requests.find(call.string(0), call.string(1), place, {}, with_draws);
+  BatchRows batch;
+  ReadBatch read = read_or_tell(request, 0, decoders.get(), batch);
+  std::vector<std::int64_t> records;
+  std::vector<char> valid;
+  for (const std::size_t row : read.rows) {
+    records.push_back(batch.records[row]);
+    valid.push_back(batch.valid[row]);
+  }
+  const int next = write_batch(call, 0, read, decoders.get());
+  call.set_integers(next, records);
+  call.set_booleans(next + 1, valid);
+  call.set_string(next + 2, read.error());
 }
 
 void compute_parse_example(ReadingKernel& kernel, KernelCall& call) {

@@ -22,14 +22,16 @@ struct ReadingKernel {
 };
 
 // TfrfastRead: reads a group of batches; see Requests::find().
-//   source, order, place, errors, features
-//   -> columns..., count, is_sound, good, before, error, records, valid
+//   source, order, place, errors, features -> columns..., is_sound, facts, error
 // Without features (""), a batch is one column of strings. There are columns for as many batches as
-// the graph has room for; `count` tells how many there are, and `is_sound` whether all of these
-// have rows and no error. For each batch, `good` counts its rows, `before` the rows before the
-// first error, and `error` has all errors, or "". Only a batch that must be full fails. `records`
-// and `valid` describe the rows of a plan.
+// the graph has room for. `is_sound` says whether all batches have rows and no error. `facts` are
+// the number of batches, the good rows of each, and the rows of each before its first error.
+// `error` has the errors of each batch, or "". Only a batch that must be full fails.
 void compute_read(ReadingKernel& kernel, KernelCall& call);
+
+// TfrfastLoad: reads a step of a Loader's plan; `run` is what precedes the step in a place.
+//   source, plan, run, step, features -> columns..., records, valid, error
+void compute_load(ReadingKernel& kernel, KernelCall& call);
 
 // TfrfastParseExample: strings into columns.
 //   records, features -> columns...

@@ -108,13 +108,19 @@ void register_op(const CApi& api, const Op& op) {
   register_op(*api, keeping<Requests, compute_step_count>(
                         "TfrfastStepCount", {"source: string", "sequence: string", "files: int64"},
                         {"count: int64"}));
-  register_op(*api, keeping<ReadingKernel, compute_read>(
-                        "TfrfastRead",
-                        {"source: string", "order: string", "place: int64", "errors: string",
-                         "features: string"},
-                        {"columns: column_types", "count: int64", "is_sound: bool", "good: int64",
-                         "before: int64", "error: string", "records: int64", "valid: bool"},
-                        {"column_types: list(type)"}));
+  register_op(
+      *api,
+      keeping<ReadingKernel, compute_read>(
+          "TfrfastRead",
+          {"source: string", "order: string", "place: int64", "errors: string", "features: string"},
+          {"columns: column_types", "is_sound: bool", "facts: int64", "error: string"},
+          {"column_types: list(type)"}));
+  register_op(
+      *api, keeping<ReadingKernel, compute_load>(
+                "TfrfastLoad",
+                {"source: string", "plan: string", "run: int64", "step: int64", "features: string"},
+                {"columns: column_types", "records: int64", "valid: bool", "error: string"},
+                {"column_types: list(type)"}));
   register_op(*api, keeping<ReadingKernel, compute_parse_example>(
                         "TfrfastParseExample", {"records: string", "features: string"},
                         {"columns: column_types"}, {"column_types: list(type)"}));

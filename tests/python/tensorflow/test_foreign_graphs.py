@@ -13,7 +13,6 @@ tf = pytest.importorskip("tensorflow")
 
 from tfrfast.features.compiling import compile_features  # noqa: E402
 from tfrfast.storage.remote.options import Storage  # noqa: E402
-from tfrfast.tensorflow.build import batches  # noqa: E402
 from tfrfast.tensorflow.counting import open_plan  # noqa: E402
 from tfrfast.tensorflow.library import ops  # noqa: E402
 from tfrfast.tensorflow.sequence import Batched, Sequence  # noqa: E402
@@ -44,15 +43,20 @@ def int64(value: Any) -> Any:
     return tf.constant(value, tf.int64)
 
 
-def read(source: bytes, order: bytes, place: tuple[int, ...] = (0, 0, 1, 1, 2)) -> Any:
-    read = batches.read(source, order, int64(place), None)
-    assert read.error == b""
-    return read
+def read(source: bytes, sequence: bytes) -> list[bytes]:
+    (records,), is_sound, *_ = ops.tfrfast_read(
+        source, sequence, int64([0, 0, 1, 1, 2]), "", b"", column_types=[tf.string]
+    )
+    assert is_sound
+    return list(records.numpy())
 
 
 def load(source: bytes, plan: bytes) -> list[int]:
-    key, epoch, steps, step = 0, 0, 3, 1
-    return list(read(source, plan, (key, epoch, steps, step)).records.numpy())
+    _, records, _, error = ops.tfrfast_load(
+        source, plan, int64([0, 0, 3]), int64(1), b"", column_types=[tf.string]
+    )
+    assert error == b""
+    return list(records.numpy())
 
 
 def parse(features: bytes, kind: Any = None) -> list[int]:
@@ -67,7 +71,7 @@ def damaged(description: bytes) -> bytes:
 
 
 def test_descriptions_of_this_version_are_read(source: bytes) -> None:
-    assert list(read(source, BATCHES).columns[0].numpy()) == RECORDS[4:8]
+    assert read(source, BATCHES) == RECORDS[4:8]
     assert load(source, tfr.Plan(tfr.InOrder(), 4, num_records=10)._core.encode()) == [4, 5, 6, 7]
     assert parse(FEATURES) == list(range(10))
 

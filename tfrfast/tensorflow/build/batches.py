@@ -43,29 +43,18 @@ def group_of(batch_bytes: int, count: int | None = None) -> int:
 
 
 class Read(NamedTuple):
-    """What was read of a group of batches (csrc/tensorflow/reading_ops.h)."""
+    """What was read of a group of batches."""
 
     columns: Sequence[Any]  # of all batches
-    count: Any  # the number of batches
-    is_sound: Any  # True if all of them have rows, and no error
-    good: Any  # the rows of each batch
-    before: Any  # the rows before its first error
-    error: Any  # its errors; "" for none
-    records: Any = None  # the numbers of all rows
-    valid: Any = None
+    is_sound: Any  # True if all batches have rows, and no error
+    # The number of batches, the good rows of each, and the rows of each before its first error.
+    facts: Any
+    error: Any  # the errors of each batch; "" for none
 
 
-def read(
-    source: Any,
-    order: Any,
-    place: Any,
-    features: TensorFeatures | None,
-    errors: Any = "",
-    group: int = 1,
-) -> Read:
-    """Reads batches of an order, as columns of the features or as strings."""
-    text, types = (b"", [tf.string]) if features is None else (features.text, features.column_types)
-    return Read(*ops.tfrfast_read(source, order, place, errors, text, column_types=types * group))
+def described(features: TensorFeatures | None) -> tuple[bytes, list[Any]]:
+    """Returns the features for an op, and the types of its columns: strings without features."""
+    return (b"", [tf.string]) if features is None else (features.text, features.column_types)
 
 
 class Batches:
@@ -95,8 +84,9 @@ class Batches:
     def read(self, features: TensorFeatures | None, *batch: Any) -> Read:
         """Reads a group of batches. A batch that must be full fails if a record is bad."""
         place, errors = batch if len(batch) == 2 else (*batch, "")
-        source, order = self._tensors
-        return read(source, order, place, features, errors, self._group)
+        text, types = described(features)
+        types = types * self._group
+        return Read(*ops.tfrfast_read(*self._tensors, place, errors, text, column_types=types))
 
     def mapped(
         self,
@@ -120,7 +110,7 @@ class Batches:
     def block(self, *batch: Any) -> tuple[Any, Any, Any]:
         """Reads a batch for in_parts()."""
         found = self.read(None, *batch)
-        parts = found.columns[0], found.before[0], found.error[0]
+        parts = found.columns[0], found.facts[2], found.error[0]
         parts[0].set_shape([None])
         return parts
 
@@ -138,9 +128,8 @@ class StringBatches(Batches):
             columns = ops.tfrfast_parse_example(
                 *batch, features.text, column_types=features.column_types
             )
-        rows = tf.reshape(tf.size(batch[0], tf.int64), [1])
-        one = tf.constant(1, tf.int64)
-        return Read(columns, one, rows[0] > 0, rows, rows, tf.constant([""]))
+        rows = tf.size(batch[0], tf.int64)
+        return Read(columns, rows > 0, tf.stack([1, rows, rows]), tf.constant([""]))
 
 
 def _contents(
@@ -164,30 +153,33 @@ def _contents(
     types: list[Any] = []
 
     # The outputs go on as one tensor: a trace takes 0.1 ms for each argument.
-    def read_group(*members: Any) -> tuple[Any, Any, Any]:
+    def read_group(*members: Any) -> tuple[Any, Any]:
         found = batches.read(features, *members)
-        outputs = [*found.columns, found.good, found.error]
+        outputs = [*found.columns, found.facts, found.error]
         types[:] = [output.dtype for output in outputs]
-        packed = tf.raw_ops.OptionalFromValue(components=outputs)
-        return found.count, found.is_sound, packed
+        return found.is_sound, tf.raw_ops.OptionalFromValue(components=outputs)
 
-    def emit(count: Any, is_sound: Any, packed: Any) -> Any:
+    def emit(is_sound: Any, packed: Any) -> Any:
         unknown = [tf.TensorShape(None)] * len(types)
-        *columns, good, error = tf.raw_ops.OptionalGetValue(
+        *columns, facts, error = tf.raw_ops.OptionalGetValue(
             optional=packed, output_types=types, output_shapes=unknown
         )
         for column, shape in zip(columns, shapes * group, strict=True):
             column.set_shape(shape)
-        for facts in (good, error):
-            facts.set_shape([group])
+        facts.set_shape([1 + 2 * group])
+        error.set_shape([group])
         members = [columns[begin : begin + width] for begin in range(0, len(columns), width)]
         elements = _listed(list(map(element, members)))
 
         def unsound() -> Any:
-            facts = zip(members, tf.unstack(good), tf.unstack(error), strict=True)
-            return flat_map(_listed([(*each, rows, why) for each, rows, why in facts]), rest)
+            good = tf.unstack(facts)[1 : group + 1]
+            parts = zip(members, good, tf.unstack(error), strict=True)
+            return flat_map(_listed([(*each, rows, why) for each, rows, why in parts]), rest)
 
-        return chosen(is_sound, lambda: elements if group == 1 else elements.take(count), unsound)
+        # `elements` of the last group may be fewer.
+        return chosen(
+            is_sound, lambda: elements if group == 1 else elements.take(facts[0]), unsound
+        )
 
     # The error comes first, then the good records. So a damaged batch fails, like TensorFlow's, and
     # ignore_errors() still gives its good records.

@@ -107,13 +107,16 @@ def for_ever(value: Any) -> Any:
     return serial_map(tf.data.Dataset.range(ENDLESS), lambda _: value)
 
 
-def zero_then_keys() -> Any:
-    """Yields for each step 0 in the first iteration, and the iteration's key in later ones."""
+def zero_then_keys(after: tuple[int, ...]) -> Any:
+    """Yields for each step 0 in the first iteration, and the iteration's key in later ones, and the
+    numbers `after` it.
+    """
 
     def zero_or_key(drawn: Any) -> Any:
         key = key_of(drawn)
         first = tf.constant(_first_key(), tf.int64)
-        return for_ever(tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key))
+        own = tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key)
+        return for_ever(tf.stack([own, *after]))
 
     # TensorFlow recognises only repeat() as endless.
     return flat_map(_iterations(), zero_or_key).repeat()

@@ -11,7 +11,7 @@ from tfrfast.errors import StaleIndexError
 from tfrfast.loading.description import LoaderDescription
 from tfrfast.order import InOrder, Packed, Plan
 from tfrfast.tensorflow.build import iteration_keys
-from tfrfast.tensorflow.build.batches import read
+from tfrfast.tensorflow.build.batches import described
 from tfrfast.tensorflow.build.functions import parallel_map, serial_map, take_while, with_length
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.counting import open_described
@@ -55,11 +55,13 @@ def dataset_of(
     step_count = iteration_keys.ENDLESS if count is None else count
     run = iteration_keys.as_int64(loader.epoch), step_count
 
-    def load(step: Any, key: Any) -> Any:
-        place = tf.stack([key, *run, step])
-        found = read(source, encoded, place, features)
-        facts = found.records, found.valid, found.error
-        return _with_shapes((*found.columns, *facts), (*shapes, [None], [None], [1]))
+    text, column_types = described(features)
+
+    def load(step: Any, run: Any) -> Any:
+        columns, *facts = ops.tfrfast_load(
+            source, encoded, run, step, text, column_types=column_types
+        )
+        return _with_shapes((*columns, *facts), (*shapes, [None], [None], []))
 
     def batch_of(*parts: Any) -> Any:
         *columns, indices, valid = _with_shapes(parts[:-1], (*full_shapes, [records], [records]))
@@ -74,10 +76,10 @@ def dataset_of(
 
     steps = tf.data.Dataset.range(step_count)
     if _may_differ(plan):
-        keyed = tf.data.Dataset.zip((steps, iteration_keys.zero_then_keys()))
+        keyed = tf.data.Dataset.zip((steps, iteration_keys.zero_then_keys(run)))
         dataset = parallel_map(keyed, load, calls=loader.threads)
     else:
-        own = tf.constant(0, tf.int64)
+        own = tf.constant((0, *run), tf.int64)
         dataset = parallel_map(steps, lambda step: load(step, own), calls=loader.threads)
     # No batch follows a failed one, so no flat_map is needed. These two stages take about 25 us.
     dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
