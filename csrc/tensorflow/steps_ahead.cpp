@@ -33,28 +33,33 @@ StepsAhead::Place::Place(Course course, std::int64_t first)
   distance_.batches = std::min(distance_.batches, kMaxSteps);
   slack_ = static_cast<std::int64_t>(
       std::clamp(kSlackBytes / distance_.batch_bytes, kMinSlack, kMaxSlack));
-  // Another call may have been faster than the first. The first steps announce themselves.
+  // Calls of earlier steps may be slower than the first.
   begin_ = std::max<std::int64_t>(first - slack_, 0);
-  announced_ = first + 1;
-  is_taken_.resize(static_cast<std::size_t>(first - begin_) + 1);
-  is_taken_.back() = true;
+  first_ = announced_ = first;
+  is_taken_.resize(static_cast<std::size_t>(first - begin_));
+}
+
+void StepsAhead::Place::announce(std::int64_t begin, std::int64_t end) {
+  std::vector<std::int64_t> records;
+  for (std::int64_t step = begin; step < end; ++step) {
+    const std::vector<std::int64_t> more = course_.records(step);
+    records.insert(records.end(), more.begin(), more.end());
+  }
+  announcements_.add(static_cast<std::uint64_t>(end),
+                     course_.source->records()->announce(records, read_ahead_).files);
 }
 
 void StepsAhead::Place::announce_after(std::int64_t step) {
+  if (step < first_) announce(step, step + 1);
   const auto together = static_cast<std::int64_t>(distance_.together);
   const std::int64_t last =
       step + std::min(static_cast<std::int64_t>(distance_.batches), course_.steps - 1 - step);
   while (announced_ <= last) {
-    const std::int64_t end =
-        std::min(announced_ <= step ? announced_ + 1 : announced_ + together, course_.steps);
-    std::vector<std::int64_t> records;
-    for (; announced_ < end; ++announced_) {
-      const std::vector<std::int64_t> more = course_.records(announced_);
-      records.insert(records.end(), more.begin(), more.end());
-    }
+    const std::int64_t count = announced_ <= step ? 1 : together;
+    const std::int64_t end = std::min(announced_ + count, course_.steps);
+    announce(announced_, end);
+    announced_ = end;
     is_taken_.resize(static_cast<std::size_t>(end - begin_));
-    announcements_.add(static_cast<std::uint64_t>(end),
-                       course_.source->records()->announce(records, read_ahead_).files);
   }
 }
 
@@ -85,7 +90,7 @@ bool StepsAhead::Place::take(const Course& course, std::int64_t step) {
 bool StepsAhead::come_to(const std::shared_ptr<const Source>& source, std::int64_t step,
                          const std::function<Course()>& course) {
   if (!source->records()->is_remote()) return false;
-  Course here = course();
+  const Course here = course();
   if (step < 0 || step >= here.steps) return false;
   std::list<Place> left;  // withdraws without the lock
   const std::lock_guard lock(mutex_);
@@ -97,7 +102,10 @@ bool StepsAhead::come_to(const std::shared_ptr<const Source>& source, std::int64
   }
   auto taken = std::find_if(places_.begin(), places_.end(),
                             [&](Place& each) { return each.take(here, step); });
-  if (taken == places_.end()) taken = places_.emplace(places_.end(), std::move(here), step);
+  if (taken == places_.end()) {
+    taken = places_.emplace(places_.end(), here, step);
+    taken->take(here, step);
+  }
   taken->last_call = calls_;
   return true;
 }

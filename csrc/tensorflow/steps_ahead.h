@@ -29,9 +29,9 @@ struct Course {
 // kernel. Safe from many threads.
 class StepsAhead {
  public:
-  // A step of `source` will be read now: from an iteration's second step on, announces the next
-  // steps. False if the step does not exist, or the source has no remote shard. Throws the
-  // exceptions of making and reading the course.
+  // Announces a step of `source` that will be read now, and the next steps. False if the step does
+  // not exist, or the source has no remote shard. Throws the exceptions of making and reading the
+  // course.
   bool come_to(const std::shared_ptr<const Source>& source, std::int64_t step,
                const std::function<Course()>& course);
 
@@ -47,6 +47,7 @@ class StepsAhead {
     std::uint64_t last_call = 0;
 
    private:
+    void announce(std::int64_t begin, std::int64_t end);
     void announce_after(std::int64_t step);
     void end_first_step();
 
@@ -54,7 +55,8 @@ class StepsAhead {
     RemoteAhead distance_;
     std::int64_t slack_ = 0;      // by how many steps calls may be out of order
     std::int64_t begin_ = 0;      // the first step that is not over
-    std::int64_t announced_ = 0;  // the first step that is not announced
+    std::int64_t first_ = 0;      // the step of the first call
+    std::int64_t announced_ = 0;  // the first step from first_ on that is not announced
     std::deque<bool> is_taken_;   // of each step from begin_ on
     bool is_in_gap_ = true;       // the step before begin_ was not taken
     ReadAhead read_ahead_;
