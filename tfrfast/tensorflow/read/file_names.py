@@ -149,8 +149,9 @@ def is_ours(name: bytes) -> bool:
 
 
 def reach_urls(names: Iterable[bytes], storage: Storage) -> None:
-    """Gives the options of URLs to the URLs among the names."""
+    """Gives the URLs among the names their options. From now on Ctrl-C ends waits for URLs."""
     if urls := [os.fsdecode(each) for each in names if is_ours(each)]:
+        end_waits_at_interrupts()
         reach(urls, storage)
 
 
