@@ -18,7 +18,6 @@ class FeatureSpec:
         self,
         *,
         name: str,
-        part: str,
         layout: str,
         type: str,
         shape: Sequence[int],

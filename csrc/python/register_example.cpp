@@ -29,15 +29,14 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-FeatureSpec make_spec(const std::string& name, const std::string& part, const std::string& layout,
-                      const std::string& type, const std::vector<std::int64_t>& shape,
+FeatureSpec make_spec(const std::string& name, const std::string& layout, const std::string& type,
+                      const std::vector<std::int64_t>& shape,
                       const std::optional<py::bytes>& default_numbers,
                       const std::optional<std::vector<py::bytes>>& default_strings,
                       std::size_t raw_bytes, bool required, bool inferred,
                       const std::optional<ImageSpec>& image, std::size_t budget) {
   FeatureSpec spec;
   spec.name = name;
-  spec.part = record_part_named(part);
   spec.layout = &layout_named(layout);
   spec.type = value_type_named(type);
   spec.shape = shape;
@@ -332,8 +331,8 @@ void register_example(py::module_& module) {
       },
       py::arg("reader"), py::arg("feature"), py::arg("begin"), py::arg("end"), py::arg("threads"));
   py::class_<FeatureSpec>(module, "FeatureSpec")
-      .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("part"),
-           py::arg("layout"), py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
+      .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("layout"),
+           py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
            py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"),
            py::arg("inferred"), py::arg("image"), py::arg("budget"));
   module.attr("DECODES_IMAGES") = has_image_codecs();

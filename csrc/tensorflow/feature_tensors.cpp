@@ -49,10 +49,6 @@ int write_columns(KernelCall& call, int first, const FeatureSchema& schema,
     } else if (has_splits) {
       const auto splits = static_cast<std::int64_t>(column.rows) + 1;
       call.set_tensor(output++, DataType::int64, {splits}, std::move(column.row_splits));
-      if (column.step_splits.data() != nullptr) {
-        const auto steps = static_cast<std::int64_t>(column.steps) + 1;
-        call.set_tensor(output++, DataType::int64, {steps}, std::move(column.step_splits));
-      }
     }
     if (has_indices) call.set_integers(output++, column.shape);
   }

@@ -44,7 +44,6 @@ std::string encoded(const char* layout, const char* type, std::int64_t size, boo
   Encoder encoder(FeatureSchema::kEncoding);
   encoder.number(1);
   encoder.string("a");
-  encoder.string("example");
   encoder.string(layout);
   encoder.string(type);
   encoder.integers(std::vector<std::int64_t>{size});
@@ -68,17 +67,6 @@ std::string refusal(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a schema describes an Example or a SequenceExample") {
-  std::vector<FeatureSpec> specs = {spec("a", &kFixedLayout, ValueType::int64),
-                                    spec("b", &kRaggedLayout, ValueType::int64)};
-  specs[0].part = RecordPart::context;
-  CHECK_THROWS_AS(FeatureSchema{specs}, Error);
-  specs[1].part = RecordPart::feature_list;
-  const FeatureSchema copy = FeatureSchema::decode(FeatureSchema(specs).encode());
-  CHECK(copy.is_of_sequences());
-  CHECK(copy[1].spec.part == RecordPart::feature_list);
-}
-
 TEST_CASE("a feature schema comes back from its encoding as it was") {
   const std::vector<FeatureSpec> specs = some_of_everything();
   const FeatureSchema schema(specs);
@@ -89,7 +77,6 @@ TEST_CASE("a feature schema comes back from its encoding as it was") {
     const FeatureSpec& back = copy[slot].spec;
     CAPTURE(back.name);
     CHECK(back.name == specs[slot].name);
-    CHECK(back.part == specs[slot].part);
     CHECK(back.layout == specs[slot].layout);
     CHECK(back.type == specs[slot].type);
     CHECK(back.shape == specs[slot].shape);

@@ -55,20 +55,13 @@ class Slot(NamedTuple):
     inferred: bool = False
     #: The arguments of a native ImageSpec.
     image: dict[str, Any] | None = None
-    #: The feature's place: "example", or "context" or "feature list" of a SequenceExample.
-    part: str = "example"
     #: Of packed features, and of facts about them: the number of the budget of tokens.
     budget: int = 0
 
     @property
     def is_ragged(self) -> bool:
         """True if rows of the column differ in length."""
-        return self.layout == "ragged" or self.is_list
-
-    @property
-    def is_list(self) -> bool:
-        """True for a feature list: a row consists of steps, which have the values."""
-        return self.part == "feature list"
+        return self.layout == "ragged"
 
 
 @dataclass

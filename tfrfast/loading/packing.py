@@ -50,7 +50,7 @@ def _check_packs(name: str, compiled: CompiledFeatures) -> None:
 
 def _can_pack(name: str, compiled: CompiledFeatures) -> bool:
     slot = compiled.slots.get(name)
-    if slot is None or name not in compiled.specs or slot.part != "example":
+    if slot is None or name not in compiled.specs:
         return False
     partitions = getattr(compiled.specs[name], "partitions", ())
     return slot.layout == "ragged" and slot.type not in ("bytes", "raw", "image") and not partitions

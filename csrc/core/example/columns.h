@@ -29,10 +29,7 @@ struct Column {
   PooledBuffer values;          // numbers, or the strings end to end
   PooledBuffer offsets;         // bytes: value_count + 1 int64, where each string starts
   PooledBuffer row_splits;      // ragged: rows + 1 int64, where each row starts
-  // Feature lists: where each step starts, and the end. Rows start at steps, not at values.
-  std::size_t steps = 0;
-  PooledBuffer step_splits;
-  PooledBuffer indices;  // sparse: value_count pairs of int64, (row, column)
+  PooledBuffer indices;         // sparse: value_count pairs of int64, (row, column)
   // Set only if the decoder tracks presence: how many rows lack the feature and, if any do, a
   // bitmap with a set bit for each row that has the feature. An absent row is empty or holds the
   // default.

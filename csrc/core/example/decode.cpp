@@ -86,13 +86,6 @@ inline std::size_t usual_header_bytes(const std::uint8_t* value, std::size_t lef
 BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrigin find_origin,
                            bool tracks_presence)
     : schema_(std::move(schema)), find_origin_(std::move(find_origin)), entries_(schema_->size()) {
-  if (schema_->is_of_sequences()) {
-    if (tracks_presence) {
-      throw Error(ErrorKind::invalid, "The presence of a SequenceExample's features is not known.");
-    }
-    sequences_ = std::make_unique<SequenceRows>(*schema_, std::move(find_origin_));
-    return;
-  }
   const auto features = static_cast<std::uint32_t>(schema_->size());
   slots_.reserve(features + 1);
   columns_.reserve(features);
@@ -132,7 +125,6 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrig
 
 void BatchDecoder::begin(std::size_t rows, std::size_t packs,
                          std::span<const std::int64_t> tokens) {
-  if (sequences_ != nullptr) return sequences_->begin(rows);
   rows_ = rows;
   next_row_ = 0;
   for (Slot& slot : slots_) slot.seen = 0;
@@ -160,7 +152,6 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
   if (!packed_.empty() && (tokens_.empty() || packed.size() != records.size())) {
     throw Error(ErrorKind::invalid, "Records are packed by a Loader alone.");
   }
-  if (sequences_ != nullptr) return sequences_->decode(records, record_numbers);
   if (records.size() > rows_ - next_row_) {
     throw Error(ErrorKind::out_of_range, "The batch was begun for " + std::to_string(rows_) +
                                              " rows; row " + std::to_string(rows_) +
@@ -472,7 +463,6 @@ void BatchDecoder::put_exactly(std::uint32_t slot, WireBytes feature, WireBytes 
 }
 
 std::vector<Column> BatchDecoder::finish() {
-  if (sequences_ != nullptr) return sequences_->finish();
   std::vector<Column> columns;
   columns.reserve(columns_.size());
   for (const std::uint32_t slot : packed_) {

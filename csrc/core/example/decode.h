@@ -17,7 +17,6 @@
 #include "core/example/columns.h"
 #include "core/example/complaint.h"
 #include "core/example/schema.h"
-#include "core/example/sequence_rows.h"
 #include "core/order/plan.h"
 
 namespace tfrfast {
@@ -30,8 +29,7 @@ namespace tfrfast {
 // stay in one core's caches, and nothing has to be merged.
 class BatchDecoder {
  public:
-  // With `tracks_presence`, columns say which rows have the feature. Throws `invalid` for the
-  // presence of features of SequenceExamples.
+  // With `tracks_presence`, columns say which rows have the feature.
   explicit BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrigin find_origin = {},
                         bool tracks_presence = false);
 
@@ -55,9 +53,7 @@ class BatchDecoder {
   bool decode_placed(WireBytes record, std::int64_t record_number, std::uint64_t draw = 0);
   void give_up_place() noexcept;  // the record cannot be read
 
-  std::size_t rows_decoded() const noexcept {
-    return sequences_ == nullptr ? next_row_ : sequences_->rows_decoded();
-  }
+  std::size_t rows_decoded() const noexcept { return next_row_; }
 
   // One column for each feature, in the schema's order, with as many rows as were decoded.
   std::vector<Column> finish();
@@ -106,7 +102,6 @@ class BatchDecoder {
 
   std::shared_ptr<const FeatureSchema> schema_;
   FindOrigin find_origin_;
-  std::unique_ptr<SequenceRows> sequences_;  // null for Examples; otherwise does all the work
   std::vector<Slot> slots_;  // the extra last slot's successor is the record's first feature
   std::vector<ColumnBuilder> columns_;
   std::vector<ColumnBuilder*> images_;  // the columns of images

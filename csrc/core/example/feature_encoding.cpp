@@ -6,7 +6,6 @@ namespace {
 
 void encode_spec(Encoder& encoder, const FeatureSpec& spec) {
   encoder.string(spec.name);
-  encoder.string(name_of(spec.part));
   encoder.string(spec.layout->name);
   encoder.string(name_of(spec.type));
   encoder.integers(spec.shape);
@@ -26,7 +25,6 @@ void encode_spec(Encoder& encoder, const FeatureSpec& spec) {
 FeatureSpec decode_spec(Decoder& decoder) {
   FeatureSpec spec;
   spec.name = decoder.string();
-  spec.part = record_part_named(decoder.string());
   spec.layout = &layout_named(decoder.string());
   spec.type = value_type_named(decoder.string());
   spec.shape = decoder.integers();

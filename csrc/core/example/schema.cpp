@@ -6,18 +6,10 @@
 #include <utility>
 
 #include "core/base/bytes.h"
-#include "core/base/choice.h"
 #include "core/base/error.h"
 
 namespace tfrfast {
 namespace {
-
-// In the order of the enumeration.
-constexpr Choice<RecordPart> kRecordParts[] = {
-    {"example", RecordPart::example},
-    {"context", RecordPart::context},
-    {"feature list", RecordPart::feature_list},
-};
 
 std::uint64_t hash_of(WireBytes name) noexcept {
   constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
@@ -129,24 +121,11 @@ CompiledFeature compile(FeatureSpec spec) {
 
 }  // namespace
 
-const char* name_of(RecordPart part) noexcept {
-  return kRecordParts[static_cast<std::size_t>(part)].name;
-}
-
-RecordPart record_part_named(std::string_view name) {
-  return choose("part", name, kRecordParts);
-}
-
 FeatureSchema::FeatureSchema(std::vector<FeatureSpec> specs) {
   features_.reserve(specs.size());
   table_.assign(std::bit_ceil(2 * specs.size() + 2), kUnknown);
   for (FeatureSpec& spec : specs) {
     if (find(bytes_of(spec.name)) != kUnknown) refuse(spec, "its name appears twice.");
-    const bool is_of_sequence = spec.part != RecordPart::example;
-    if (!features_.empty() && is_of_sequence != is_of_sequences_) {
-      refuse(spec, "a record is an Example or a SequenceExample.");
-    }
-    is_of_sequences_ = is_of_sequence;
     is_of_examples_alone_ = is_of_examples_alone_ || spec.inferred;
     std::size_t place = hash_of(bytes_of(spec.name)) & (table_.size() - 1);
     while (table_[place] != kUnknown) place = (place + 1) & (table_.size() - 1);

@@ -23,16 +23,8 @@ struct DefaultValue {
   std::vector<std::string> strings;
 };
 
-// A feature's place in its record: in an Example, or in the context or the feature lists of a
-// SequenceExample.
-enum class RecordPart : std::uint8_t { example, context, feature_list };
-
-const char* name_of(RecordPart part) noexcept;
-RecordPart record_part_named(std::string_view name);  // throws `invalid`
-
 struct FeatureSpec {
   std::string name;
-  RecordPart part = RecordPart::example;
   const Layout* layout = &kFixedLayout;
   ValueType type = ValueType::int64;
   std::vector<std::int64_t> shape;  // fixed: of a row; padded: of one step; otherwise empty
@@ -70,15 +62,13 @@ class FeatureSchema {
   static constexpr EncodedKind kEncoding{"feature schema", "tfFQ", 3};
 
   // Throws `invalid` for a contradictory description: a repeated name, a negative dimension, a
-  // default whose size differs from the shape's, features of Examples and of SequenceExamples.
+  // default whose size differs from the shape's.
   explicit FeatureSchema(std::vector<FeatureSpec> specs);
 
   std::string encode() const;
   static FeatureSchema decode(std::string_view encoded);  // throws `invalid`
 
   std::size_t size() const noexcept { return features_.size(); }
-  // Whether records are SequenceExamples.
-  bool is_of_sequences() const noexcept { return is_of_sequences_; }
   // Whether features were inferred from records that were Examples, so that all records must be.
   bool is_of_examples_alone() const noexcept { return is_of_examples_alone_; }
   // Whether an image is cropped or mirrored at random.
@@ -90,7 +80,6 @@ class FeatureSchema {
 
  private:
   std::vector<CompiledFeature> features_;
-  bool is_of_sequences_ = false;
   bool is_of_examples_alone_ = false;
   bool needs_draws_ = false;
   std::vector<std::uint32_t> table_;  // open addressing, at most half full
