@@ -30,12 +30,14 @@ std::vector<FeatureSpec> some_of_everything() {
       spec("padded", &kPaddedLayout, ValueType::boolean, {4}),
       spec("ragged", &kRaggedLayout, ValueType::int8),
       spec("sparse", &kSparseLayout, ValueType::bytes),
+      spec("packed", &kPackedLayout, ValueType::int32),
   };
   specs[1].default_value = {{1, 0, 2, 0}, {}};
   specs[2].default_value = {{}, {"", std::string("a\0b", 3)}};
   specs[3].raw_bytes = 20;
   specs[5].required = true;
   specs[6].inferred = true;
+  specs[7].budget = 1;
   return specs;
 }
 
@@ -47,6 +49,7 @@ std::string encoded(const char* layout, const char* type, std::int64_t size, boo
   encoder.string(layout);
   encoder.string(type);
   encoder.integers(std::vector<std::int64_t>{size});
+  encoder.number(0);
   encoder.number(0);
   encoder.flag(false);
   encoder.flag(false);
@@ -81,6 +84,7 @@ TEST_CASE("a feature schema comes back from its encoding as it was") {
     CHECK(back.type == specs[slot].type);
     CHECK(back.shape == specs[slot].shape);
     CHECK(back.raw_bytes == specs[slot].raw_bytes);
+    CHECK(back.budget == specs[slot].budget);
     CHECK(back.required == specs[slot].required);
     CHECK(back.inferred == specs[slot].inferred);
     REQUIRE(back.default_value.has_value() == specs[slot].default_value.has_value());
@@ -93,7 +97,8 @@ TEST_CASE("a feature schema comes back from its encoding as it was") {
 TEST_CASE("a feature schema of something unknown is refused") {
   CHECK(refusal(encoded("fixed", "int64", 3, false)) == "not refused");
   CHECK(refusal(encoded("curly", "int64", 3, false)) ==
-        "layout is \"curly\", but must be \"fixed\", \"padded\", \"ragged\" or \"sparse\".");
+        "layout is \"curly\", but must be \"fixed\", \"padded\", \"ragged\", \"sparse\", \"packed\", "
+        "\"segments\", \"positions\" or \"starts\".");
   CHECK(refusal(encoded("fixed", "int65", 3, false)).find("type is \"int65\", but must be") == 0);
   CHECK(refusal(encoded("fixed", "int64", -3, false)).find("negative dimension") !=
         std::string::npos);

@@ -105,15 +105,15 @@ TEST_CASE("source spec: choices that do not exist, and too many shards, are refu
     for (const std::uint64_t number : numbers) encoder.number(number);
     return encoder.finish();
   };
-  // Three flags, compression, verify, io, index use, the folder's length, the number of shards,
+  // Two flags, compression, verify, io, index use, the folder's length, the number of shards,
   // six of the storage, the number of parts.
-  CHECK(SourceSpec::decode(encoded_numbers(std::vector<std::uint64_t>(16))).shards.empty());
-  for (std::size_t at = 0; at < 7; ++at) {
-    std::vector<std::uint64_t> numbers(16);
+  CHECK(SourceSpec::decode(encoded_numbers(std::vector<std::uint64_t>(15))).shards.empty());
+  for (std::size_t at = 0; at < 6; ++at) {
+    std::vector<std::uint64_t> numbers(15);
     numbers[at] = 4;
     check_refused(encoded_numbers(numbers));
   }
-  check_refused(encoded_numbers({0, 0, 0, 0, 0, 0, 0, 0, std::uint64_t{1} << 60}));
+  check_refused(encoded_numbers({0, 0, 0, 0, 0, 0, 0, std::uint64_t{1} << 60}));
 }
 
 TEST_CASE("source spec: parts have all of the shards between them") {
