@@ -96,9 +96,10 @@ TEST_CASE("a feature schema comes back from its encoding as it was") {
 
 TEST_CASE("a feature schema of something unknown is refused") {
   CHECK(refusal(encoded("fixed", "int64", 3, false)) == "not refused");
-  CHECK(refusal(encoded("curly", "int64", 3, false)) ==
-        "layout is \"curly\", but must be \"fixed\", \"padded\", \"ragged\", \"sparse\", \"packed\", "
-        "\"segments\", \"positions\" or \"starts\".");
+  CHECK(
+      refusal(encoded("curly", "int64", 3, false)) ==
+      "layout is \"curly\", but must be \"fixed\", \"padded\", \"ragged\", \"sparse\", \"packed\", "
+      "\"segments\", \"positions\" or \"starts\".");
   CHECK(refusal(encoded("fixed", "int65", 3, false)).find("type is \"int65\", but must be") == 0);
   CHECK(refusal(encoded("fixed", "int64", -3, false)).find("negative dimension") !=
         std::string::npos);
