@@ -105,7 +105,9 @@ Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
     refuse_place();
   }
   for (std::uint64_t i = 0; i < slots; ++i, numbers = numbers.subspan(4)) {
-    if (numbers[1] < 0 || numbers[2] < 0 || numbers[2] > most) refuse_place();
+    if (numbers[0] < kClosing || numbers[1] < 0 || numbers[2] < 0 || numbers[2] > most) {
+      refuse_place();
+    }
     cursor.slots.push_back({numbers[0], static_cast<std::uint64_t>(numbers[1]),
                             static_cast<std::uint64_t>(numbers[2]), numbers[3]});
   }

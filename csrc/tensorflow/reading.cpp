@@ -166,7 +166,7 @@ std::uint64_t RowDecoder::draw(std::size_t row) const {
 std::vector<Column> RowDecoder::decode(std::span<const WireBytes> records) {
   batch_ = nullptr;
   decoder_.begin(records.size());
-  decoder_.decode(records, {});
+  if (!records.empty()) decoder_.decode(records, {});  // columns without rows may be packed
   return decoder_.finish();
 }
 

@@ -67,8 +67,9 @@ void compute_source(KernelCall& call) {
 }
 
 void compute_step_count(Requests& requests, KernelCall& call) {
-  if (call.integers(2).back() == 0) return call.set_integer(0, 0);  // a stride of 0: no files
-  const auto share = requests.share(call.string(0), files_of(call.integers(2)), true);
+  const std::span<const std::int64_t> files = call.integers(2);
+  if (!files.empty() && files.back() == 0) return call.set_integer(0, 0);  // a stride of 0: none
+  const auto share = requests.share(call.string(0), files_of(files), true);
   call.set_integer(0, share->batch_count(*requests.sequence(call.string(1))));
 }
 
@@ -112,6 +113,9 @@ void compute_load(ReadingKernel& kernel, KernelCall& call) {
       kernel.requests.find(call.string(0), call.string(1), place, {}, with_draws);
   BatchRows batch;
   ReadBatch read = read_or_tell(request, 0, decoders.get(), batch);
+  if (!read.rows.empty() && batch.valid == nullptr) {
+    throw Error(ErrorKind::invalid, "A Loader's step needs the plan of a Loader.");
+  }
   std::vector<std::int64_t> records;
   std::vector<char> valid;
   for (const std::size_t row : read.rows) {

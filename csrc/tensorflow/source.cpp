@@ -160,16 +160,21 @@ void Source::begin() const {
       is_same = now->file.file->is_still(now->file.file->facts_now());
     } catch (const Error&) {
     }
+    std::shared_ptr<OpenShard> dropped;  // closed without the lock
     const std::lock_guard lock(lazy.mutex);
-    if (!is_same && lazy.now == now) lazy.before = std::exchange(lazy.now, nullptr);
+    if (!is_same && lazy.now == now) {
+      dropped = std::exchange(lazy.before, std::exchange(lazy.now, nullptr));
+    }
   });
 }
 
 void Source::withdraw() const noexcept {
   if (spec_.planned || !is_remote_) return;
   for (std::size_t shard = 0; shard < shard_count(); ++shard) {
-    const std::lock_guard lock(lazy_shards_[shard].mutex);
-    if (lazy_shards_[shard].now != nullptr) lazy_shards_[shard].now->withdraw();
+    LazyShard& lazy = lazy_shards_[shard];
+    const std::lock_guard lock(lazy.mutex);
+    if (lazy.now != nullptr) lazy.now->withdraw();
+    if (lazy.before != nullptr) lazy.before->withdraw();
   }
 }
 
@@ -239,24 +244,35 @@ std::shared_ptr<Source::OpenShard> Source::open(std::size_t shard, std::int64_t 
   }
   const std::string& path = spec_.shards[shard].path;
   LazyShard& lazy = lazy_shards_[shard];
-  const std::lock_guard lock(lazy.mutex);
-  if (version != 0 && lazy.before != nullptr && lazy.before->version == version) return lazy.before;
-  if (lazy.now == nullptr) {
+  const std::lock_guard opening(lazy.opening);
+  std::shared_ptr<OpenShard> found;
+  {
+    const std::lock_guard lock(lazy.mutex);
+    if (version != 0 && lazy.before != nullptr && lazy.before->version == version) {
+      return lazy.before;
+    }
+    found = lazy.now;
+  }
+  if (found == nullptr) {
     IndexOptions options = shard_options(spec_).index;
     {
       const std::lock_guard folders_lock(index_folders_mutex_);
       options.folders = index_folders_;
     }
-    lazy.now = std::make_shared<OpenShard>(path, spec_.io, options);
+    found = std::make_shared<OpenShard>(path, spec_.io, options);
+    const std::lock_guard lock(lazy.mutex);
+    // Another file of the same size and time. Its places must not be taken for the earlier file's.
+    if (lazy.before != nullptr && lazy.before->version == found->version) ++found->version;
+    lazy.now = found;
   }
-  if (version != 0 && version != lazy.now->version) {
+  if (version != 0 && version != found->version) {
     throw Error(ErrorKind::stale_index,
                 "'" + path +
                     "' is not the file in which this iteration has a place: it was replaced or "
                     "changed. Begin the iteration again.",
                 {path, {}, {}});
   }
-  return lazy.now;
+  return found;
 }
 
 Announcements Source::announce(std::span<const std::int64_t> records) const {

@@ -99,6 +99,8 @@ class Source {
 
  private:
   struct LazyShard {
+    std::mutex opening;  // held while a file is opened, which may wait for a network
+    // Guards the members below. Locked after `opening`, and never held during a wait.
     std::mutex mutex;
     std::shared_ptr<OpenShard> now;     // null: not opened, or changed since
     std::shared_ptr<OpenShard> before;  // the file before the last change

@@ -43,8 +43,9 @@ struct WalkState {
     numbers = numbers.subspan(3);
     begin = Cursor::decode(numbers);
     here = Cursor::decode(numbers);
-    if (pending < 0 || piece_bytes == 0 || !numbers.empty() || !has_slots(begin, wanted) ||
-        !has_slots(here, wanted)) {
+    const std::int64_t rows = wanted.rows > 0 ? wanted.rows : kBlockRows;
+    if (pending < 0 || pending >= rows || piece_bytes == 0 || !numbers.empty() ||
+        !has_slots(begin, wanted) || !has_slots(here, wanted)) {
       refuse_place();
     }
   }

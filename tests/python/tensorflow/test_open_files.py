@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,17 @@ def test_a_file_that_changed_is_read_as_it_is(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(tf.errors.NotFoundError):
         list(dataset)
+
+
+def test_another_file_of_the_same_size_and_time_is_read_to_its_end(tmp_path: Path) -> None:
+    path, other = tmp_path / "data", tmp_path / "other"
+    write_shard(path, [b"old"] * 100)
+    write_shard(other, [b"new"] * 100)
+    dataset = tfr.TFRecordDataset(str(path)).batch(10)
+    assert set(dataset.unbatch().as_numpy_iterator()) == {b"old"}
+    os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    other.replace(path)
+    assert set(dataset.unbatch().as_numpy_iterator()) == {b"new"}
 
 
 def test_datasets_in_a_function_keep_nothing(tmp_path: Path) -> None:

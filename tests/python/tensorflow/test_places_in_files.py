@@ -126,3 +126,16 @@ def test_a_device_without_bytes_has_no_records(tmp_path: Path) -> None:
         theirs = values(tf.data.TFRecordDataset(names).as_numpy_iterator())
         assert values(tfr.TFRecordDataset(names).as_numpy_iterator()) == theirs
         assert len(tfr.Reader(names)) == len(theirs)
+
+
+def test_a_place_between_large_batches_is_refused_by_small_ones(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    with tfr.Writer(path) as writer:
+        writer.write_batch([b"x" * 1000] * 20_000)
+    large = iter(tfr.TFRecordDataset(str(path)).batch(100))
+    next(large)
+    saved = tf.train.Checkpoint(iterator=large).save(str(tmp_path / "saved"))
+    small = iter(tfr.TFRecordDataset(str(path)).batch(10))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not a place"):
+        tf.train.Checkpoint(iterator=small).restore(saved)
+        list(small)
