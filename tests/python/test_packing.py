@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tfrfast as tfr
 from packed_files import ALL, IDS, pieces_in, tokens_of, write_tokens
 from quoted_code import ROOT
-from record_files import frame
+from record_files import frame, write_shard
 from reference_packing import ReferencePacking
 from tfrecord_model import rested
 
@@ -285,6 +285,29 @@ def test_another_length_than_the_counted_one_is_an_error(tmp_path: Path) -> None
     named = tfr.Packed(9, rows=1, lengths=["ids", "more"])
     with pytest.raises(tfr.FeatureError, match="'more': the record has"):
         list(tfr.Loader(path, named, features=ALL))
+
+
+def test_records_cannot_give_the_facts_of_packs(tmp_path: Path) -> None:
+    """Whichever path decodes them, and in whichever order the entries come."""
+    facts = ["\0segments 0", "\0positions 0", "\0starts"]
+    examples = []
+    for names in ([*facts, "ids"], ["ids", *facts]):
+        examples.append(b"".join(tfr.encode_example({name: [7] * 9}) for name in names))  # unusual
+        entries = [
+            tfr.encode_example({name: [7] * 9})[2:] for name in names
+        ]  # without features' tag
+        examples.append(b"\x0a" + bytes([len(b"".join(entries))]) + b"".join(entries))
+    path = write_shard(tmp_path / "a", examples)
+    (batch,) = tfr.Loader(path, tfr.Packed(9, rows=4, lengths="ids"), features=IDS)
+    assert (batch["ids"] == 7).all()
+    assert (batch.segments == 1).all()
+    assert (batch.positions == np.arange(9)).all()
+    assert batch.starts.tolist() == [[row, 0] for row in range(4)]
+    more = write_shard(
+        tmp_path / "b", [tfr.encode_example({"ids": [7], facts[0]: [7] * 1_000_000})]
+    )
+    (batch,) = tfr.Loader(more, tfr.Packed(1, rows=1, lengths="ids"), features=IDS)
+    assert batch.segments.tolist() == [[1]]
 
 
 def test_lengths_are_counted_once_and_kept(tmp_path: Path, monkeypatch: Any) -> None:

@@ -54,7 +54,7 @@ PooledBuffer GrowingBuffer::take(std::size_t used) {
 
 void ColumnBuilder::begin(std::size_t rows) {
   rows_ = rows;
-  next_row_ = value_count_ = data_bytes_ = longest_ = 0;
+  next_row_ = value_count_ = data_bytes_ = longest_ = packs_ = width_ = 0;
   marked_row_ = kNoRow;
   covered_.clear();
   if (images_ != nullptr) images_->begin(rows);

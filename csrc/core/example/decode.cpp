@@ -51,6 +51,9 @@ std::size_t bytes_before(WireBytes string, WireBytes record) noexcept {
          reinterpret_cast<std::uintptr_t>(record.data());
 }
 
+// This opening is longer than any entry, so nothing matches.
+constexpr std::uint32_t kNeverOpens = 0xffffffff;
+
 constexpr std::size_t kShortHeader = 5;
 constexpr std::size_t kLongHeader = 8;
 
@@ -94,7 +97,8 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrig
     const bool fixed = feature.is_required;
     Slot compiled;
     compiled.opening = feature.opening.data();
-    compiled.opening_bytes = static_cast<std::uint32_t>(feature.opening_bytes);
+    compiled.opening_bytes =
+        feature.is_fact() ? kNeverOpens : static_cast<std::uint32_t>(feature.opening_bytes);
     compiled.whole_words = static_cast<std::uint32_t>(feature.opening.size() - 1);
     compiled.last_word = feature.opening.back();
     const std::size_t last_bytes = feature.opening_bytes - 8 * compiled.whole_words;
@@ -108,9 +112,9 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrig
     columns_.emplace_back(feature);
     fixed_features_ += fixed;
   }
-  // The first record has no predecessor: this opening is longer than any entry, so nothing matches.
+  // The first record has no predecessor.
   Slot first;
-  first.opening_bytes = 0xffffffff;
+  first.opening_bytes = kNeverOpens;
   first.successor = features == 0 ? 0 : features;
   slots_.push_back(first);
   for (ColumnBuilder& column : columns_) {

@@ -127,10 +127,11 @@ FeatureSchema::FeatureSchema(std::vector<FeatureSpec> specs) {
   for (FeatureSpec& spec : specs) {
     if (find(bytes_of(spec.name)) != kUnknown) refuse(spec, "its name appears twice.");
     is_of_examples_alone_ = is_of_examples_alone_ || spec.inferred;
-    std::size_t place = hash_of(bytes_of(spec.name)) & (table_.size() - 1);
-    while (table_[place] != kUnknown) place = (place + 1) & (table_.size() - 1);
-    table_[place] = static_cast<std::uint32_t>(features_.size());
     features_.push_back(compile(std::move(spec)));
+    if (features_.back().is_fact()) continue;
+    std::size_t place = hash_of(bytes_of(features_.back().spec.name)) & (table_.size() - 1);
+    while (table_[place] != kUnknown) place = (place + 1) & (table_.size() - 1);
+    table_[place] = static_cast<std::uint32_t>(features_.size() - 1);
     const std::optional<ImageSpec>& image = features_.back().spec.image;
     needs_draws_ = needs_draws_ || (image && image->is_random());
   }

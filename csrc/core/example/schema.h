@@ -49,10 +49,12 @@ struct CompiledFeature {
   std::vector<std::uint64_t> opening;
   std::size_t opening_bytes = 0;
 
-  bool is_packed() const noexcept {
-    return spec.layout == &kPackedLayout || spec.layout == &kSegmentsLayout ||
-           spec.layout == &kPositionsLayout || spec.layout == &kStartsLayout;
+  // Whether no entry of a record is this feature, whatever its name.
+  bool is_fact() const noexcept {
+    return spec.layout == &kSegmentsLayout || spec.layout == &kPositionsLayout ||
+           spec.layout == &kStartsLayout;
   }
+  bool is_packed() const noexcept { return spec.layout == &kPackedLayout || is_fact(); }
 };
 
 // Immutable. Threads may share a schema.
@@ -75,7 +77,7 @@ class FeatureSchema {
   bool needs_draws() const noexcept { return needs_draws_; }
   const CompiledFeature& operator[](std::size_t slot) const noexcept { return features_[slot]; }
 
-  // The slot of the feature with this name, or kUnknown.
+  // The slot of the feature with this name, or kUnknown. Facts have no name that a record can give.
   std::uint32_t find(WireBytes name) const noexcept;
 
  private:
