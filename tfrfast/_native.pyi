@@ -686,7 +686,7 @@ def load_packed(
 ) -> Any: ...  # (columns, indices, valid)
 def count_lengths(
     reader: Reader, feature: str, begin: int, end: int, threads: int
-) -> NDArray[np.uint32]: ...
+) -> tuple[NDArray[np.uint32], bool]: ...  # whether no record was left out
 
 class LoaderPass:
     def __init__(self, *args: object, **kwargs: object) -> None: ...  # made by loaders only

@@ -323,11 +323,12 @@ void register_example(py::module_& module) {
         check_range("begin", begin, 0, end);
         py::array_t<std::uint32_t> lengths(end - begin);
         std::uint32_t* const out = lengths.mutable_data();
+        bool are_whole;
         {
           const WithoutGil without_gil;
-          count_lengths(*source, feature, begin, end, threads, out);
+          are_whole = count_lengths(*source, feature, begin, end, threads, out);
         }
-        return lengths;
+        return py::make_tuple(lengths, are_whole);
       },
       py::arg("reader"), py::arg("feature"), py::arg("begin"), py::arg("end"), py::arg("threads"));
   py::class_<FeatureSpec>(module, "FeatureSpec")

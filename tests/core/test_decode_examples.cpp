@@ -3,6 +3,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -135,6 +136,22 @@ TEST_CASE("a list that does not fit does not roll back the rows before it") {
   const std::vector<Column> columns = decoder.finish();
   CHECK(columns[0].shape == Numbers{3, 1, 2});
   CHECK(numbers(columns[0].values, 6) == Numbers{1, 2, 0, 0, 3, 4});
+}
+
+TEST_CASE("a batch that is not packed has no packs of the batch before") {
+  BatchDecoder decoder = decoder_of({spec("a", &kPackedLayout)});
+  const std::string record = example({entry("a", ints({1, 2}))});
+  const std::vector<WireBytes> records = {bytes_of(record)};
+  const std::vector<std::int64_t> tokens = {3};
+  Plan::Packed packed;
+  packed.piece.lengths[0] = 2;
+  decoder.begin(1, 2, tokens);
+  decoder.decode(records, {}, {}, std::span(&packed, 1));
+  const std::vector<Column> columns = decoder.finish();
+  CHECK(columns[0].shape == Numbers{2, 3});
+  CHECK(numbers(columns[0].values, 6) == Numbers{1, 2, 0, 0, 0, 0});
+  decoder.begin(1);
+  CHECK(decoder.finish()[0].rows == 0);
 }
 
 TEST_CASE("a batch may end before its last row") {

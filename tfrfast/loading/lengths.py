@@ -49,7 +49,8 @@ def kept_lengths(reader: Reader, feature: str) -> _native.LengthTable:
     """Returns the number of values that the feature has in each record. Counts them in one pass
     over the records, unless a file of these shards has them.
 
-    With `index="memory"`, or where nothing can be written, no file is kept.
+    No file is kept with `index="memory"`, where nothing can be written, or if damaged records were
+    left out, which another Reader must not take for empty ones.
     """
     keeps = reader._options["index"] != "memory" and bool(reader.shards)
     path = ""
@@ -62,8 +63,8 @@ def kept_lengths(reader: Reader, feature: str) -> _native.LengthTable:
             if facts == (feature, len(reader), reader._fingerprint, stamp_of(reader)):
                 return table
     stamp = stamp_of(reader)
-    lengths = _count(reader, feature)
-    if keeps:
+    lengths, are_whole = _count(reader, feature)
+    if keeps and are_whole:
         try:
             _write(path, reader, feature, stamp, lengths)
             return _native.LengthTable.open(os.fsencode(path), reader._core)
@@ -94,21 +95,24 @@ def in_files(plan: Plan) -> tuple[Plan, list[Any]]:
     return Plan(plan.order, kept, num_records=plan.num_records, **plan._share()), files
 
 
-def _count(reader: Reader, feature: str) -> npt.NDArray[np.uint32]:
+def _count(reader: Reader, feature: str) -> tuple[npt.NDArray[np.uint32], bool]:
+    """Returns the lengths, and whether no record was left out."""
     lengths = np.zeros(len(reader), np.uint32)
+    are_whole = True
     threads = reader._options["threads"] or _native.usable_processors()
     bounds = np.linspace(0, len(reader), _PIECES + 1).astype(np.int64)
     with ProgressBar("Counting lengths", reader._options["progress"], "records") as bar:
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             if begin < end:
-                lengths[begin:end] = _native.count_lengths(
+                lengths[begin:end], is_whole = _native.count_lengths(
                     reader._core, feature, begin, end, threads
                 )
+                are_whole &= is_whole
             bar.update(end, len(reader))
     warn_of_damage(reader.skipped)
     if len(lengths) and not lengths.any():
         raise ValueError(f"No record has values of feature {feature!r}, so there is no length.")
-    return lengths
+    return lengths, are_whole
 
 
 def _write(

@@ -1,6 +1,7 @@
 #include "core/example/count_lengths.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <vector>
@@ -38,12 +39,13 @@ std::uint32_t count_in(WireBytes record, const std::string& name, const RecordPl
 
 }  // namespace
 
-void count_lengths(const RecordSource& source, const std::string& feature, std::int64_t begin,
+bool count_lengths(const RecordSource& source, const std::string& feature, std::int64_t begin,
                    std::int64_t end, unsigned threads, std::uint32_t* lengths) {
   const std::uint64_t part_bytes = source.is_remote() ? kRemotePartBytes : kPartBytes;
   const auto part_records = static_cast<std::int64_t>(
       std::max<std::uint64_t>(1, part_bytes / (source.mean_record_bytes() + 1)));
   const std::int64_t parts = (end - begin + part_records - 1) / part_records;
+  std::atomic<bool> are_whole = true;
   const FindOrigin find_origin = [&source](std::int64_t record) {
     return source.origin(static_cast<std::uint64_t>(record));
   };
@@ -54,11 +56,13 @@ void count_lengths(const RecordSource& source, const std::string& feature, std::
     std::iota(numbers.begin(), numbers.end(), first);
     std::fill_n(lengths + (first - begin), count, 0u);
     const auto batch = source.read(ReadRequest{numbers});
+    if (batch->size() != numbers.size()) are_whole = false;
     for (std::size_t row = 0; row < batch->size(); ++row) {
       const std::int64_t record = batch->indices()[row];
       lengths[record - begin] = count_in((*batch)[row], feature, {record, &find_origin});
     }
   });
+  return are_whole;
 }
 
 }  // namespace tfrfast

@@ -212,8 +212,8 @@ void BatchDecoder::end_record(const Plan::Packed& packed, std::int64_t record_nu
       const std::size_t first = static_cast<std::size_t>(piece.number) * tokens_[budget];
       const bool is_there = slots_[slot].seen == next_row_ + 1;
       const std::size_t found = is_there ? column.last_count() : 0;
-      const bool may_go_on = piece.may_go_on && length == tokens_[budget];
-      if (may_go_on ? found < first + length : found != first + length) {
+      const bool goes_on = (piece.goes_on >> budget & 1) != 0;
+      if (goes_on ? found < first + length : found != first + length) {
         complain_length({record_number, &find_origin_}, feature.spec, found, first + length);
       }
       if (is_there) column.keep(first, length);

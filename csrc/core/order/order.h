@@ -22,8 +22,8 @@ using Lengths = std::array<std::uint32_t, kMaxBudgets>;  // unused budgets are 0
 
 struct Piece {
   Lengths lengths{};
-  std::int64_t number = 0;  // among the record's pieces
-  bool may_go_on = false;   // the record may have more tokens, if the piece fills its row
+  std::int64_t number = 0;   // among the record's pieces
+  std::uint8_t goes_on = 0;  // a bit for each budget: more of the record's tokens were counted
 };
 
 struct Packs {

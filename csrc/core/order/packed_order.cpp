@@ -103,10 +103,12 @@ struct PackedOrder::Sorted {
   std::vector<LengthClass> classes;
   std::vector<std::int64_t> first_members;
   CompactNumbers members;
+  std::vector<bool> go_on;
   Lengths row{};
   Fill fill;
 
-  // Calls visit(record, lengths) for each piece.
+  // Calls visit(record, lengths, goes_on) for each piece. `goes_on` has a bit for each budget: the
+  // record has more tokens than the row that the piece fills.
   template <class Visit>
   static void for_each_piece(const PackingSpec& spec, Fill& fill, Visit&& visit) {
     const std::size_t budgets = spec.tokens.size();
@@ -116,6 +118,7 @@ struct PackedOrder::Sorted {
       Lengths lengths{};
       bool is_long = false;
       std::uint64_t all = 0;
+      unsigned goes_on = 0;
       for (std::size_t b = 0; b < budgets; ++b) {
         lengths[b] = counted.length(record, b);
         all += lengths[b];
@@ -129,7 +132,9 @@ struct PackedOrder::Sorted {
                           std::to_string(tokens) +
                           ". Allow more, or give overlong=\"cut\" or \"split\".");
         }
-        if (spec.overlong == Overlong::cut) lengths[b] = tokens;
+        if (spec.overlong == Overlong::split) continue;
+        lengths[b] = tokens;
+        goes_on |= 1u << b;
       }
       if (all == 0) {
         ++fill.left_out;
@@ -139,9 +144,9 @@ struct PackedOrder::Sorted {
       if (is_long) ++(spec.overlong == Overlong::cut ? fill.cut : fill.split);
       if (is_long && spec.overlong == Overlong::split) {
         const auto tokens = static_cast<std::uint32_t>(spec.tokens[0]);
-        for (; lengths[0] > tokens; lengths[0] -= tokens) visit(record, Lengths{tokens});
+        for (; lengths[0] > tokens; lengths[0] -= tokens) visit(record, Lengths{tokens}, 1u);
       }
-      visit(record, lengths);
+      visit(record, lengths, goes_on);
     }
   }
 };
@@ -155,7 +160,7 @@ PackedOrder::Sorted PackedOrder::sort(const PackingSpec& spec) {
   }
   ClassNumbers numbers(spec.tokens.size());
   std::vector<LengthClass> found;
-  Sorted::for_each_piece(spec, sorted.fill, [&](std::int64_t, const Lengths& lengths) {
+  Sorted::for_each_piece(spec, sorted.fill, [&](std::int64_t, const Lengths& lengths, unsigned) {
     std::uint32_t& number = numbers.of(lengths);
     if (number == ClassNumbers::kNew) {
       number = static_cast<std::uint32_t>(found.size());
@@ -179,11 +184,20 @@ PackedOrder::Sorted PackedOrder::sort(const PackingSpec& spec) {
   sorted.first_members.push_back(pieces);
   sorted.fill.pieces = pieces;
   sorted.members = CompactNumbers(static_cast<std::size_t>(pieces), spec.counted.records);
+  const std::size_t budgets = spec.tokens.size();
+  if (sorted.fill.cut + sorted.fill.split != 0) {
+    sorted.go_on.resize(static_cast<std::size_t>(pieces) * budgets);
+  }
   std::vector<std::int64_t> next = sorted.first_members;
   Fill again;
-  Sorted::for_each_piece(spec, again, [&](std::int64_t record, const Lengths& lengths) {
-    sorted.members.set(static_cast<std::size_t>(next[numbers.of(lengths)]++), record);
-  });
+  Sorted::for_each_piece(
+      spec, again, [&](std::int64_t record, const Lengths& lengths, unsigned goes_on) {
+        const auto member = static_cast<std::size_t>(next[numbers.of(lengths)]++);
+        sorted.members.set(member, record);
+        for (std::size_t b = 0; goes_on >> b != 0; ++b) {
+          sorted.go_on[member * budgets + b] = (goes_on >> b & 1) != 0;
+        }
+      });
   const SipKey key = derive_key(KeyPurpose::shapes, 0, 0);
   for (const std::uint64_t attempt : {kFixedAttempt, kFixedAttempt + 1}) {
     sorted.fill.packs = std::max(
@@ -222,11 +236,10 @@ class PackedEpoch final : public EpochOrder {
   }
 
   void add_packs(std::span<const std::int64_t> positions, Packs& packs) const override {
-    const bool may_go_on = order_->spec_.overlong != Overlong::refuse;
     for (const Member& member : members_at(positions, &packs.ends)) {
       packs.records.push_back(member.record);
       packs.pieces.push_back(
-          {order_->classes_[member.length_class].lengths, number_of(member), may_go_on});
+          {order_->classes_[member.length_class].lengths, number_of(member), goes_on(member)});
     }
   }
 
@@ -295,6 +308,16 @@ class PackedEpoch final : public EpochOrder {
     return static_cast<std::size_t>(order_->first_members_[member.length_class] + member.place);
   }
 
+  std::uint8_t goes_on(const Member& member) const noexcept {
+    if (order_->go_on_.empty()) return 0;
+    const std::size_t budgets = order_->spec_.tokens.size();
+    unsigned bits = 0;
+    for (std::size_t b = 0; b < budgets; ++b) {
+      bits |= unsigned{order_->go_on_[member_of(member) * budgets + b]} << b;
+    }
+    return static_cast<std::uint8_t>(bits);
+  }
+
   // Full pieces of a record are neighbours in their class; the rest of the record comes after them.
   std::int64_t number_of(const Member& member) const noexcept {
     if (order_->fill_.split == 0) return 0;
@@ -324,6 +347,7 @@ PackedOrder::PackedOrder(PackingSpec spec, Sorted sorted)
       classes_(std::move(sorted.classes)),
       first_members_(std::move(sorted.first_members)),
       members_(std::move(sorted.members)),
+      go_on_(std::move(sorted.go_on)),
       fill_(std::move(sorted.fill)),
       max_rows_(fill_.packs == 0 ? 1 : (fill_.pieces + fill_.packs - 1) / fill_.packs) {
   spec_.counted.close();

@@ -33,8 +33,8 @@ struct PackingSpec {
 // lengths alone. Permutations of the pieces of each length, of the packs and of each pack's pieces
 // then give every piece a place. docs/permutation.md specifies the order.
 //
-// Immutable for users. Any number of threads. Holds 4 bytes for each piece, and the shapes of the
-// last epochs.
+// Immutable for users. Any number of threads. Holds 4 bytes for each piece, a bit in each budget
+// if records are cut or split, and the shapes of the last epochs.
 class PackedOrder final : public Order, public std::enable_shared_from_this<PackedOrder> {
  public:
   static constexpr const char* kName = "packed";
@@ -76,6 +76,7 @@ class PackedOrder final : public Order, public std::enable_shared_from_this<Pack
   std::vector<LengthClass> classes_;         // ascending
   std::vector<std::int64_t> first_members_;  // of each class, and the end
   CompactNumbers members_;                   // the record of each piece, class by class
+  std::vector<bool> go_on_;                  // of each member, in each budget; or empty
   Fill fill_;
   std::int64_t max_rows_ = 1;
 
