@@ -147,10 +147,10 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         if self._loader.plan.remainder == "pad" and isinstance(batch, Batch):
             weights = batch.valid
         if packed:
-            segments = batch.segments
             if weights is not None:
-                some = next(iter(segments.values())) if isinstance(segments, dict) else segments
-                weights = some[:, 0] != 0
+                several = isinstance(batch.segments, dict)
+                budgets = [*batch.segments.values()] if several else [batch.segments]
+                weights = np.any([segments.any(axis=1) for segments in budgets], axis=0)
             batch = batch.as_dict()
         inputs = {name: self._taken(name, batch, number) for name in self._inputs}
         parts = [inputs if len(inputs) > 1 else inputs[self._inputs[0]]]

@@ -287,6 +287,37 @@ def test_another_length_than_the_counted_one_is_an_error(tmp_path: Path) -> None
         list(tfr.Loader(path, named, features=ALL))
 
 
+@pytest.mark.parametrize(
+    ("counted", "overlong", "wrong"),
+    [
+        ([8], "cut", "'ids': the record has 12 values, and 8 were counted"),
+        ([8], "split", "'ids': the record has 12 values, and 8 were counted"),
+        ([16], "split", "'ids': the record has 12 values, and 16 were counted"),
+        ([9], "cut", None),
+        ([12], "split", None),
+        ([8, 12], "cut", "'ids': the record has 12 values, and 8 were counted"),
+        ([12, 8], "cut", "'more': the record has 12 values, and 8 were counted"),
+        ([12, 12], "cut", None),
+    ],
+)
+def test_a_full_row_hides_no_other_length(
+    tmp_path: Path, counted: list[int], overlong: Any, wrong: str | None
+) -> None:
+    from tfrfast import _native
+
+    path = write_shard(tmp_path / "a", [tfr.encode_example({"ids": [7] * 12, "more": [8] * 12})])
+    names = ("ids", "more")[: len(counted)]
+    packs = tfr.Packed(dict.fromkeys(names, 8), rows=1, overlong=overlong)
+    packs = packs._copy(_tables=tuple(_native.LengthTable(np.array([n])) for n in counted))
+    loader = tfr.Loader(path, packs, features={name: tfr.VarLen("int64") for name in names})
+    if wrong is not None:
+        with pytest.raises(tfr.FeatureError, match=wrong):
+            list(loader)
+    else:
+        tokens = [int((batch["ids"] != 0).sum()) for batch in loader]
+        assert sorted(tokens) == ([8] if overlong == "cut" else [4, 8])
+
+
 def test_records_cannot_give_the_facts_of_packs(tmp_path: Path) -> None:
     """Whichever path decodes them, and in whichever order the entries come."""
     facts = ["\0segments 0", "\0positions 0", "\0starts"]
@@ -356,6 +387,21 @@ def test_lengths_are_counted_once_and_kept(tmp_path: Path, monkeypatch: Any) -> 
     assert sorted(i for b in by_tokens for i in b.indices.tolist()) == list(range(len(LENGTHS) + 1))
 
 
+def test_lengths_without_the_damaged_records_are_not_kept(tmp_path: Path) -> None:
+    path = Path(write_tokens(tmp_path / "a", [5, 6, 7]))
+    data = bytearray(path.read_bytes())
+    data[-6] ^= 1
+    path.write_bytes(data)
+    rested(path)
+    packs = tfr.Packed({"ids": 9, "more": 9}, rows=3)
+    options: dict[str, Any] = {"features": {**IDS, "more": ALL["more"]}, "seed": 1}
+    with pytest.warns(RuntimeWarning, match="Damage was left out"):
+        loader = tfr.Loader(path, packs, on_corruption="skip", **options)
+    assert sorted(i for batch in loader for i in batch.indices.tolist()) == [0, 1]
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.Loader(path, packs, **options)
+
+
 def test_packs_of_a_mixture_come_by_weight(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     data = {
@@ -415,12 +461,43 @@ def test_what_cannot_be_packed(make: Any, kind: Any, message: str) -> None:
         make()
 
 
+def test_names_of_columns_come_once(tmp_path: Path) -> None:
+    path = write_tokens(tmp_path / "a", [3, 4])
+    for names, keys in (
+        (["ids"], ("{}", "{}_positions")),
+        (["ids", "ids_x"], ("{}_x_y", "{}_y")),
+    ):
+        packs = tfr.Packed(9, rows=1, lengths=names, keys=keys)
+        with pytest.raises(ValueError, match="Give other names by keys="):
+            tfr.Loader(path, packs, features=dict.fromkeys(names, IDS["ids"]))
+
+
+def test_packs_by_other_features_are_not_equal() -> None:
+    for make in (lambda n: tfr.Packed(8, rows=1, lengths=n), lambda n: tfr.ByTokens(8, n)):
+        assert make("a") == make("a") != make("b")
+        assert hash(make("a")) != hash(make("b"))
+
+
 def test_features_that_cannot_be_packed(tmp_path: Path) -> None:
     path = write_tokens(tmp_path / "a", [3, 4])
     for features, lengths, kind, message in (
         (None, "ids", TypeError, "give features="),
         (IDS, "other", ValueError, "'other' is to be packed, but is not among the features"),
         (ALL, "name", ValueError, "ask for numbers as tfr.VarLen"),
+        (IDS | {"same": tfr.VarLen("int64", key="ids")}, "ids", ValueError, "make no other column"),
+        (
+            IDS | {"at": tfr.SparseIndexed("ids", "mask", "float32", 9)},
+            ["ids"],
+            ValueError,
+            "make no other column",
+        ),
+        (
+            IDS | {"ids_positions": tfr.VarLen("int64")},
+            ["ids"],
+            ValueError,
+            "Two columns would have the name 'ids_positions'",
+        ),
+        (IDS, [3], ValueError, "There are 1 lengths, but 2 records"),
         ({"no": tfr.VarLen("int64")}, "no", ValueError, "No record has values of feature 'no'"),
     ):
         with pytest.raises(kind, match=message):

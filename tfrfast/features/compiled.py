@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -76,6 +77,8 @@ class CompiledFeatures:
     names_checked: bool = False
     #: The features that are packed into rows of tokens.
     packing: PackedFeatures | None = None
+    #: How many columns are made from each slot.
+    wanted: Counter[str] = field(default_factory=Counter)
 
     @cached_property
     def schema(self) -> FeatureSchema:
@@ -151,6 +154,7 @@ class CompiledFeatures:
 
     def want(self, key: str, slot: Slot) -> None:
         """Adds a feature of the record. Several columns may be made from it."""
+        self.wanted[key] += 1
         known = self.slots.get(key)
         if known is not None and known != slot:
             variable = {known.layout, slot.layout} == {"ragged", "sparse"}

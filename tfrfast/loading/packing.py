@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from tfrfast.example.parsing import parse_example
+from tfrfast.features import VarLen
 from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.inference import RECORDS_TO_INFER
+from tfrfast.features.specs import understand
 from tfrfast.loading.lengths import counted
 from tfrfast.loading.planned_features import planned_sample
 from tfrfast.order import Batching, Order, Packed
@@ -29,8 +31,10 @@ def settled_batching(
     for name in counted_names if batching._features is None else sum(batching._features, ()):
         _check_packs(name, compiled)
     settled = counted(batching, reader)
+    settled._check(len(reader))
     if settled._features is None:
         settled = settled._copy(_features=(_found(settled, reader, order, compiled),))
+    _check_keys(settled, compiled)
     return settled
 
 
@@ -45,15 +49,35 @@ def _check_packs(name: str, compiled: CompiledFeatures) -> None:
     if slot is None or name not in compiled.specs:
         raise ValueError(f"Feature {name!r} is to be packed, but is not among the features.")
     if not _can_pack(name, compiled):
-        raise ValueError(f"Feature {name!r} is to be packed, so ask for numbers as tfr.VarLen.")
+        raise ValueError(
+            f"Feature {name!r} is to be packed, so ask for numbers as tfr.VarLen, and make no "
+            "other column from it."
+        )
+
+
+def _check_keys(batching: Packed, compiled: CompiledFeatures) -> None:
+    assert batching._features is not None
+    taken = set(compiled.specs)
+    for name in sum(batching._features, ()):
+        for key in batching.keys:
+            column = key.format(name)
+            if column in taken:
+                raise ValueError(
+                    f"Two columns would have the name {column!r}, one of them the facts of packed "
+                    f"feature {name!r}. Give other names by keys=."
+                )
+            taken.add(column)
 
 
 def _can_pack(name: str, compiled: CompiledFeatures) -> bool:
     slot = compiled.slots.get(name)
     if slot is None or name not in compiled.specs:
         return False
-    partitions = getattr(compiled.specs[name], "partitions", ())
-    return slot.layout == "ragged" and slot.type not in ("bytes", "raw", "image") and not partitions
+    spec = understand(name, compiled.specs[name])
+    if not isinstance(spec, VarLen) or spec.partitions or spec.key not in (None, name):
+        return False
+    alone = compiled.wanted[name] == 1
+    return alone and slot.layout == "ragged" and slot.type not in ("bytes", "raw", "image")
 
 
 def _found(

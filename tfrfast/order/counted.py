@@ -99,7 +99,8 @@ class CountedBatching(ABC):
         raise AttributeError(f"A {type(self).__name__} cannot be changed; make another one.")
 
     def _key(self) -> tuple[Any, ...]:
-        return tuple((table.hash, table.path) for table in self._tables)
+        tables = ((table.hash, table.path) for table in self._tables)
+        return (self._names_to_count(), *tables)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CountedBatching) or type(other) is not type(self):

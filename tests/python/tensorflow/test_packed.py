@@ -56,3 +56,15 @@ def test_keras_takes_rows_segments_and_weights(tmp_path: Path) -> None:
     assert rows == loader.plan.positions
     with pytest.raises(ValueError, match="no column 'ids_segment_ids'"):
         loader.to_keras(features="ids_segment_ids")
+
+
+def test_rows_with_tokens_of_any_budget_have_weight(tmp_path: Path) -> None:
+    path = write_tokens(tmp_path / "a", [0] * 8 + [1])
+    loader = tfr.Loader(
+        path,
+        tfr.Packed({"ids": 9, "more": 3}, rows=8),
+        features={**IDS, "more": ALL["more"]},
+        remainder="pad",
+    )
+    _, _, weights = loader.to_keras(features="ids", label="more")[0]
+    assert weights.sum() == loader.plan.positions
