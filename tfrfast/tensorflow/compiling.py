@@ -10,6 +10,7 @@ from typing import Any
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.build.pipelines import build
 from tfrfast.tensorflow.plan.planner import ChainPlan, check_buffers, plan, why_no_gain
+from tfrfast.tensorflow.plan.rules import LEAVES_OUT
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.read.chain import Chain, Joined, Tree, Unread, read
 from tfrfast.tensorflow.read.shuffles import decide, reshuffled
@@ -92,21 +93,25 @@ def _keeps_a_shuffle(calls: tuple[Any, ...]) -> bool:
     return any(not reshuffled(cache).isdisjoint(calls) for cache in caches)
 
 
-def compiled(tree: Tree) -> Compiled:
-    """Plans and builds. Opens files if an index is needed."""
+def compiled(tree: Tree, why_unlifted: str = "") -> Compiled:
+    """Plans and builds. Opens files if an index is needed. With `why_unlifted`, no function is
+    lifted.
+    """
     if isinstance(tree, Unread):
         check_buffers(tree.calls, tree.why)
         return Compiled(tree.dataset)
     if isinstance(tree, Joined):
         check_buffers([tree.dataset], None)
-        inputs = _of_each(compiled, tree.inputs)
+        if nodes.kind(tree.dataset) == "ignore_errors":
+            why_unlifted = LEAVES_OUT.why
+        inputs = _of_each(lambda each: compiled(each, why_unlifted), tree.inputs)
         moved = nodes.moved(tree.dataset, [each.dataset for each in inputs])
         return Compiled(moved, inputs=inputs)
-    return _by_name(tree) if tree.asked else _unasked(tree)
+    return _by_name(tree, why_unlifted) if tree.asked else _unasked(tree, why_unlifted)
 
 
-def _by_name(chain: Chain) -> Compiled:
-    found = plan(chain)
+def _by_name(chain: Chain, why_unlifted: str) -> Compiled:
+    found = plan(chain, why_unlifted)
     assert isinstance(found, ChainPlan)
     try:
         return built(found)
@@ -118,10 +123,10 @@ def _by_name(chain: Chain) -> Compiled:
         return built(again)
 
 
-def _unasked(chain: Chain) -> Compiled:
+def _unasked(chain: Chain, why_unlifted: str) -> Compiled:
     """After any failure before the first element, TensorFlow's own dataset takes over."""
     try:
-        found: ChainPlan | Refusal = plan(chain)
+        found: ChainPlan | Refusal = plan(chain, why_unlifted)
         made = found if isinstance(found, Refusal) else built(found)
     except Exception as error:
         made = reason_of(error, "planning failed")

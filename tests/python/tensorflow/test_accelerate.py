@@ -295,7 +295,7 @@ def test_a_call_on_an_accelerated_dataset_opens_nothing_before_it_is_iterated(
 ) -> None:
     planned = []
     plan = compiling.plan
-    monkeypatch.setattr(compiling, "plan", lambda chain: planned.append(1) or plan(chain))
+    monkeypatch.setattr(compiling, "plan", lambda *given: planned.append(1) or plan(*given))
     theirs = in_batches(tf.data.TFRecordDataset(files))
     ours = call(tfr.accelerate(theirs))
     assert not planned

@@ -203,3 +203,86 @@ def test_a_part_of_rows_of_different_lengths_follows_the_whole(files: list[str],
         return rows.concatenate(rows.take(3))
 
     assert outcome(ours(pipeline)) == outcome(theirs(pipeline))
+
+
+AFTER_A_CACHE: dict[str, Callable[[Any], Any]] = {
+    "single": lambda mapped: mapped,
+    "batches": lambda mapped: mapped.batch(4),
+    "shuffled": lambda mapped: mapped.shuffle(50, seed=1).batch(16),
+    "filtered": lambda mapped: mapped.filter(lambda number: number >= 0).batch(16),
+}
+
+
+@pytest.mark.parametrize("rest", AFTER_A_CACHE)
+def test_a_map_after_a_cache_runs_in_each_epoch(files: list[str], ours: Any, rest: str) -> None:
+    factor = tf.Variable(1, dtype=tf.int64)
+
+    def pipeline(read: Any) -> Any:
+        mapped = read(files).map(number_of).cache().map(lambda number: number * factor)
+        return AFTER_A_CACHE[rest](mapped)
+
+    def sums(dataset: Any) -> list[int]:
+        found = []
+        for value in (1, 10):
+            factor.assign(value)
+            found.append(sum(int(tf.reduce_sum(element)) for element in dataset))
+        return found
+
+    expected = sums(theirs(pipeline))
+    assert expected[1] == 10 * expected[0]
+    assert sums(ours(pipeline)) == expected
+
+
+def open_and_skip(read: Any, files: list[str]) -> Any:
+    def open_file(name: Any, count: Any) -> Any:
+        def check(record: Any) -> Any:
+            number = number_of(record)
+            tf.debugging.assert_none_equal(number, tf.constant(3, tf.int64))
+            return number
+
+        return read(name).map(check).skip(count)
+
+    names = tf.data.Dataset.from_tensor_slices((files[:1], tf.constant([20], tf.int64)))
+    return names.flat_map(open_file).batch(8)
+
+
+OBSERVED: dict[str, Callable[[Any, list[str]], Any]] = {
+    "a check before a skip, in the function that opens the file": open_and_skip,
+    "components without values": lambda read, files: (
+        read(files)
+        .map(lambda record: (number_of(record), tf.zeros([0])))
+        .map(lambda number, nothing: tf.concat([[tf.cast(number, tf.float32)], nothing], 0))
+    ),
+    "names that are repeated never, and then without end": lambda read, files: (
+        read(tf.data.Dataset.from_tensor_slices(files).repeat(0).repeat()).map(number_of).batch(16)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OBSERVED)
+def test_what_is_observed_equals_tensorflow(files: list[str], ours: Any, what: str) -> None:
+    def pipeline(read: Any) -> Any:
+        return OBSERVED[what](read, files).take(300)
+
+    assert outcome(ours(pipeline)) == outcome(theirs(pipeline))
+
+
+def test_components_without_values_are_read(files: list[str], ours: Any) -> None:
+    def pipeline(read: Any) -> Any:
+        return read(files).map(lambda record: (number_of(record), tf.zeros([0]))).shuffle(500)
+
+    assert sorted(int(number) for number, _ in ours(pipeline)) == sorted(
+        int(number) for number, _ in theirs(pipeline)
+    )
+
+
+def test_errors_that_are_left_out_of_datasets_side_by_side(files: list[str]) -> None:
+    def refuse(record: Any) -> Any:
+        number = number_of(record)
+        with tf.control_dependencies([tf.debugging.assert_none_equal(number, np.int64(12))]):
+            return tf.identity(number)
+
+    batches = tf.data.TFRecordDataset(files).map(refuse).batch(8)
+    zipped = tf.data.Dataset.zip((batches, tf.data.Dataset.range(100))).ignore_errors()
+    both = zipped.map(lambda batch, number: tf.concat([batch, [number]], 0))
+    assert outcome(tfr.accelerate(both)) == outcome(both)

@@ -71,9 +71,13 @@ def rebatched(pipeline: Pipeline, batch: Batched) -> Pipeline | Refusal:
 def of_single_elements(pipeline: Pipeline, why_unlifted: str) -> Pipeline | Refusal:
     """Reads single elements, parsed in whole blocks. May build indexes."""
     calls = pipeline.elementwise
-    if not calls or pipeline.batch is not None or pipeline.decodes_media:
-        return Refusal("it handles elements one by one")
+    made: Pipeline | Refusal = Refusal("it handles elements one by one")
+    if pipeline.batch is not None or pipeline.decodes_media:
+        return made
     for count in range(len(calls), 0, -1):
+        if any(map(_is_empty, tf.nest.flatten(calls[count - 1].element_spec))):
+            made = Refusal("its elements have components without values")
+            continue
         made = _blocks(pipeline, calls[:count], why_unlifted)
         if isinstance(made, Pipeline):
             single = Single(calls[count - 1].element_spec, calls[count:])
@@ -138,6 +142,11 @@ def _with_ragged(maps: tuple[Any, ...]) -> tuple[Any, ...]:
     if not any(isinstance(each, tf.TensorSpec) and _is_list(each.shape) for each in specs):
         return maps
     return (*maps, internals.DenseToRagged(maps[-1], tf.int64))
+
+
+def _is_empty(spec: Any) -> bool:
+    """True for tensors without values, of which TensorFlow's unbatch() ends the process."""
+    return isinstance(spec, tf.TensorSpec) and spec.shape.num_elements() == 0
 
 
 def _is_list(shape: Any) -> bool:

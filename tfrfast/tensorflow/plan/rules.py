@@ -27,7 +27,7 @@ from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.read.file_names import is_ours
 from tfrfast.tensorflow.read.nodes import static_integer
 from tfrfast.tensorflow.read.shuffles import is_kept, order_of
-from tfrfast.tensorflow.read.user_functions import impurity, parses_examples
+from tfrfast.tensorflow.read.user_functions import impurity, is_constant, parses_examples
 from tfrfast.tensorflow.reasons import OF_EACH, Refusal, Step, warn_of
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched
 from tfrfast.tensorflow.source import Source
@@ -345,11 +345,14 @@ def _with_options(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal
     return Taken(made, fused=False, why="for the whole pipeline")
 
 
-def _of_each(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
+def _of_each(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
     # map() makes one element of each, and filter() leaves out the same elements in any order. So
     # calls that reorder elements may come first.
     if pipeline.batch is not None:
         return _OF_BATCHES
+    function = nodes.function_of(call)
+    if planning.cache is not None and (function is None or not is_constant(function)):
+        return KEPT  # the cache must not keep what each epoch makes anew
     made = replace(pipeline, elementwise=(*pipeline.elementwise, call))
     return Taken(made, fused=False, why=OF_EACH)
 

@@ -82,6 +82,8 @@ def _repeated(names: Names, dataset: object) -> Names | Refusal:
     count = static_integer(nodes.attribute(dataset, "count"))
     if count is None:
         return Refusal("the file names come from repeat() with a count that is not known")
+    if 0 in (count, names.epochs):
+        return names._replace(epochs=0)
     if names.epochs is None or count < 0:
         return names._replace(epochs=None if names.files else 0)
     return names._replace(epochs=names.epochs * count)

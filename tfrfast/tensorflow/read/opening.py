@@ -89,7 +89,8 @@ def opening_of(function: Any) -> Opening | Refusal:
     )
     while variant.name not in _noted.get(graph, {}):
         operation = variant.op
-        if operation.type in _MAPS:
+        # A map() whose results are skipped must run, too.
+        if operation.type in _MAPS and "SkipDataset" not in places:
             inner = _inner_map(operation, outside)
             if isinstance(inner, Refusal):
                 return inner
