@@ -80,9 +80,9 @@ def export(
         any other `concurrent.futures.Executor`. Its processes must see the same files under the
         same names. One process writes each file.
     """
+    name = os.fsdecode(written_file(out))
     pyarrow()
     reader = open_reader(source, reader_options)
-    name = os.fsdecode(written_file(out))
     rows = scan(
         reader,
         features=features,
