@@ -164,7 +164,7 @@ def test_names_lead_to_the_files_they_lead_to_here(
     os.symlink(data[0], tmp_path / "data" / "s-00000")
     assert tfr.verify("link/../s-00000", executor=RayExecutor()).num_records == 700
     assert main(["keys", "--ray=", "s-*", "--by", "id"]) == 0
-    made = tfr.copy("s-*", [0], "x", index="indexes", executor=RayExecutor())
+    made = tfr.copy("s-*", [0], "x", index_folder="indexes", executor=RayExecutor())
     assert len(tfr.Reader(made.paths)) == 1
     tfr.export("link/../s-00000", "link/../out", columns=["id"], executor=RayExecutor())
     assert (tmp_path / "data" / "out").exists()
@@ -293,7 +293,8 @@ def test_tasks_of_a_node_that_dies_run_elsewhere(
     killer.start()
     reader = tfr.Reader(data)
     numbers = np.random.default_rng(4).permutation(1500)
-    output = Output(str(tmp_path / "out" / "x"), index=True, sync=False, overwrite=False)
+    out = str(tmp_path / "out" / "x")
+    output = Output(out, index=True, index_folder=b"", sync=False, overwrite=False)
     with ShardSet(output, num_shards=6, compression=None, level=None) as shard_set:
         tasks = plan_shards(
             ShardSizes(reader), numbers, np.arange(250, 1501, 250), shard_set.unpublished
