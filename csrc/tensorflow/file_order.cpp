@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::int64_t kNoFile = -1;
 constexpr std::int64_t kClosing = -2;
-constexpr std::uint64_t kFramesAhead = 256;
 constexpr std::size_t kHeaderNumbers = 8;
 constexpr std::size_t kWantedNumbers = 10;
 
@@ -134,7 +133,7 @@ void FileWalk::next_turn() noexcept {
 // Where files take turns, a file that has ended gives up its turn, too, as in TensorFlow.
 void FileWalk::close(Cursor::Slot& slot) noexcept {
   slot = {wanted_.slots > 1 ? kClosing : kNoFile, 0, 0, 0};
-  ahead_[static_cast<std::size_t>(cursor_.turn)] = {};
+  shards_[static_cast<std::size_t>(cursor_.turn)] = {};
 }
 
 FileWalk::Filled FileWalk::end_epoch() {
@@ -148,7 +147,7 @@ FileWalk::Filled FileWalk::end_epoch() {
 FileWalk::Filled FileWalk::leave_epoch() {
   if (!wanted_.repeats) return Filled::ended;
   for (Cursor::Slot& slot : cursor_.slots) slot = {};
-  for (Ahead& ahead : ahead_) ahead = {};
+  for (auto& shard : shards_) shard = {};
   while (!cursor_.ahead.empty() && cursor_.ahead.front().first >= 0) cursor_.ahead.pop_front();
   return cursor_.ahead.empty() ? Filled::starved : end_epoch();
 }
@@ -192,13 +191,13 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     const bool is_skip = next > cursor_.passed && passed.rows == 0;
     if (passed.rows > 0 && next - cursor_.passed >= wanted_.records.stride) return passed;
     try {
-      Ahead& ahead = ahead_[static_cast<std::size_t>(cursor_.turn)];
-      if (ahead.shard == nullptr) {
-        ahead.shard = source_.open(static_cast<std::size_t>(slot.shard), slot.version);
-        slot.version = ahead.shard->version;
-        files_.push_back(ahead.shard);
+      std::shared_ptr<Source::OpenShard>& opened = shards_[static_cast<std::size_t>(cursor_.turn)];
+      if (opened == nullptr) {
+        opened = source_.open(static_cast<std::size_t>(slot.shard), slot.version);
+        slot.version = opened->version;
+        files_.push_back(opened);
       }
-      Source::OpenShard& shard = *ahead.shard;
+      Source::OpenShard& shard = *opened;
       if (ranges_ != nullptr && shard.walked.index() == nullptr) {
         passed.stop = Stop::starved;
         return passed;
@@ -217,28 +216,6 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     return passed;
   }
   return passed;
-}
-
-// Files that take turns give few frames at a time, so some more frames are found at once.
-WalkedShard::Stretch FileWalk::pass_buffered(Source::OpenShard& shard, const ShardPlace& from,
-                                             std::uint64_t frames, std::int64_t rows) {
-  Ahead& ahead = ahead_[static_cast<std::size_t>(cursor_.turn)];
-  if (ahead.next == ahead.frames.size()) {
-    ahead.frames.clear();
-    ahead.next = 0;
-    const std::uint64_t turns = static_cast<std::uint64_t>(rows / wanted_.slots) + 1;
-    const WalkedShard::Stretch stretch = shard.walked.pass(
-        from, std::max(frames, std::min(turns, kFramesAhead)), kBlockBytes, &ahead.frames);
-    if (ahead.frames.empty()) return stretch;
-  }
-  const std::size_t end = std::min<std::size_t>(ahead.frames.size(), ahead.next + frames);
-  const auto begin = ahead.frames.begin();
-  frames_.assign(begin + static_cast<std::ptrdiff_t>(ahead.next),
-                 begin + static_cast<std::ptrdiff_t>(end));
-  ahead.next = end;
-  const Frame& last = frames_.back();
-  const std::uint64_t byte = last.offset + last.payload_bytes + kFrameOverhead;
-  return {{byte, from.number + frames_.size()}, {}, false};
 }
 
 // Passes over frames of one file, at most to the last of `rows` wanted rows, or over damage.
@@ -276,7 +253,7 @@ void FileWalk::pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::i
   }
   if (ranges_ != nullptr && to > from) {
     ranges_->push_back(
-        {ahead_[static_cast<std::size_t>(cursor_.turn)].shard, begin.byte, stretch.next.byte});
+        {shards_[static_cast<std::size_t>(cursor_.turn)], begin.byte, stretch.next.byte});
   }
   if (to > from) {
     passed.rows += static_cast<std::int64_t>(to - from);

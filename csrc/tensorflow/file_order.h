@@ -18,8 +18,6 @@
 
 namespace tfrfast::tensorflow {
 
-inline constexpr std::uint64_t kBlockBytes = 1 << 20;
-
 // The requested records, and how they are cut into batches.
 struct Wanted {
   Progression records;      // of each epoch, counted in the order of the walk
@@ -81,7 +79,7 @@ class FileWalk {
         wanted_(wanted),
         cursor_(cursor),
         ranges_(ranges),
-        ahead_(cursor.slots.size()) {}
+        shards_(cursor.slots.size()) {}
 
   enum class Stop : std::uint8_t {
     enough,
@@ -102,12 +100,6 @@ class FileWalk {
   std::vector<std::shared_ptr<const void>> take_files() { return std::move(files_); }
 
  private:
-  // The open file of a slot, and frames that follow the cursor.
-  struct Ahead {
-    std::shared_ptr<Source::OpenShard> shard;
-    std::vector<Frame> frames;
-    std::size_t next = 0;
-  };
   enum class Filled : std::uint8_t { yes, no, starved, ended };
   std::int64_t next_wanted() const noexcept;
   Filled fill(Cursor::Slot& slot);
@@ -115,8 +107,6 @@ class FileWalk {
   Filled end_epoch();
   void next_turn() noexcept;
   void close(Cursor::Slot& slot) noexcept;
-  WalkedShard::Stretch pass_buffered(Source::OpenShard& shard, const ShardPlace& from,
-                                     std::uint64_t frames, std::int64_t rows);
   void pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::int64_t rows,
                     std::uint64_t bytes, std::vector<Row>* found, Passed& passed);
 
@@ -124,7 +114,7 @@ class FileWalk {
   const Wanted& wanted_;
   Cursor& cursor_;
   std::vector<Range>* const ranges_;
-  std::vector<Ahead> ahead_;  // by slot
+  std::vector<std::shared_ptr<Source::OpenShard>> shards_;  // the open file of each slot
   std::vector<std::shared_ptr<const void>> files_;
   std::vector<Frame> frames_;
 };

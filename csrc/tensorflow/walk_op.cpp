@@ -10,6 +10,7 @@ namespace {
 
 // The records of a block, if batches have no size.
 constexpr std::int64_t kBlockRows = 4096;
+constexpr std::uint64_t kBlockBytes = 1 << 20;
 // One step passes over so many bytes, at first. Each next step passes over twice as many.
 constexpr std::uint64_t kFirstPieceBytes = 1 << 20;
 constexpr std::uint64_t kMaxPieceBytes = 64 << 20;
