@@ -289,7 +289,7 @@ def test_tasks_of_a_node_that_dies_run_elsewhere(
         cluster.remove_node(two_nodes[0], allow_graceful=False)
         (seen / "go").touch()
 
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     reader = tfr.Reader(data)
     numbers = np.random.default_rng(4).permutation(1500)
