@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integer
 from tfrfast.base.refused_arguments import explains_arguments
-from tfrfast.order.counted import CountedBatching, checked_lengths
+from tfrfast.order.counted import CountedBatching, table_of
 
 __all__ = ["ByTokens"]
 
@@ -32,22 +32,22 @@ class ByTokens(CountedBatching):
     [[0, 2, 3], [1, 4]]
     """
 
-    __slots__ = ("_tables", "lengths", "tokens")
+    __slots__ = ("_named", "_tables", "tokens")
 
     tokens: int
-    lengths: Int64Array | str | None
 
     @explains_arguments
     def __init__(
         self, tokens: SupportsIndex, lengths: IntegerArrayLike | str | None = None
     ) -> None:
-        self._settle(tokens=integer("tokens", tokens, 1, 2**31 - 1), lengths=lengths, _tables=())
-        if lengths is not None and not isinstance(lengths, str):
-            checked, tables = checked_lengths(lengths)
-            self._settle(lengths=checked, _tables=tables)
+        limit = integer("tokens", tokens, 1, 2**31 - 1)
+        if lengths is None or isinstance(lengths, str):
+            self._settle(tokens=limit, _named=lengths, _tables=())
+        else:
+            self._settle(tokens=limit, _named=None, _tables=(table_of(lengths),))
 
-    def _names_to_count(self) -> tuple[str, ...]:
-        return (self.lengths,) if isinstance(self.lengths, str) and not self._tables else ()
+    def _counted(self) -> tuple[str, ...]:
+        return () if self._named is None else (self._named,)
 
     def _native_order(
         self, num_records: int, indices: Int64Array | None, first: int = 0

@@ -10,7 +10,7 @@ import numpy as np
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
 
-__all__ = ["CountedBatching", "KeptLengths", "Lengths", "checked_lengths", "not_held"]
+__all__ = ["CountedBatching", "KeptLengths", "Lengths", "not_held", "table_of"]
 
 
 class KeptLengths:
@@ -44,8 +44,9 @@ class CountedBatching(ABC):
     once. Immutable.
     """
 
-    lengths: Any
-    #: The counted lengths, for each budget of tokens.
+    #: The name of the feature whose lengths count, or several names; None without names.
+    _named: Any
+    #: The lengths of all records, for each budget of tokens; none before they are counted.
     _tables: tuple[Lengths, ...]
 
     @abstractmethod
@@ -54,9 +55,22 @@ class CountedBatching(ABC):
     ) -> _native.Order:
         """Returns the order of the records from `first` on. Record numbers count from `first`."""
 
+    @property
+    def lengths(self) -> Any:
+        """The lengths as they were given: a read-only array, names, or None."""
+        if self._named is not None or self._counted() or not self._tables:
+            return self._named
+        lengths = self._tables[0].lengths()
+        lengths.flags.writeable = False
+        return lengths
+
     @abstractmethod
+    def _counted(self) -> tuple[str, ...]:
+        """Returns the features whose lengths count, one for each budget; none for an array."""
+
     def _names_to_count(self) -> tuple[str, ...]:
         """Returns the names of the features whose lengths have not been counted yet."""
+        return () if self._tables else self._counted()
 
     def _settle(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -125,12 +139,8 @@ def _slots(kind: type) -> tuple[str, ...]:
     return tuple(vars(kind).get("__slots__", ()))
 
 
-def checked_lengths(
-    lengths: IntegerArrayLike,
-) -> tuple[Int64Array, tuple[_native.LengthTable, ...]]:
-    """Returns a read-only copy, and its table."""
-    checked = np.array(integers("lengths", lengths, ValueError))
+def table_of(lengths: IntegerArrayLike) -> _native.LengthTable:
+    checked = integers("lengths", lengths, ValueError)
     if checked.ndim != 1:
         raise ValueError(f"lengths must have one dimension, not {checked.ndim}.")
-    checked.flags.writeable = False
-    return checked, (_native.LengthTable(checked),)
+    return _native.LengthTable(checked)

@@ -9,7 +9,7 @@ from typing import Any, Literal, SupportsIndex
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integer
 from tfrfast.base.refused_arguments import explains_arguments
-from tfrfast.order.counted import CountedBatching, checked_lengths
+from tfrfast.order.counted import CountedBatching, table_of
 
 __all__ = ["Fill", "Packed", "fill_of"]
 
@@ -43,11 +43,10 @@ class Packed(CountedBatching):
     [[0, 1], [2], [3, 4]]
     """
 
-    __slots__ = ("_features", "_tables", "keys", "lengths", "overlong", "rows", "tokens")
+    __slots__ = ("_features", "_named", "_tables", "keys", "overlong", "rows", "tokens")
 
     tokens: int | dict[str, int]
     rows: int
-    lengths: Int64Array | str | tuple[str, ...] | None
     overlong: str
     keys: tuple[str, str]
     #: The packed features of each budget. None: a Loader finds them.
@@ -68,6 +67,7 @@ class Packed(CountedBatching):
         if len(keys) != 2 or any(each.count("{}") != 1 for each in keys) or keys[0] == keys[1]:
             raise ValueError(f"keys are two different names with {{}} in them, not {keys!r}.")
         features: tuple[tuple[str, ...], ...] | None = None
+        named: str | tuple[str, ...] | None = None
         tables: tuple[_native.LengthTable, ...] = ()
         if isinstance(tokens, Mapping):
             if lengths is not None:
@@ -78,17 +78,18 @@ class Packed(CountedBatching):
             features = tuple((name,) for name in tokens)
         else:
             tokens = _tokens(tokens)
-            if isinstance(lengths, Sequence) and lengths and isinstance(lengths[0], str):
-                if not isinstance(lengths, str):
-                    lengths = tuple(map(str, lengths))
-                    features = (lengths,)
-            elif lengths is not None and not isinstance(lengths, str):
+            if isinstance(lengths, str):
+                named = lengths
+            elif isinstance(lengths, Sequence) and lengths and isinstance(lengths[0], str):
+                named = tuple(map(str, lengths))
+                features = (named,)
+            elif lengths is not None:
                 array: Any = lengths
-                lengths, tables = checked_lengths(array)
+                tables = (table_of(array),)
         self._settle(
             tokens=tokens,
             rows=integer("rows", rows, 1, 2**31 - 1),
-            lengths=lengths,
+            _named=named,
             overlong=overlong,
             keys=tuple(keys),
             _features=features,
@@ -100,15 +101,11 @@ class Packed(CountedBatching):
         return [*self.tokens.values()] if isinstance(self.tokens, dict) else [self.tokens]
 
     def _counted(self) -> tuple[str, ...]:
-        """Returns the features whose lengths count, one for each budget; none for an array."""
         if isinstance(self.tokens, dict):
             return tuple(self.tokens)
-        if isinstance(self.lengths, str):
-            return (self.lengths,)
-        return self.lengths[:1] if isinstance(self.lengths, tuple) else ()
-
-    def _names_to_count(self) -> tuple[str, ...]:
-        return () if self._tables else self._counted()
+        if isinstance(self._named, str):
+            return (self._named,)
+        return () if self._named is None else self._named[:1]
 
     def _native_order(
         self, num_records: int, indices: Int64Array | None, first: int = 0
