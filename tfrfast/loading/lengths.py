@@ -75,7 +75,7 @@ def kept_lengths(reader: Reader, feature: str) -> _native.LengthTable:
 
 
 def in_files(plan: Plan) -> tuple[Plan, list[Any]]:
-    """Returns the plan with all its lengths in files, for other native code than Python's; and the
+    """Returns the plan with all its lengths in files, which TensorFlow's ops can read, and the
     temporary files, which live as long as the list.
     """
     batching = plan.batching

@@ -159,10 +159,10 @@ class Plan:
     @explains_arguments
     def packs(self, epoch: SupportsIndex, step: SupportsIndex) -> list[Int64Array]:
         """Returns the record numbers of each real row of a batch of packs."""
-        records, real = self.rows(epoch, step)
-        rows = self._core.packed(epoch_number(epoch), self._step(step))[:, 0]
         if not isinstance(self.batching, Packed):
             raise TypeError("Only a plan of a Packed has packs: see indices().")
+        records, real = self.rows(epoch, step)
+        rows = self._core.packed(epoch_number(epoch), self._step(step))[:, 0]
         return np.split(records[real], np.flatnonzero(np.diff(rows)) + 1) if len(rows) else []
 
     @property
