@@ -19,7 +19,7 @@ _NAMES = {
     "TruncatedRecordError",
     "example.encoding": "encode_example encode_examples",
     "example.parsing": "infer_features parse_example parse_sequence_example",
-    "features": "FixedLen FixedLenSequence Image SparseIndexed VarLen",
+    "features": "Bounds FixedLen FixedLenSequence Image Scaled SparseIndexed VarLen",
     "jobs.building_keys": "build_keys",
     "jobs.copying": "copy",
     "jobs.exporting": "export",

@@ -16,9 +16,11 @@ from tfrfast.example.encoding import encode_examples as encode_examples
 from tfrfast.example.parsing import infer_features as infer_features
 from tfrfast.example.parsing import parse_example as parse_example
 from tfrfast.example.parsing import parse_sequence_example as parse_sequence_example
+from tfrfast.features import Bounds as Bounds
 from tfrfast.features import FixedLen as FixedLen
 from tfrfast.features import FixedLenSequence as FixedLenSequence
 from tfrfast.features import Image as Image
+from tfrfast.features import Scaled as Scaled
 from tfrfast.features import SparseIndexed as SparseIndexed
 from tfrfast.features import VarLen as VarLen
 from tfrfast.jobs.building_keys import build_keys as build_keys

@@ -28,6 +28,7 @@ class FeatureSpec:
         inferred: bool,
         image: ImageSpec | None,
         budget: int,
+        scaling: tuple[Sequence[tuple[float, float, float, float, float]], bool] | None,
     ) -> None: ...
 
 class ImageSpec:
@@ -47,6 +48,8 @@ class ImageSpec:
         upright: bool,
         grey_if_damaged: bool,
         max_pixels: int,
+        frames: int,
+        draws_each: bool,
     ) -> None: ...
 
 class FeatureSchema:

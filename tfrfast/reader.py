@@ -342,6 +342,17 @@ class Reader:
         """Returns the features that are known before any record is read."""
         return {}
 
+    def _fitted(self, features: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the features with what these records say about them, such as their windows."""
+        fitted = [part._fitted(features) for part in self._parts or ()]
+        for name in features:
+            if any(each[name] != fitted[0][name] for each in fitted):
+                raise ValueError(
+                    f"The readers of a Mixture have different windows of {name!r}. Give them "
+                    "windows of as many steps, and with the same pad."
+                )
+        return fitted[0] if fitted else features
+
     def locate(self, i: int) -> Location:
         """Returns the place of record `i`. Reads only the index."""
         return Location(*self._core.locate(i))

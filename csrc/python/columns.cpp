@@ -65,7 +65,8 @@ py::tuple to_python(Column column, const CompiledFeature& feature) {
   py::object crops = py::none();
   if (column.crops.data() != nullptr) {
     constexpr auto kNumbers = static_cast<py::ssize_t>(sizeof(ImageCrop) / sizeof(std::int32_t));
-    crops = own<std::int32_t>(std::move(column.crops), {rows, kNumbers});
+    crops = own<std::int32_t>(std::move(column.crops),
+                              {static_cast<py::ssize_t>(column.pictures), kNumbers});
   }
   py::object shape = py::cast(column.shape);
   if (column.shapes.data() != nullptr) {

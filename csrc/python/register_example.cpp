@@ -29,12 +29,16 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
+// Lines of shift, factor, base, low and high; and whether padding stays as it is.
+using GivenScaling = std::pair<std::vector<std::array<double, 5>>, bool>;
+
 FeatureSpec make_spec(const std::string& name, const std::string& layout, const std::string& type,
                       const std::vector<std::int64_t>& shape,
                       const std::optional<py::bytes>& default_numbers,
                       const std::optional<std::vector<py::bytes>>& default_strings,
                       std::size_t raw_bytes, bool required, bool inferred,
-                      const std::optional<ImageSpec>& image, std::size_t budget) {
+                      const std::optional<ImageSpec>& image, std::size_t budget,
+                      const std::optional<GivenScaling>& scaling) {
   FeatureSpec spec;
   spec.name = name;
   spec.layout = &layout_named(layout);
@@ -45,6 +49,12 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
   spec.inferred = inferred;
   spec.image = image;
   spec.budget = budget;
+  if (scaling) {
+    spec.scaling.emplace().keeps_padding = scaling->second;
+    for (const auto& [shift, factor, base, low, high] : scaling->first) {
+      spec.scaling->lines.push_back({shift, factor, base, low, high});
+    }
+  }
   if (default_numbers || default_strings) spec.default_value.emplace();
   if (default_numbers) {
     const auto bytes = static_cast<std::string_view>(*default_numbers);
@@ -62,7 +72,7 @@ ImageSpec make_image(std::uint32_t height, std::uint32_t width, std::uint32_t ch
                      const std::string& crop, const std::array<double, 2>& area,
                      const std::array<double, 2>& ratio, bool flip, const std::string& resize,
                      bool is_float, bool channels_first, bool upright, bool grey_if_damaged,
-                     std::uint64_t max_pixels) {
+                     std::uint64_t max_pixels, std::uint32_t frames, bool draws_each) {
   // NaN and numbers out of range become 0, which check() refuses.
   const auto fixed = [](double value) {
     return value > 0 && value < 1e6 ? static_cast<Fixed32>(std::llround(std::ldexp(value, 32))) : 0;
@@ -83,6 +93,8 @@ ImageSpec make_image(std::uint32_t height, std::uint32_t width, std::uint32_t ch
   spec.turns_upright = upright;
   spec.grey_if_damaged = grey_if_damaged;
   spec.max_pixels = max_pixels;
+  spec.frames = frames;
+  spec.draws_each = draws_each;
   check(spec);
   return spec;
 }
@@ -313,7 +325,8 @@ void register_example(py::module_& module) {
       .def(constructor(&make_image), py::kw_only(), py::arg("height"), py::arg("width"),
            py::arg("channels"), py::arg("crop"), py::arg("area"), py::arg("ratio"), py::arg("flip"),
            py::arg("resize"), py::arg("is_float"), py::arg("channels_first"), py::arg("upright"),
-           py::arg("grey_if_damaged"), py::arg("max_pixels"));
+           py::arg("grey_if_damaged"), py::arg("max_pixels"), py::arg("frames"),
+           py::arg("draws_each"));
   module.def(
       "count_lengths",
       [](const PythonReader& reader, const std::string& feature, std::int64_t begin,
@@ -335,7 +348,7 @@ void register_example(py::module_& module) {
       .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("layout"),
            py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
            py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"),
-           py::arg("inferred"), py::arg("image"), py::arg("budget"));
+           py::arg("inferred"), py::arg("image"), py::arg("budget"), py::arg("scaling"));
   module.attr("DECODES_IMAGES") = has_image_codecs();
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 

@@ -44,8 +44,8 @@ int write_columns(KernelCall& call, int first, const FeatureSchema& schema,
     if (column.type == ValueType::image) {
       // The crops hold the size of each picture.
       constexpr auto kNumbers = static_cast<std::int64_t>(sizeof(ImageCrop) / sizeof(std::int32_t));
-      const auto rows = static_cast<std::int64_t>(column.rows);
-      call.set_tensor(output++, DataType::int32, {rows, kNumbers}, std::move(column.crops));
+      const auto pictures = static_cast<std::int64_t>(column.pictures);
+      call.set_tensor(output++, DataType::int32, {pictures, kNumbers}, std::move(column.crops));
     } else if (has_splits) {
       const auto splits = static_cast<std::int64_t>(column.rows) + 1;
       call.set_tensor(output++, DataType::int64, {splits}, std::move(column.row_splits));

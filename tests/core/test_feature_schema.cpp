@@ -32,6 +32,7 @@ std::vector<FeatureSpec> some_of_everything() {
       spec("sparse", &kSparseLayout, ValueType::bytes),
       spec("packed", &kPackedLayout, ValueType::int32),
   };
+  specs[0].scaling = Scaling{{{1, 2, -1, -1, 1}, {}, {0.5, 0, 0, 0, 0}}, true};
   specs[1].default_value = {{1, 0, 2, 0}, {}};
   specs[2].default_value = {{}, {"", std::string("a\0b", 3)}};
   specs[3].raw_bytes = 20;
@@ -51,9 +52,7 @@ std::string encoded(const char* layout, const char* type, std::int64_t size, boo
   encoder.integers(std::vector<std::int64_t>{size});
   encoder.number(0);
   encoder.number(0);
-  encoder.flag(false);
-  encoder.flag(false);
-  encoder.flag(false);
+  for (int flag = 0; flag < 4; ++flag) encoder.flag(false);
   if (trailing) encoder.number(0);
   return encoder.finish();
 }
@@ -87,6 +86,12 @@ TEST_CASE("a feature schema comes back from its encoding as it was") {
     CHECK(back.budget == specs[slot].budget);
     CHECK(back.required == specs[slot].required);
     CHECK(back.inferred == specs[slot].inferred);
+    REQUIRE(back.scaling.has_value() == specs[slot].scaling.has_value());
+    if (back.scaling) {
+      CHECK(back.scaling->keeps_padding);
+      REQUIRE(back.scaling->lines.size() == 3);
+      CHECK(back.scaling->lines[2].shift == 0.5);
+    }
     REQUIRE(back.default_value.has_value() == specs[slot].default_value.has_value());
     if (!back.default_value) continue;
     CHECK(back.default_value->numbers == specs[slot].default_value->numbers);

@@ -2,24 +2,28 @@
 
 from tfrfast.features.kinds import (
     AnyFeatures,
+    Bounds,
     Features,
     FeatureSpec,
     FixedLen,
     FixedLenSequence,
     Image,
     Partition,
+    Scaled,
     SparseIndexed,
     VarLen,
 )
 
 __all__ = [
     "AnyFeatures",
+    "Bounds",
     "FeatureSpec",
     "Features",
     "FixedLen",
     "FixedLenSequence",
     "Image",
     "Partition",
+    "Scaled",
     "SparseIndexed",
     "VarLen",
 ]

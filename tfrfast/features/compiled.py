@@ -58,6 +58,13 @@ class Slot(NamedTuple):
     image: dict[str, Any] | None = None
     #: Of packed features, and of facts about them: the number of the budget of tokens.
     budget: int = 0
+    #: The lines of a native Scaling, and whether the zeros of padding stay.
+    scaling: tuple[tuple[tuple[float, float, float, float, float], ...], bool] | None = None
+
+    @property
+    def frames(self) -> int:
+        """The number of pictures in a row that has a dimension for them, or 0."""
+        return 0 if self.image is None else int(self.image["frames"])
 
     @property
     def is_ragged(self) -> bool:
@@ -90,14 +97,20 @@ class CompiledFeatures:
 
     def assemble(self, native: Sequence[NativeColumn]) -> dict[str, Column]:
         """Returns the requested columns, made from the parsed slots."""
-        parsed: dict[str, Column] = dict(zip(self.slots, map(column_of, native), strict=True))
+        parsed = self._parsed(native)
         return {name: build(parsed) for name, build in self.builders.items()}
+
+    def _parsed(self, native: Sequence[NativeColumn]) -> dict[str, Column]:
+        return {
+            name: column_of(column, slot.frames)
+            for (name, slot), column in zip(self.slots.items(), native, strict=True)
+        }
 
     def crops(self, native: Sequence[NativeColumn]) -> dict[str, Crops]:
         """Returns the windows of the images, by feature."""
         return {
-            name: dict(zip(CROP_FIELDS, np.ascontiguousarray(column[-1].T), strict=True))
-            for name, column in zip(self.slots, native, strict=True)
+            name: dict(zip(CROP_FIELDS, _by_row(column[-1].T, slot.frames), strict=True))
+            for (name, slot), column in zip(self.slots.items(), native, strict=True)
             if column[-1] is not None
         }
 
@@ -111,7 +124,7 @@ class CompiledFeatures:
         """Returns a batch of the requested columns."""
         if self.packing is None:
             return Batch(self.assemble(native), indices, valid, source_starts, self.crops(native))
-        parsed = dict(zip(self.slots, map(column_of, native), strict=True))
+        parsed = self._parsed(native)
         columns = {name: build(parsed) for name, build in self.builders.items()}
         starts: Any = parsed[STARTS]
         batch = Batch(columns, indices, valid, source_starts, self.crops(native))
@@ -172,10 +185,16 @@ def schema_of(slots: dict[str, Slot]) -> FeatureSchema:
     return FeatureSchema(specs)
 
 
-def column_of(native: NativeColumn) -> Column:
+def _by_row(numbers: Any, frames: int) -> Any:
+    """Returns numbers of pictures, of which each row has some frames, by field and row."""
+    shaped = numbers.reshape(len(numbers), -1, frames) if frames else numbers
+    return np.ascontiguousarray(shaped)
+
+
+def column_of(native: NativeColumn, frames: int = 0) -> Column:
     values, offsets, splits, indices, shape, _ = native
     if isinstance(shape, np.ndarray):
-        return Pictures(values, splits, shape)
+        return Pictures(values, splits, shape.reshape(-1, frames, 3) if frames else shape)
     if offsets is not None:
         rows_differ = splits is not None or indices is not None
         values = Bytes(values, offsets, None if rows_differ else shape)

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tfrfast._native import ImageSpec
+from tfrfast.base.arguments import integer
 from tfrfast.columns import Array, Column
 from tfrfast.errors import FeatureError
 from tfrfast.features import (
+    Bounds,
     Features,
     FixedLen,
     FixedLenSequence,
     Image,
+    Scaled,
     SparseIndexed,
     VarLen,
     composed,
 )
 from tfrfast.features.compiled import CompiledFeatures, Slot
+from tfrfast.features.normalising import lines_of
 from tfrfast.features.specs import shape_of, type_name_of, understand
 
 __all__ = ["compile_features", "partition_keys"]
 
+_MOST_FRAMES = 1 << 16
 _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_rowids")
 
 
@@ -34,16 +40,7 @@ def compile_features(features: Features) -> CompiledFeatures:
         if not isinstance(name, str):
             raise TypeError(f"feature names are str, not {type(name).__name__}")
         spec = understand(name, given)
-        if isinstance(spec, FixedLen):
-            _compile_fixed(compiled, name, spec)
-        elif isinstance(spec, Image):
-            _compile_image(compiled, name, spec)
-        elif isinstance(spec, FixedLenSequence):
-            _compile_padded(compiled, name, spec)
-        elif isinstance(spec, VarLen):
-            _compile_variable(compiled, name, spec)
-        else:
-            _compile_indexed(compiled, name, spec)
+        _COMPILERS[type(spec)](compiled, name, spec)
     return compiled
 
 
@@ -80,8 +77,11 @@ def _compile_image(compiled: CompiledFeatures, name: str, spec: Image) -> None:
             f"Feature {name!r}: an Image's size is (height, width), each at least 1, not "
             f"{spec.size}. Without a size, each picture keeps its own."
         )
+    frames = 0 if spec.frames is None else integer("frames", spec.frames, 1, _MOST_FRAMES)
     channels_first = spec.layout == "CHW"
     shape = (spec.channels, *size) if channels_first else (*size, spec.channels)
+    if frames:
+        shape = (frames, *shape)
     image: dict[str, Any] = {
         "height": size[0],
         "width": size[1],
@@ -96,6 +96,8 @@ def _compile_image(compiled: CompiledFeatures, name: str, spec: Image) -> None:
         "upright": bool(spec.upright),
         "grey_if_damaged": spec.damaged == "grey",
         "max_pixels": spec.max_pixels,
+        "frames": frames,
+        "draws_each": spec.draws == "frame",
     }
     try:
         ImageSpec(**image)
@@ -181,6 +183,39 @@ def _compile_indexed(compiled: CompiledFeatures, name: str, spec: SparseIndexed)
         )
 
     compiled.builders[name] = build
+
+
+def _compile_normalised(compiled: CompiledFeatures, name: str, spec: Scaled | Bounds) -> None:
+    inner = understand(name, spec.spec)
+    if not isinstance(inner, FixedLen | FixedLenSequence | VarLen):
+        raise TypeError(
+            f"Feature {name!r}: {type(spec).__name__} normalises a FixedLen, a FixedLenSequence or "
+            f"a VarLen, not {type(inner).__name__}."
+        )
+    _COMPILERS[type(inner)](compiled, name, inner)
+    key = (inner.key or name) if isinstance(inner, VarLen) else name
+    slot = compiled.slots[key]
+    shape, lines = lines_of(name, spec)
+    if slot.type != "float32" or compiled.wanted[key] > 1:
+        raise ValueError(f"Feature {name!r}: only float32 is normalised, for a single column.")
+    if slot.layout != "ragged" and slot.shape[len(slot.shape) - len(shape) :] != shape:
+        raise ValueError(
+            f"Feature {name!r}: values of the shape {slot.shape} are normalised by numbers of the "
+            f"shape {shape}. The shape of the values must end in it."
+        )
+    compiled.slots[key] = slot._replace(scaling=(lines, spec.pad == "zeros"))
+
+
+#: How each kind of spec adds its slots and its column.
+_COMPILERS: dict[type, Callable[[CompiledFeatures, str, Any], None]] = {
+    Bounds: _compile_normalised,
+    FixedLen: _compile_fixed,
+    FixedLenSequence: _compile_padded,
+    Image: _compile_image,
+    Scaled: _compile_normalised,
+    SparseIndexed: _compile_indexed,
+    VarLen: _compile_variable,
+}
 
 
 def _full(name: str, default: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

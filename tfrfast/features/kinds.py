@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tfrfast.base.refused_arguments import refuse_wrong_fields
+from tfrfast.features.normalising import Bounds, Scaled
 
 __all__ = [
     "AnyFeatures",
+    "Bounds",
     "FeatureSpec",
     "Features",
     "FixedLen",
     "FixedLenSequence",
     "Image",
     "Partition",
+    "Scaled",
     "SparseIndexed",
     "VarLen",
 ]
@@ -118,6 +121,13 @@ class Image(_Checked):
     and after a resume. Features of one record have the same draws. `Batch.crops` says what was
     done.
 
+    `frames` is the number of pictures in a row, such as the steps of a `Window`, which the column
+    then has as its second dimension: `(batch, frames, height, width, channels)`. Loaders and scans
+    of Steps take it from the feature's window. All frames of a row have the same draws; with
+    `draws="frame"` each has its own. An empty string is a black picture if `Steps` says in
+    `<name>/valid` that the step is padding. A batch decodes a picture that several windows share
+    once.
+
     `resize` is "bilinear", which averages when it makes images smaller, or "area". `upright=True`
     turns photos as their EXIF data says. An image that is damaged, or has another format or more
     than `max_pixels`, raises FeatureError. With `damaged="grey"` its row is grey instead, or empty
@@ -139,6 +149,8 @@ class Image(_Checked):
     upright: bool = False
     damaged: Literal["error", "grey"] = "error"
     max_pixels: int = 1 << 26
+    frames: int | None = None
+    draws: Literal["row", "frame"] = "row"
 
 
 @dataclass(frozen=True)
@@ -167,3 +179,5 @@ FeatureSpec = Any
 Features = Mapping[str, FeatureSpec]
 # A dict of specs; or names whose specs are inferred from the records; or "infer", for all features.
 AnyFeatures = Features | Sequence[str] | Literal["infer"]
+#: tfrfast's own kinds of specs.
+KINDS = (FixedLen, FixedLenSequence, VarLen, SparseIndexed, Image, Scaled, Bounds)

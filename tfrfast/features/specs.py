@@ -10,22 +10,20 @@ from tfrfast._native import INTEGER_TYPES
 from tfrfast.features import (
     FixedLen,
     FixedLenSequence,
-    Image,
     Partition,
     SparseIndexed,
     VarLen,
 )
+from tfrfast.features.kinds import KINDS
 
 __all__ = ["shape_of", "type_name_of", "understand"]
 
 
-def understand(
-    name: str, spec: Any
-) -> FixedLen | FixedLenSequence | Image | VarLen | SparseIndexed:
+def understand(name: str, spec: Any) -> Any:
     """Returns tfrfast's spec for a spec of tf.io. The class is recognised by name, so nothing is
     imported.
     """
-    if isinstance(spec, (FixedLen, FixedLenSequence, Image, VarLen, SparseIndexed)):
+    if isinstance(spec, KINDS):
         return spec
     kind = type(spec).__name__
     if kind == "FixedLenFeature":
@@ -43,8 +41,9 @@ def understand(
         splits: Any = spec.row_splits_dtype.name
         return VarLen(spec.dtype, False, spec.value_key, partitions, splits)
     raise TypeError(
-        f"Feature {name!r}: {spec!r} is not a feature spec. Use tfr.FixedLen, "
-        "tfr.FixedLenSequence, tfr.Image, tfr.VarLen or tfr.SparseIndexed, or a spec of tf.io."
+        f"Feature {name!r}: {spec!r} is not a feature spec. Use "
+        f"{', '.join(f'tfr.{each.__name__}' for each in KINDS[:-1])} or tfr.{KINDS[-1].__name__}, "
+        "or a spec of tf.io."
     )
 
 

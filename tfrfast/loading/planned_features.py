@@ -41,7 +41,7 @@ def planned_features(
         settled = settle(features, look, lambda: survey_all(reader._core, threads))
     else:
         settled = settle(features, lambda _: look(sample))
-    compiled = compile_features(settled)
+    compiled = compile_features(reader._fitted(settled))
     if isinstance(features, Mapping):
         check_names(compiled, look)
     return compiled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
@@ -15,7 +16,7 @@ from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.example.encoding import encode_example
-from tfrfast.features import Features
+from tfrfast.features import Bounds, Features, Image, Scaled
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader
@@ -166,6 +167,18 @@ class Steps(Reader):
 
     def _known_features(self) -> Features:
         return column_features(self)
+
+    def _fitted(self, features: Features) -> Features:
+        fitted = dict(features)
+        for name, spec in features.items():
+            window = self._windows.get(name)
+            if not isinstance(window, Window):
+                continue
+            if isinstance(spec, Image) and spec.frames is None:
+                fitted[name] = replace(spec, frames=window.before + window.after + 1)
+            elif isinstance(spec, Scaled | Bounds) and spec.pad is None:
+                fitted[name] = replace(spec, pad="zeros" if window.pad == "zeros" else "repeat")
+        return fitted
 
     @property
     def only(self) -> NDArray[np.int64] | None:

@@ -12,7 +12,15 @@ import numpy as np
 
 from tfrfast._native import ArrowField, FeatureSchema
 from tfrfast.columns.arrow import arrow_formats
-from tfrfast.features import FixedLen, FixedLenSequence, Image, SparseIndexed, VarLen
+from tfrfast.features import (
+    Bounds,
+    FixedLen,
+    FixedLenSequence,
+    Image,
+    Scaled,
+    SparseIndexed,
+    VarLen,
+)
 from tfrfast.features.compiled import Slot, schema_of
 from tfrfast.features.compiling import compile_features
 from tfrfast.features.specs import shape_of, type_name_of, understand
@@ -77,14 +85,18 @@ def scan_columns(
         if name in extras:
             columns.contents[name] = _extra_column(name, extras[name])
             continue
-        spec = understand(name, features[name])
+        spec, scaling = understand(name, features[name]), None
+        if isinstance(spec, Scaled | Bounds):
+            slots = compile_features({name: spec}).slots.values()
+            scaling = next(slot.scaling for slot in slots if slot.scaling)
+            spec = understand(name, spec.spec)
         if isinstance(spec, Image):
             raise ValueError(
                 f"Feature {name!r}: a scan does not decode images. Scan the encoded image with "
                 'tfr.FixedLen((), "bytes"), or hand a Loader\'s batches to Arrow.'
             )
         if isinstance(spec, FixedLen):
-            slot = compile_features({name: spec}).slots[name]
+            slot = compile_features({name: spec}).slots[name]._replace(scaling=scaling)
             columns.add(name, name, slot, _fixed_field(name, spec, slot, tensors, name in text))
         elif isinstance(spec, FixedLenSequence):
             kind = type_name_of(name, spec.dtype)
@@ -94,7 +106,8 @@ def scan_columns(
                     f"Feature {name!r}: a sequence of shapes without values has no length."
                 )
             item = _nested("item", shape, _leaf("item", kind, name in text))
-            columns.add(name, name, Slot("ragged", kind), _list_field(name, item))
+            slot = Slot("ragged", kind, scaling=scaling)
+            columns.add(name, name, slot, _list_field(name, item))
         elif isinstance(spec, VarLen):
             kind = type_name_of(name, spec.dtype)
             if spec.partitions:
@@ -107,7 +120,7 @@ def scan_columns(
             columns.add(
                 name,
                 key,
-                Slot("ragged", kind, inferred=spec.inferred),
+                Slot("ragged", kind, inferred=spec.inferred, scaling=scaling),
                 _list_field(name, _leaf("item", kind, name in text)),
             )
         else:

@@ -248,7 +248,7 @@ def _settled(
     """Returns a spec for each feature among the columns."""
     wanted = None if columns is None else [name for name in columns if name not in extras]
     if isinstance(features, Mapping):
-        known: Features = features
+        known: Features = reader._fitted(features)
     elif wanted == [] or (len(reader) == 0 and features is None):
         known = {}
     else:

@@ -9,10 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfrfast.features import (
+    Bounds,
     FixedLen,
     FixedLenSequence,
     Image,
     Partition,
+    Scaled,
     SparseIndexed,
     VarLen,
 )
@@ -121,9 +123,12 @@ class TensorFeatures:
             slot = self._slots[name]
             if slot.type == "image":
                 values, numbers = outputs
-                crops[name] = dict(zip(CROP_FIELDS, tf.unstack(numbers, axis=1), strict=True))
+                fields = tf.unstack(numbers, axis=1)
                 is_ragged = slot.layout == "ragged"
-                parsed[name] = _pictures(values, slot, crops[name]) if is_ragged else values
+                parsed[name] = _pictures(values, slot, *fields[2:4]) if is_ragged else values
+                if slot.frames:
+                    fields = [tf.reshape(each, [-1, slot.frames]) for each in fields]
+                crops[name] = dict(zip(CROP_FIELDS, fields, strict=True))
             elif slot.is_ragged:
                 parsed[name] = tf.RaggedTensor.from_row_splits(*outputs, validate=False)
             elif slot.layout == "sparse":
@@ -134,6 +139,8 @@ class TensorFeatures:
         return built if self._packing is None else built | self._packing.facts(parsed), crops
 
     def _build(self, name: str, spec: Any, parsed: dict[str, Any]) -> Any:
+        if isinstance(spec, Scaled | Bounds):
+            spec = understand(name, spec.spec)
         if isinstance(spec, (FixedLen, FixedLenSequence, Image)):
             return parsed[name]
         if isinstance(spec, SparseIndexed):
@@ -159,7 +166,8 @@ def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
         pixels: list[int | None] = [None]
         if slot.layout == "fixed":
             pixels = [rows, *slot.shape]
-        return [pixels, [rows, len(CROP_FIELDS)]]
+        pictures = rows if rows is None else rows * max(slot.frames, 1)
+        return [pixels, [pictures, len(CROP_FIELDS)]]
     if slot.is_ragged:
         splits = [None if rows is None else rows + 1]
         return [[None], splits]
@@ -169,13 +177,16 @@ def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
     return [[rows, *steps, *slot.shape]]
 
 
-def _pictures(values: Any, slot: Slot, crop: dict[str, Any]) -> Any:
+def _pictures(values: Any, slot: Slot, heights: Any, widths: Any) -> Any:
     """Returns pictures of any size, from their pixels end to end."""
     assert slot.image is not None
-    heights, widths = tf.cast(crop["height"], tf.int64), tf.cast(crop["width"], tf.int64)
+    heights, widths = tf.cast(heights, tf.int64), tf.cast(widths, tf.int64)
     pixels = tf.reshape(values, [-1, slot.image["channels"]])
     lengths = [heights, tf.repeat(widths, heights)]
-    return tf.RaggedTensor.from_nested_row_lengths(pixels, lengths, validate=False)
+    pictures = tf.RaggedTensor.from_nested_row_lengths(pixels, lengths, validate=False)
+    if not slot.frames:
+        return pictures
+    return tf.RaggedTensor.from_uniform_row_length(pictures, slot.frames, validate=False)
 
 
 def _placed(name: str, spec: SparseIndexed, parsed: dict[str, Any]) -> Any:

@@ -105,7 +105,9 @@ def _converted(name: str, column: Column) -> Any:
     if isinstance(column, Bytes):
         return column.tolist()
     if isinstance(column, Pictures):
-        return [_tensor(picture) for picture in column]
+        return [
+            list(map(_tensor, row)) if isinstance(row, list) else _tensor(row) for row in column
+        ]
     if isinstance(column, RaggedColumn):
         return Ragged(_converted(name, column.values), _tensor(column.row_splits))
     if isinstance(column, Sparse):

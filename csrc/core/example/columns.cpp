@@ -73,7 +73,8 @@ void ColumnBuilder::begin(std::size_t rows) {
     values_.reserve(values * feature_->value_bytes, 0);
   }
   if (!rows_are_alike_) {
-    row_splits_.reserve((rows + 1) * sizeof(std::int64_t), 0);
+    const std::size_t pictures = images_ == nullptr ? 1 : feature_->row_values;
+    row_splits_.reserve((rows * pictures + 1) * sizeof(std::int64_t), 0);
   }
 }
 
@@ -157,6 +158,12 @@ void ColumnBuilder::close_row(std::size_t values) {
 }
 
 void ColumnBuilder::roll_back(std::size_t row) noexcept {
+  if (images_ != nullptr && feature_->row_values > 1) {
+    if (rows_are_alike_ || pictures_before_row_ != row * feature_->row_values) return;
+    value_count_ = values_before_row_;
+    next_row_ = std::min(next_row_, pictures_before_row_);
+    return;
+  }
   if (marked_row_ != row) return;
   value_count_ = last_value_count_;
   data_bytes_ = last_data_bytes_;
@@ -165,9 +172,8 @@ void ColumnBuilder::roll_back(std::size_t row) noexcept {
 }
 
 Fit ColumnBuilder::check_count(std::size_t values) noexcept {
-  const bool fits = feature_->is_required              ? values == feature_->row_values
-                    : feature_->spec.layout->has_shape ? values % feature_->row_values == 0
-                                                       : true;
+  const bool fits =
+      feature_->is_required ? values == feature_->row_values : values % feature_->row_values == 0;
   if (fits) return Fit::ok;
   found_ = static_cast<std::int64_t>(values);
   return Fit::wrong_count;
@@ -250,7 +256,27 @@ Fit ColumnBuilder::put_floats(std::size_t row, const std::uint8_t* floats, std::
   if (const Fit fit = check_count(count); fit != Fit::ok) return fit;
   float* out = open_row<float>(row, count);
   if (count != 0) std::memcpy(out, floats, count * sizeof(float));
+  scale(out, count);
   close_row(count);
+  return Fit::ok;
+}
+
+void ColumnBuilder::scale(float* values, std::size_t count) const noexcept {
+  if (feature_->spec.scaling) feature_->spec.scaling->apply(values, count);
+}
+
+Fit ColumnBuilder::settle_padding(std::size_t row, const std::vector<bool>& is_real) {
+  if (images_ != nullptr) {
+    return images_->settle_black(is_real, values_.data()) ? Fit::ok : Fit::bad_image;
+  }
+  const std::size_t values = rows_are_alike_ ? feature_->row_values : last_count();
+  if (is_real.empty() || values % is_real.size() != 0) return Fit::ok;
+  const std::size_t step = values / is_real.size();
+  float* out = values_.as<float>() + (rows_are_alike_ ? row * values : last_value_count_);
+  for (const bool real : is_real) {
+    if (!real) std::fill_n(out, step, 0.0f);
+    out += step;
+  }
   return Fit::ok;
 }
 
@@ -346,6 +372,7 @@ Fit ColumnBuilder::put_string(std::size_t row, WireBytes string) {
 }
 
 Fit ColumnBuilder::put_strings(std::size_t row, WireBytes tagged_strings) {
+  if (images_ != nullptr && feature_->row_values > 1) return put_images(row, tagged_strings);
   const bool whole = holds_whole_strings();
   if (!whole) mark_row(row);
   WireReader reader(tagged_strings);
@@ -364,7 +391,10 @@ Fit ColumnBuilder::put_strings(std::size_t row, WireBytes tagged_strings) {
 
 Fit ColumnBuilder::put_whole(std::size_t row, WireBytes string, std::size_t strings) {
   if (const Fit fit = check_count(strings); fit != Fit::ok) return fit;
-  if (images_ != nullptr) return put_image(row, string);
+  if (images_ != nullptr) {
+    images_->begin_row(row);
+    return put_image(row, string);
+  }
   if (string.size() != feature_->value_bytes) {
     found_ = static_cast<std::int64_t>(string.size());
     return Fit::wrong_size;
@@ -375,17 +405,37 @@ Fit ColumnBuilder::put_whole(std::size_t row, WireBytes string, std::size_t stri
   return Fit::ok;
 }
 
-Fit ColumnBuilder::put_image(std::size_t row, WireBytes image) {
-  if (!images_->begin_row(row, image)) return Fit::bad_image;
+Fit ColumnBuilder::put_images(std::size_t row, WireBytes tagged_strings) {
+  const std::size_t pictures = feature_->row_values;
+  WireBytes string;
+  std::size_t count = 0;
+  for (WireReader reader(tagged_strings); !reader.at_end(); ++count) {
+    if (!reader.take(bytes_tag(1)) || !reader.read_bytes(string)) return Fit::malformed;
+  }
+  if (const Fit fit = check_count(count); fit != Fit::ok) return fit;
+  pictures_before_row_ = row * pictures;
+  values_before_row_ = value_count_;
+  images_->begin_row(row);
+  WireReader reader(tagged_strings);
+  for (std::size_t picture = row * pictures; count != 0; ++picture, --count) {
+    reader.take(bytes_tag(1));
+    reader.read_bytes(string);
+    if (const Fit fit = put_image(picture, string); fit != Fit::ok) return fit;
+  }
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_image(std::size_t picture, WireBytes image) {
+  if (!images_->begin_picture(picture, image)) return Fit::bad_image;
   const std::size_t value_bytes = feature_->value_bytes;
-  std::size_t place = row * value_bytes;
+  std::size_t place = picture * value_bytes;
   if (!rows_are_alike_) {
-    mark_row(row);
+    mark_row(picture);
     place = value_count_ * value_bytes;
     const std::size_t bytes = place + images_->result_bytes();
-    values_.reserve(bytes, place, likely_bytes(row, bytes));
+    values_.reserve(bytes, place, likely_bytes(picture / feature_->row_values, bytes));
   }
-  if (!images_->finish_row(row, image, values_.data() + place)) return Fit::bad_image;
+  if (!images_->finish_picture(picture, image, values_.data(), place)) return Fit::bad_image;
   close_row(images_->result_bytes() / value_bytes);
   return Fit::ok;
 }
@@ -420,8 +470,9 @@ void ColumnBuilder::put_default(std::size_t row) {
       append_string(row, {reinterpret_cast<const std::uint8_t*>(string.data()), string.size()});
     }
   } else if (!value.numbers.empty()) {
-    std::memcpy(values_.data() + row * value.numbers.size(), value.numbers.data(),
-                value.numbers.size());
+    std::uint8_t* const out = values_.data() + row * value.numbers.size();
+    std::memcpy(out, value.numbers.data(), value.numbers.size());
+    scale(reinterpret_cast<float*>(out), feature_->row_values);
   }
 }
 
@@ -429,11 +480,13 @@ Column ColumnBuilder::finish(std::size_t rows) {
   if (holds_strings()) {
     offsets_.as<std::int64_t>()[value_count_] = static_cast<std::int64_t>(data_bytes_);
   }
+  if (images_ != nullptr && !rows_are_alike_) rows *= feature_->row_values;
   if (!rows_are_alike_) start_rows_to(rows);
   FilledRows filled{*feature_, rows,     value_count_, data_bytes_, longest_,
                     values_,   offsets_, row_splits_,  packs_,      width_};
   Column column = feature_->spec.layout->finish(filled);
   if (images_ != nullptr) {
+    column.pictures = rows_are_alike_ ? rows * feature_->row_values : rows;
     if (!rows_are_alike_) column.shapes = images_->shapes(rows);
     column.crops = images_->take_crops();
   }

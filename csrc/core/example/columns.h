@@ -25,7 +25,7 @@ struct Column {
   std::size_t rows = 0;
   std::vector<std::int64_t>
       shape;                    // fixed and padded: of the whole column; sparse: the dense shape
-  std::size_t value_count = 0;  // bytes: strings; raw and fixed images: rows; otherwise numbers
+  std::size_t value_count = 0;  // bytes: strings; raw: rows; fixed images: pictures; else numbers
   PooledBuffer values;          // numbers, or the strings end to end
   PooledBuffer offsets;         // bytes: value_count + 1 int64, where each string starts
   PooledBuffer row_splits;      // ragged: rows + 1 int64, where each row starts
@@ -35,8 +35,9 @@ struct Column {
   // default.
   std::size_t absent_rows = 0;
   PooledBuffer presence;
-  PooledBuffer crops;   // image: an ImageCrop for each row
-  PooledBuffer shapes;  // ragged images: height, width and channels of each row, as int64
+  std::size_t pictures = 0;  // image: of all rows. A row of ragged images is a picture.
+  PooledBuffer crops;        // image: an ImageCrop for each picture
+  PooledBuffer shapes;       // ragged images: height, width and channels of each, as int64
 };
 
 // Why a feature's values did not go into its column.
@@ -129,7 +130,11 @@ class ColumnBuilder {
   // Images only: sets the random number of the next row.
   void set_draw(std::uint64_t draw) noexcept { images_->set_draw(draw); }
   bool holds_images() const noexcept { return images_ != nullptr; }
+  bool has_black() const noexcept { return images_->has_black(); }
   void roll_back(std::size_t row) noexcept;  // forgets the row's values
+  // Puts zeros, or black pictures, for the steps of the last row that are not real. `is_real` has
+  // an entry for each step, or is empty if all are real. Call it if the feature may_hold_padding().
+  Fit settle_padding(std::size_t row, const std::vector<bool>& is_real);
 
   // Details of the last failed Fit: the number of values, the value out of range, or the number of
   // bytes.
@@ -165,7 +170,9 @@ class ColumnBuilder {
   Fit put_narrow(std::size_t row, std::span<const std::int64_t> ints);
   Fit put_floats(std::size_t row, const std::uint8_t* floats, std::size_t count);
   Fit put_strings(std::size_t row, WireBytes tagged_strings);
-  Fit put_image(std::size_t row, WireBytes image);
+  Fit put_image(std::size_t picture, WireBytes image);
+  Fit put_images(std::size_t row, WireBytes tagged_strings);
+  void scale(float* values, std::size_t count) const noexcept;
   Fit put_whole(std::size_t row, WireBytes string, std::size_t strings);
   Fit append_string(std::size_t row, WireBytes string);
   std::size_t likely_bytes(std::size_t row, std::size_t bytes_so_far) const noexcept;
@@ -192,6 +199,8 @@ class ColumnBuilder {
   std::size_t last_value_count_ = 0;  // and the totals before that row
   std::size_t last_data_bytes_ = 0;
   std::size_t last_longest_ = 0;
+  std::size_t pictures_before_row_ = 0;  // and their values, if pictures have their own sizes
+  std::size_t values_before_row_ = 0;
   std::int64_t found_ = 0;
   WireBytes last_string_;
   // The bytes that a placed record overwrites, and the offset of their end. Empty if no record is

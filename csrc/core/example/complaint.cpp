@@ -136,7 +136,11 @@ void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, F
                                                   : " values != expected ") +
                    std::to_string(feature.row_values) + ". Values size: " + value +
                    " but output shape: " + shape_of(spec) + ".",
-               advice_for(spec, "Ask for the shape that the records have, or for VarLen."));
+               spec.image ? "Ask for as many pictures as a row has: tfr.Image(frames=...), the "
+                            "number of steps in a window."
+                          : advice_for(spec,
+                                       "Ask for the shape that the records have, or for "
+                                       "VarLen."));
     case Fit::out_of_range:
       complain(
           place,

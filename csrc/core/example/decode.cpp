@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "core/base/bytes.h"
@@ -84,6 +85,28 @@ inline std::size_t usual_header_bytes(const std::uint8_t* value, std::size_t lef
   return 0;
 }
 
+// Which steps of a feature's window are real, as the record says beside the feature. Empty if the
+// record says nothing, or not about as many steps.
+std::vector<bool> real_steps(WireBytes record, const std::string& name) {
+  WireBytes beside;
+  for_each_entry(record, [&](WireBytes key, WireBytes feature) {
+    constexpr std::string_view kValid = "/valid";
+    const std::string_view text(reinterpret_cast<const char*>(key.data()), key.size());
+    if (text.size() == name.size() + kValid.size() && text.ends_with(kValid) &&
+        text.starts_with(name)) {
+      beside = feature;
+    }
+  });
+  std::vector<bool> is_real;
+  ListKind kind = ListKind::none;
+  if (!read_list_kind(beside, kind) || kind != ListKind::ints) return is_real;
+  const FeatureList list = find_list(beside, kind);
+  if (list.form != ListForm::packed) return is_real;  // Steps write no other form
+  WireReader reader(list.values);
+  for (std::uint64_t value; reader.read_varint(value);) is_real.push_back(value != 0);
+  return is_real;
+}
+
 }  // namespace
 
 BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrigin find_origin,
@@ -122,6 +145,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrig
   }
   for (std::uint32_t slot = 0; slot < features; ++slot) {
     if ((*schema_)[slot].is_packed()) packed_.push_back(slot);
+    if ((*schema_)[slot].may_hold_padding()) padded_.push_back(slot);
   }
   needs_draws_ = schema_->needs_draws();
   if (tracks_presence) absences_.resize(features);
@@ -178,9 +202,24 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
       fixed_seen_ = seen_ = 0;
       decode_exactly(records[i], record_number);
     }
+    if (!padded_.empty()) settle_padding(records[i], record_number);
     if (!packed.empty()) end_record(packed[i], record_number);
     end_row(record_number);
     if (records[i].size() >= kMinPlacedBytes) expect_string_of(records[i]);
+  }
+}
+
+void BatchDecoder::settle_padding(WireBytes record, std::int64_t record_number) {
+  for (const std::uint32_t slot : padded_) {
+    if (slots_[slot].seen != next_row_ + 1) continue;
+    const CompiledFeature& feature = (*schema_)[slot];
+    ColumnBuilder& column = columns_[slot];
+    if (column.holds_images() && !column.has_black()) continue;
+    std::vector<bool> is_real = real_steps(record, feature.spec.name);
+    if (column.holds_images() && is_real.size() != feature.row_values) is_real.clear();
+    if (column.settle_padding(next_row_, is_real) != Fit::ok) {
+      complain_image({record_number, &find_origin_}, feature.spec, column.image_problem());
+    }
   }
 }
 
@@ -259,6 +298,7 @@ bool BatchDecoder::decode_placed(WireBytes record, std::int64_t record_number, s
     give_up_place();
     return false;
   }
+  if (!padded_.empty()) settle_padding(record, record_number);
   ColumnBuilder* const column = expected_.column;
   column->take_place();
   end_row(record_number);

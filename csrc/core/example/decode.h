@@ -92,6 +92,7 @@ class BatchDecoder {
   void roll_back_row() noexcept;
   void set_draw(std::uint64_t draw) noexcept;
 
+  void settle_padding(WireBytes record, std::int64_t record_number);
   void begin_record(const Plan::Packed& packed);
   void end_record(const Plan::Packed& packed, std::int64_t record_number);
 
@@ -106,6 +107,7 @@ class BatchDecoder {
   std::vector<ColumnBuilder> columns_;
   std::vector<ColumnBuilder*> images_;  // the columns of images
   bool needs_draws_ = false;
+  std::vector<std::uint32_t> padded_;  // the slots of windows whose padding is told apart
   std::vector<std::uint32_t> packed_;  // the slots of packed features, and of facts about them
   std::vector<std::size_t> tokens_;    // of a row, in each budget
   std::vector<Entry> entries_;

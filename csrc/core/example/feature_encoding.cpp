@@ -14,6 +14,8 @@ void encode_spec(Encoder& encoder, const FeatureSpec& spec) {
   encoder.flag(spec.required);
   encoder.flag(spec.inferred);
   if (spec.type == ValueType::image) encode_image(encoder, *spec.image);
+  encoder.flag(spec.scaling.has_value());
+  if (spec.scaling) encode_scaling(encoder, *spec.scaling);
   encoder.flag(spec.default_value.has_value());
   if (!spec.default_value) return;
   const std::vector<std::uint8_t>& numbers = spec.default_value->numbers;
@@ -33,6 +35,7 @@ FeatureSpec decode_spec(Decoder& decoder) {
   spec.required = decoder.flag();
   spec.inferred = decoder.flag();
   if (spec.type == ValueType::image) spec.image = decode_image(decoder);
+  if (decoder.flag()) spec.scaling = decode_scaling(decoder);
   if (!decoder.flag()) return spec;
   DefaultValue& value = spec.default_value.emplace();
   const std::string_view numbers = decoder.string();

@@ -81,11 +81,20 @@ void check_image(const FeatureSpec& spec, std::size_t row_values) {
   if (spec.layout != &layout) {
     refuse(spec, std::string("such images have the layout ") + layout.name + ".");
   }
-  if (layout.rows_are_alike &&
-      row_values * spec.image->value_bytes() != spec.image->result_bytes()) {
+  if (layout.rows_are_alike && row_values * spec.image->value_bytes() !=
+                                   spec.image->pictures() * spec.image->result_bytes()) {
     refuse(spec, "the shape is not that of its images.");
   }
   if (spec.default_value) refuse(spec, "an image has no default.");
+}
+
+void check_scaling(const FeatureSpec& spec, const CompiledFeature& feature) {
+  if (!spec.scaling) return;
+  check(*spec.scaling);
+  if (spec.type != ValueType::float32) refuse(spec, "only float32 is normalised.");
+  if (spec.layout->has_shape && feature.row_values % spec.scaling->lines.size() != 0) {
+    refuse(spec, "the shape does not end in the shape of the numbers that normalise it.");
+  }
 }
 
 CompiledFeature compile(FeatureSpec spec) {
@@ -101,7 +110,7 @@ CompiledFeature compile(FeatureSpec spec) {
     check_image(spec, feature.row_values);
     feature.value_bytes =
         spec.image->keeps_sizes() ? spec.image->value_bytes() : spec.image->result_bytes();
-    feature.row_values = 1;
+    feature.row_values = spec.image->pictures();
   }
   if (spec.layout == &kPackedLayout && feature.kind == ListKind::bytes) {
     refuse(spec, "only numbers are packed.");
@@ -113,6 +122,8 @@ CompiledFeature compile(FeatureSpec spec) {
     refuse(spec, "a sequence of shapes without values has no length.");
   }
   check_default(spec, feature);
+  check_scaling(spec, feature);
+  if (spec.scaling && !spec.layout->has_shape) feature.row_values = spec.scaling->lines.size();
   feature.is_required = spec.layout->rows_are_alike || spec.type == ValueType::image;
   feature.spec = std::move(spec);
   write_opening(feature);

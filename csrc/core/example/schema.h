@@ -12,6 +12,7 @@
 #include "core/base/encoding.h"
 #include "core/example/layout.h"
 #include "core/example/list.h"
+#include "core/example/scaling.h"
 #include "core/example/value_type.h"
 #include "core/image/image_spec.h"
 
@@ -34,14 +35,16 @@ struct FeatureSpec {
   std::size_t raw_bytes = 0;       // raw: bytes of a row
   std::size_t budget = 0;          // packed, segments, positions: the number of a row's budget
   std::optional<ImageSpec> image;  // set for images alone
+  std::optional<Scaling> scaling;  // of floats that are normalised
 };
 
 // A feature as the decoder needs it.
 struct CompiledFeature {
   FeatureSpec spec;
   ListKind kind = ListKind::none;
-  std::size_t row_values = 1;   // fixed: values in a row; padded: in one step
-  std::size_t value_bytes = 0;  // numbers only; a row of raw or of fixed images is one value
+  // fixed: values in a row; padded: in one step; images: in a row, one for each step of a window
+  std::size_t row_values = 1;
+  std::size_t value_bytes = 0;  // numbers only; a row of raw or one fixed image is one value
   // Every record has exactly row_values values, or the default.
   bool is_required = true;
   // The bytes with which a map entry for this feature begins, after the entry's own tag and length:
@@ -54,6 +57,10 @@ struct CompiledFeature {
     return spec.layout == &kSegmentsLayout || spec.layout == &kPositionsLayout ||
            spec.layout == &kStartsLayout;
   }
+  // Whether the steps of a window that are padding show only in the feature "<name>/valid".
+  bool may_hold_padding() const noexcept {
+    return (spec.image && spec.image->frames > 0) || (spec.scaling && spec.scaling->keeps_padding);
+  }
   bool is_packed() const noexcept { return spec.layout == &kPackedLayout || is_fact(); }
 };
 
@@ -61,7 +68,7 @@ struct CompiledFeature {
 class FeatureSchema {
  public:
   static constexpr std::uint32_t kUnknown = 0xffffffff;
-  static constexpr EncodedKind kEncoding{"feature schema", "tfFQ", 3};
+  static constexpr EncodedKind kEncoding{"feature schema", "tfFQ", 4};
 
   // Throws `invalid` for a contradictory description: a repeated name, a negative dimension, a
   // default whose size differs from the shape's.

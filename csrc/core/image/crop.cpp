@@ -94,6 +94,10 @@ std::uint64_t image_draw(std::uint64_t seed, std::uint64_t epoch, std::uint64_t 
   return siphash({seed, kDrawTag}, {epoch, position, row});
 }
 
+std::uint64_t frame_draw(std::uint64_t draw, std::uint64_t frame) noexcept {
+  return siphash({draw, kDrawTag}, {kFlipWord + 1, frame});
+}
+
 Crop choose_crop(const ImageSpec& spec, std::uint32_t image_height, std::uint32_t image_width,
                  std::uint64_t draw) noexcept {
   Crop crop{0, 0, image_height, image_width};

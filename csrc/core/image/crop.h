@@ -23,6 +23,9 @@ struct Crop {
 std::uint64_t image_draw(std::uint64_t seed, std::uint64_t epoch, std::uint64_t position,
                          std::uint64_t row) noexcept;
 
+// The draw of a picture of a row, if each picture has draws of its own.
+std::uint64_t frame_draw(std::uint64_t draw, std::uint64_t frame) noexcept;
+
 // Returns the window of an image that has at least one pixel. Random windows and mirrors follow
 // from `draw`.
 Crop choose_crop(const ImageSpec& spec, std::uint32_t image_height, std::uint32_t image_width,

@@ -14,6 +14,7 @@ constexpr Choice<ResizeKind> kResizes[] = {{"area", ResizeKind::area},
                                            {"bilinear", ResizeKind::bilinear}};
 
 constexpr std::uint32_t kMaxSide = 1 << 14;
+constexpr std::uint32_t kMaxFrames = 1 << 16;
 constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 29;
 constexpr Fixed32 kLargestRatio = 1000 * kFixedOne;
 constexpr Fixed32 kSmallestRatio = kFixedOne / 1000;
@@ -42,6 +43,7 @@ void check(const ImageSpec& spec) {
         "size is (height, width), each from 1 to 16,384.");
   }
   require(spec.channels == 1 || spec.channels == 3, "channels must be 1 or 3.");
+  require(spec.frames <= kMaxFrames, "frames must be from 1 to 65,536.");
   require(spec.min_area >= 1 && spec.min_area <= spec.max_area && spec.max_area <= kFixedOne,
           "area is (smallest, largest), above 0 and at most 1.");
   require(spec.min_ratio >= kSmallestRatio && spec.min_ratio <= spec.max_ratio &&
@@ -55,6 +57,8 @@ void encode_image(Encoder& encoder, const ImageSpec& spec) {
   encoder.number(spec.height);
   encoder.number(spec.width);
   encoder.number(spec.channels);
+  encoder.number(spec.frames);
+  encoder.flag(spec.draws_each);
   encoder.choice(spec.crop);
   for (const Fixed32 bound : {spec.min_area, spec.max_area, spec.min_ratio, spec.max_ratio}) {
     encoder.number(bound);
@@ -73,6 +77,8 @@ ImageSpec decode_image(Decoder& decoder) {
   spec.height = decoder.small_number();
   spec.width = decoder.small_number();
   spec.channels = decoder.small_number();
+  spec.frames = decoder.small_number();
+  spec.draws_each = decoder.flag();
   spec.crop = decoder.choice(CropKind::random);
   for (Fixed32* const bound : {&spec.min_area, &spec.max_area, &spec.min_ratio, &spec.max_ratio}) {
     *bound = decoder.number();

@@ -30,6 +30,9 @@ struct ImageSpec {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   std::uint32_t channels = 3;  // 1 or 3
+  // Pictures of a row, one for each step of a window; 0 for a single picture without a window.
+  std::uint32_t frames = 0;
+  bool draws_each = false;  // each picture of a row has draws of its own
   CropKind crop = CropKind::whole;
   // Bounds of a random window: its share of the image's area, and width divided by height.
   Fixed32 min_area = kFixedOne, max_area = kFixedOne;
@@ -44,6 +47,7 @@ struct ImageSpec {
 
   bool keeps_sizes() const noexcept { return height == 0 && width == 0; }
   bool is_random() const noexcept { return crop == CropKind::random || flips; }
+  std::size_t pictures() const noexcept { return frames == 0 ? 1 : frames; }
   std::size_t value_bytes() const noexcept { return is_float ? sizeof(float) : 1; }
   std::size_t result_bytes() const noexcept {
     return std::size_t{height} * width * channels * value_bytes();

@@ -1,0 +1,59 @@
+#include "core/example/scaling.h"
+
+#include <bit>
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace tfrfast {
+
+void Scaling::apply(float* values, std::size_t count) const noexcept {
+  for (std::size_t first = 0; first < count; first += lines.size()) {
+    for (const Line& line : lines) {
+      double scaled = line.base;
+      // NaN stays NaN.
+      if (line.factor != 0) {
+        scaled += (double{*values} - line.shift) * line.factor;
+        if (scaled < line.low) scaled = line.low;
+        if (scaled > line.high) scaled = line.high;
+      }
+      *values++ = static_cast<float>(scaled);
+    }
+  }
+}
+
+void check(const Scaling& scaling) {
+  bool makes_sense = !scaling.lines.empty();
+  for (const Scaling::Line& line : scaling.lines) {
+    makes_sense = makes_sense && std::isfinite(line.shift) && std::isfinite(line.factor) &&
+                  std::isfinite(line.base) && line.low <= line.high;
+  }
+  if (!makes_sense) {
+    throw Error(ErrorKind::invalid, "Numbers are scaled by finite numbers, at least one of each.");
+  }
+}
+
+void encode_scaling(Encoder& encoder, const Scaling& scaling) {
+  encoder.flag(scaling.keeps_padding);
+  encoder.number(scaling.lines.size());
+  for (const Scaling::Line& line : scaling.lines) {
+    for (const double each : {line.shift, line.factor, line.base, line.low, line.high}) {
+      encoder.number(std::bit_cast<std::uint64_t>(each));
+    }
+  }
+}
+
+Scaling decode_scaling(Decoder& decoder) {
+  Scaling scaling;
+  scaling.keeps_padding = decoder.flag();
+  scaling.lines.resize(decoder.count());
+  for (Scaling::Line& line : scaling.lines) {
+    for (double* const each : {&line.shift, &line.factor, &line.base, &line.low, &line.high}) {
+      *each = std::bit_cast<double>(decoder.number());
+    }
+  }
+  check(scaling);
+  return scaling;
+}
+
+}  // namespace tfrfast
