@@ -159,6 +159,14 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             },
         ),
         "Sparse.to_dense": (sparse.to_dense, {}),
+        "Scaled": (
+            lambda **given: parsed(reader, tfr.Scaled(**given)),
+            {"spec": tfr.VarLen("float32"), "mean": 0.0, "std": 1.0},
+        ),
+        "Bounds": (
+            lambda **given: parsed(reader, tfr.Bounds(**given)),
+            {"spec": tfr.VarLen("float32"), "low": 0.0, "high": 1.0},
+        ),
         "SparseIndexed": (
             lambda **given: parsed(reader, tfr.SparseIndexed(**given)),
             {"index_keys": "n", "value_key": "n", "dtype": "int64", "size": 9},

@@ -27,12 +27,21 @@ class _Normalising:
     """Keeps arrays as tuples, so that equal specs are equal."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name != "spec" and not isinstance(value, str | bool | None):
-                numbers = np.asarray(value)
-                numbers = numbers if numbers.dtype == np.bool_ else numbers.astype(np.float64)
-                object.__setattr__(self, name, _tuples(numbers.tolist()))
         refuse_wrong_fields(self)
+        for name in ("mean", "std", "low", "high", "mask", "constant"):
+            value = getattr(self, name, None)
+            if value is not None and (name != "constant" or not isinstance(value, str)):
+                object.__setattr__(self, name, _tuples(_numbers(name, value)))
+
+
+def _numbers(name: str, given: Any) -> Any:
+    try:
+        numbers = np.asarray(given)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.empty(0, object)
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError(f"{name} takes a number for each dimension, not {given!r}.")
+    return (numbers if numbers.dtype == np.bool_ else numbers.astype(np.float64)).tolist()
 
 
 def _tuples(numbers: Any) -> Any:
