@@ -159,7 +159,8 @@ test-torch: .envs/torch/.ready dist/.built ## The wheel with PyTorch, torchdata,
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/torch tests/python/torch ''
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/torch tests/python/grain ''
 
-test-tables: .envs/tables/.ready dist/.built ## The wheel with PyArrow, Polars, DuckDB and pandas
+test-tables: .envs/tables/.ready dist/.built ## The wheel with PyArrow, Polars, DuckDB and pandas, and in a browser
+	@tools/need browser
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/tables tests/python/tables ''
 
 test-remote: .envs/remote/.ready dist/.built ## The wheel with obstore, against servers of its own
@@ -214,7 +215,7 @@ test-programs: .envs/programs/.ready dist/.built ## The wheel under programs of 
 	rm -rf .envs/tables
 	.venv/bin/python -m venv .envs/tables
 	.envs/tables/bin/pip install --quiet --upgrade pip
-	.envs/tables/bin/pip install --quiet pyarrow polars duckdb pandas 'pytest>=9' pytest-xdist hypothesis
+	.envs/tables/bin/pip install --quiet pyarrow polars duckdb pandas websocket-client 'pytest>=9' pytest-xdist hypothesis
 	@touch $@
 
 .envs/torch/.ready: .venv/.tools tools/install_torch

@@ -17,6 +17,12 @@ from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import html_table
 from tfrfast.base.warning import core_warnings, show_core_warnings, warn
+from tfrfast.columns import Bytes, Column
+from tfrfast.columns.shown import ROWS_SHOWN, html_columns
+from tfrfast.errors import FeatureError, RecordError
+from tfrfast.features.compiling import compile_features
+from tfrfast.features.inference import settle
+from tfrfast.features.samples import Sample
 from tfrfast.keys.key_file import key_path, open_key_file
 from tfrfast.keys.keyed import Keyed
 from tfrfast.storage.disk_cache import DiskCache
@@ -69,9 +75,6 @@ def warn_of_damage(damage: Sequence[Skipped]) -> None:
             f"{first.begin} to {first.end} of {first.path!r}. tfr.verify lists all.",
             RuntimeWarning,
         )
-
-
-_SHARDS_SHOWN = 10
 
 
 class Shard:
@@ -392,14 +395,28 @@ class Reader:
     def _repr_html_(self) -> str:
         if not hasattr(self, "_core") or self.closed:
             return html_table(repr(self), [], [])
-        count = self._core.num_shards()
-        shown = [Shard(self._core.describe_shard(i)) for i in range(min(count, _SHARDS_SHOWN))]
-        title = f"Reader: {counted(len(self), 'records')}, {counted(count, 'shards')}"
-        return html_table(
-            title + (f", of which the first {_SHARDS_SHOWN}" if count > _SHARDS_SHOWN else ""),
-            ["shard", "records", "bytes"],
-            [(each.path, each.num_records, each.num_bytes) for each in shown],
+        try:
+            records = self.read(range(min(ROWS_SHOWN, len(self))))
+        except (RecordError, OSError) as error:
+            return html_table(self._title(), [str(error)], [])
+        return html_columns(
+            self._title(), _columns_of(records, self._core), records.indices.tolist()
         )
+
+    def _title(self) -> str:
+        shards = counted(self._core.num_shards(), "shards")
+        return f"Reader: {counted(len(self), 'records')}, {shards}"
+
+
+def _columns_of(records: _native.RecordBatch, reader: _native.Reader) -> Mapping[str, Column]:
+    """Returns the features of records, or the records themselves if they are not Examples."""
+    sample = Sample(records.tolist(), records.indices.tolist(), reader)
+    try:
+        compiled = compile_features(settle("infer", lambda count: sample))
+        native = compiled.parser.parse_flat(records.data, records.offsets, records.indices)
+    except (FeatureError, ValueError):
+        return {"record": Bytes(records.data, records.offsets)}
+    return compiled.assemble(native)
 
 
 def _join_again(parts: list[Reader]) -> Reader:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tfrfast as tfr
@@ -15,6 +16,7 @@ from cli_files import damage, run, write_examples
 from record_files import flip_payload_byte
 from tfrfast.base.sizes import counted
 from tfrfast.cli.ray import joined_addresses
+from tfrfast.columns.thumbnails import png_of
 
 
 @pytest.fixture
@@ -141,6 +143,23 @@ def test_schema_is_a_table_and_python(
     assert run("schema", "--json", *shards) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["features"]["weights"] == {"kind": "fixed", "dtype": "float32", "shape": [3]}
+
+
+def test_pictures_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x"
+    with tfr.Writer(path) as writer:
+        for side in (2, 3):
+            picture = png_of(np.zeros((2, side, 3), np.uint8))
+            writer.write_example({"p": picture, "many": [picture] * side, "text": b"words"})
+    assert run("schema", str(path)) == 0
+    out = capsys.readouterr().out
+    assert """    'p': tfr.Image(),  # PNG; as it is stored: tfr.FixedLen((), "bytes")""" in out
+    assert """    'many': tfr.VarLen("bytes"),  # PNG""" in out
+    assert """    'text': tfr.FixedLen((), "bytes"),\n""" in out
+    assert run("schema", "--json", str(path)) == 0
+    assert json.loads(capsys.readouterr().out)["features"]["p"]["holds"] == "PNG"
+    assert run("cat", "-n1", str(path)) == 0
+    assert "  p: PNG 2x2, " in capsys.readouterr().out
 
 
 def test_cache_lists_and_prunes(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tfrfast as tfr
+from cli_files import damage
+from tfrfast.columns.thumbnails import png_of
 
 FEATURES = {"label": tfr.FixedLen((), "int64"), "<b>": tfr.VarLen("bytes")}
 
@@ -23,7 +28,8 @@ class Cells(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.open.append(tag)
+        if tag != "img":
+            self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -43,21 +49,53 @@ def reader(tmp_path: Path) -> tfr.Reader:
     return tfr.Reader(tmp_path / "train-*")
 
 
-def test_a_reader_is_its_first_shards(reader: tfr.Reader) -> None:
+def test_a_reader_is_its_first_records(reader: tfr.Reader, tmp_path: Path) -> None:
     title, *cells = shown(reader)
-    assert title == "Reader: 2,000 records, 12 shards, of which the first 10"
-    assert len(cells) == 3 * (1 + 10)
+    assert title == "Reader: 2,000 records, 12 shards"
+    assert cells[:6] == ["column", "type", "shape", "row 0", "row 1", "row 2"]
+    assert [cells[6], *cells[-3:]] == ["<b>", "0", "12", "24"]
     reader.close()
     assert shown(reader) == ["Reader(closed)"]
+    with tfr.Writer(tmp_path / "x") as writer:
+        for record in (b"\xff", b"", tfr.encode_example({"a": 1})):
+            writer.write(record)
+    assert "b'\\xff'" in shown(tfr.Reader(tmp_path / "x"))
+    damage(str(tmp_path / "x"), 0)
+    (title, error) = shown(tfr.Reader(tmp_path / "x", index="memory"))
+    assert "record 0" in error
+    tfr.Writer(tmp_path / "empty").close()
+    assert shown(tfr.Reader(tmp_path / "empty"))[0] == "Reader: 0 records, 1 shard"
+
+
+def test_pictures_are_shown(tmp_path: Path) -> None:
+    picture = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+    with tfr.Writer(tmp_path / "x") as writer:
+        for number in range(5):
+            writer.write_example(
+                {"steps/p": [png_of(picture)] * 2, "steps/n": [number, 0], "p": png_of(picture)}
+            )
+    steps = tfr.Steps(str(tmp_path / "x"), along="steps/")
+    for thing, count in (
+        (tfr.Reader(tmp_path / "x"), 3),
+        (next(iter(tfr.Loader(str(tmp_path / "x"), 4, features={"p": tfr.Image()}))), 3),
+        (next(iter(tfr.Loader(str(tmp_path / "x"), 4, features={"p": tfr.Image(size=(4, 4))}))), 3),
+        (steps, 6),
+    ):
+        page = thing._repr_html_()
+        found = re.findall(r'<img src="data:image/png;base64,([^"]+)"', page)
+        assert len(found) == count
+        again = tfr.encode_example({"p": base64.b64decode(found[0])})
+        assert (tfr.parse_example([again], {"p": tfr.Image()})["p"][0] == picture).all()
+    assert "Steps: 10 steps of 5 episodes" in steps._repr_html_()
 
 
 def test_a_batch_is_its_columns(reader: tfr.Reader) -> None:
     batch = next(iter(tfr.Loader(reader, 8, features=FEATURES, shuffle=False)))
     title, *cells = shown(batch)
     assert title == "Batch: 8 rows, 2 columns"
-    assert cells[4:8] == ["label", "ndarray int64", "8", "0"]
-    assert cells[8] == "<b>"
-    assert cells[-1] == "[b'<i>']"
+    assert cells[6:12] == ["label", "ndarray int64", "8", "0", "12", "24"]
+    assert cells[12] == "<b>"
+    assert cells[-1] == "b'<i>'"
     assert shown(batch[:0])[0] == "Batch: 0 rows, 2 columns"
 
 

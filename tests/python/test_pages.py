@@ -77,6 +77,12 @@ def test_distributed_training() -> None:
     assert len(steps) == 2 * (300 // 64)
 
 
+def test_looking_at_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfrfast.cli.view.server.Server.serve_forever", lambda server: None)
+    write_shards("data/train")
+    run_page("docs/view.md")
+
+
 def test_exactly_once() -> None:
     write_shards("data/train")
     run_page("docs/exactly-once.md")

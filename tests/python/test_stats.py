@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -156,47 +155,6 @@ def test_json_is_json(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-class Page(HTMLParser):
-    """Notices tags that are not closed, and anything that a page would fetch or run."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: Counter[str] = Counter()
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.seen[tag] += 1
-        assert tag not in ("script", "link", "img", "iframe")
-        assert not any(name in ("src", "href") or name.startswith("on") for name, _ in attributes)
-        if tag not in ("meta", "rect", "line"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.seen[tag] += 1
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in ("rect", "line"):
-            assert self.open.pop() == tag
-
-
-def test_the_page_stands_alone(
-    shard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, shown, _ = run(capsys, "stats", shard, "--html", tmp_path / "page.html")
-    assert status == 0
-    assert "page.html" in shown
-    text = (tmp_path / "page.html").read_text()
-    page = Page(text)
-    assert page.open == []
-    assert page.seen["article"] == 6
-    assert page.seen["svg"] == 6
-    assert "prefers-color-scheme: dark" in text
-    assert "&lt;b&gt;ä&amp;" in text
-    assert "<b>ä" not in text
-    assert "http" not in text
-
-
 def test_damage_and_sets_without_features(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -211,27 +169,6 @@ def test_damage_and_sets_without_features(
     assert status == 1
     assert json.loads(shown)["features"]["a"]["values"] == 49
     tfr.Writer(tmp_path / "empty").close()
-    status, shown, _ = run(capsys, "stats", tmp_path / "empty", "--html", tmp_path / "p.html")
+    status, shown, _ = run(capsys, "stats", tmp_path / "empty")
     assert status == 0
     assert "without features" in shown
-    assert "No features were found" in (tmp_path / "p.html").read_text()
-
-
-def test_a_page_appears_whole_or_not_at_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = tmp_path / "pages" / "page.html"
-    shard = tmp_path / "shard"
-    with tfr.Writer(shard) as writer:
-        writer.write(tfr.encode_example({"x": 1}))
-    assert run(capsys, "stats", shard, "--html", page)[0] == 0
-    before = page.read_text()
-
-    def interrupted(path: Path, text: str, **_: Any) -> None:
-        path.write_bytes(text[:10].encode())
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "write_text", interrupted)
-    assert run(capsys, "stats", shard, "--html", page)[0] == 130
-    assert page.read_text() == before
-    assert [each.name for each in page.parent.iterdir()] == ["page.html"]

@@ -29,15 +29,25 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> lis
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Returns the table for a notebook. Untrusted text in a cell stays text."""
     lines = ["".join(f"<th>{html.escape(each)}</th>" for each in header)]
-    lines += ["".join(f"<td>{html.escape(_text(cell))}</td>" for cell in row) for row in rows]
+    lines += ["".join(f"<td>{_markup(cell)}</td>" for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<p>{html.escape(title)}</p><table>{body}</table>"
+
+
+class Markup(str):
+    """A cell that is HTML already."""
+
+    __slots__ = ()
 
 
 def shortened(value: object) -> str:
     """Returns the value's repr, cut to 60 characters."""
     text = reprlib.repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _markup(cell: object) -> str:
+    return cell if isinstance(cell, Markup) else html.escape(_text(cell))
 
 
 def _text(cell: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrfast._native import RecordBatch, printable, record_kind
+from tfrfast.base.contents import contents_of
 from tfrfast.columns import Bytes, Ragged
 from tfrfast.errors import FeatureError
 from tfrfast.example.parsing import infer_features, parse_example
@@ -113,5 +114,7 @@ def _shorten(values: Sequence[Any], max_values: int, max_bytes: int) -> str:
 
 
 def _quote(value: bytes, max_bytes: int) -> str:
+    if described := contents_of(value).described(len(value)):
+        return described
     shown = repr(value[:max_bytes])
     return shown if len(value) <= max_bytes else f"{shown}... {len(value)} bytes"

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from tfrfast._native import ArrowColumn
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import counted
-from tfrfast.base.tables import html_table, shortened
 from tfrfast.columns.arrays import Array
 from tfrfast.columns.arrow import ArrowExport, arrow_of, struct_of
 from tfrfast.columns.pictures import Pictures
 from tfrfast.columns.ragged import Ragged
 from tfrfast.columns.rows import Rows, row_numbers
+from tfrfast.columns.shown import html_columns
 from tfrfast.columns.sparse import Sparse
 from tfrfast.columns.strings import Bytes
 
@@ -128,19 +128,8 @@ class Batch(dict[str, Any], ArrowExport):
 
     def _repr_html_(self) -> str:
         rows = len(self.indices)
-        return html_table(
-            f"{type(self).__name__}: {counted(rows, 'rows')}, {counted(len(self), 'columns')}",
-            ["column", "type", "shape", "first row"],
-            [
-                (
-                    name,
-                    f"{type(column).__name__} {getattr(column, 'dtype', '')}".strip(),
-                    "x".join(map(str, getattr(column, "shape", ()))),
-                    shortened(_plain(column[0])) if rows and not isinstance(column, Sparse) else "",
-                )
-                for name, column in self.items()
-            ],
-        )
+        title = f"{type(self).__name__}: {counted(rows, 'rows')}, {counted(len(self), 'columns')}"
+        return html_columns(title, self, range(rows))
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (dict(self), self.indices, self.valid, self.source_starts, self.crops)
@@ -148,7 +137,3 @@ class Batch(dict[str, Any], ArrowExport):
             return Batch, arguments
         names = ("segments", "positions", "starts", "pieces", "_facts")
         return Batch, arguments, {name: getattr(self, name) for name in names}
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value

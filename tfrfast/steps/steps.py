@@ -257,8 +257,9 @@ class Steps(Reader):
             return "Steps(closed)"
         return f"Steps({len(self.episodes.lengths)} episodes, {len(self)} steps)"
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{self!r}</pre>"
+    def _title(self) -> str:
+        episodes = counted(len(self.episodes.lengths), "episodes")
+        return f"Steps: {counted(len(self), 'steps')} of {episodes}"
 
 
 def _open(records: Reader, arguments: dict[str, Any]) -> Steps:

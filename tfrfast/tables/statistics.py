@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -76,9 +77,16 @@ class Statistics(NamedTuple):
 
 
 def statistics(
-    reader: Reader, *, threads: int | None = None, progress: bool | None = None
+    reader: Reader,
+    *,
+    threads: int | None = None,
+    progress: bool | None = None,
+    advance: Callable[[int, int], object] = lambda done, total: None,
 ) -> Statistics:
-    """Returns the statistics of each feature of a sample of the records."""
+    """Returns the statistics of each feature of a sample of the records.
+
+    `advance` is told how many of the records are counted.
+    """
     rows = scan(reader, threads=threads)
     lists = {name: VarLen(spec.dtype, inferred=True) for name, spec in rows.features.items()}
     rows = scan(reader, features=lists, threads=threads)
@@ -92,6 +100,7 @@ def statistics(
             list(pool.map(_Collector.add, collectors, batch.children))
             seen += batch.length
             bar.update(seen, len(rows))
+            advance(seen, len(rows))
     features = (each.result(seen) for each in collectors)
     return Statistics(seen, sorted(features, key=lambda stats: stats.name))
 

@@ -55,19 +55,27 @@ class TfdsSplit(_SplitFields):
         `indices` are the numbers of the split's steps. Raises ValueError if features.json
         describes no steps.
         """
-        name = steps_feature(self._described)
+        along = along_of_steps(self)
         assert self._described is not None
         windows = dict(windows or {})
-        steps = Steps(
-            self.reader, along=along_of(self._described, name), windows=windows, only=only
-        )
+        steps = Steps(self.reader, along=along, windows=windows, only=only)
         indices = self.indices
         if indices is not None:
             first_steps, lengths = steps.episodes
             counts = lengths[indices]
             begins = np.repeat(first_steps[indices] - (np.cumsum(counts) - counts), counts)
             indices = begins + np.arange(counts.sum())
+        name = steps_feature(self._described)
         return TfdsSplit(steps, specs_of_steps(self._described, name, windows), indices)
+
+
+def along_of_steps(split: TfdsSplit) -> dict[str, int | None]:
+    """Returns the features of a split's steps, as Steps takes them. Raises ValueError if its
+    records are no episodes.
+    """
+    name = steps_feature(split._described)
+    assert split._described is not None
+    return along_of(split._described, name)
 
 
 @explains_arguments

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
 import numpy as np
 
+from tfrfast._native import RecordBatch
+from tfrfast.base.contents import contents_of
 from tfrfast.base.sizes import counted
 from tfrfast.cli.common import (
     Subparsers,
@@ -14,9 +17,13 @@ from tfrfast.cli.common import (
     print_json,
     print_table,
 )
+from tfrfast.cli.shown_batches import shown_batches
 from tfrfast.cli.shown_records import ShownRecords
+from tfrfast.columns import Bytes
 from tfrfast.features import FixedLen, VarLen
 from tfrfast.features.inference import specs_of
+
+_OPENED = 64
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -39,32 +46,67 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--sample must be at least 1, not {options.sample}.")
     with ShownRecords(options) as records:
         survey = records.survey(records.between(0, options.sample))
+        holds = _contents(records.batches(records.between(0, _OPENED)))
         status = records.status()
     features, looked_at = specs_of(survey), survey.num_records
     rows = [(name, *_describe(spec)) for name, spec in sorted(features.items())]
     if options.json:
-        facts: dict[str, dict[str, object]] = {
-            name: {"kind": kind, "dtype": dtype, "shape": shape}
-            | ({} if default is None else {"default": default})
-            for name, kind, dtype, shape, default in rows
-        }
+        facts: dict[str, dict[str, object]] = {}
+        for name, kind, dtype, shape, default in rows:
+            facts[name] = {"kind": kind, "dtype": dtype, "shape": shape}
+            if default is not None:
+                facts[name]["default"] = default
+            if name in holds:
+                facts[name]["holds"] = holds[name]
         print_json({"records_looked_at": looked_at, "features": facts})
         return status
     if not features:
         print(f"No features in the first {counted(looked_at, 'records')}.")
         return status
     print_table(
-        ["feature", "kind", "dtype", "shape", "default"],
+        ["feature", "kind", "dtype", "shape", "default", "holds"],
         [
-            (name, kind, dtype, "" if shape is None else shape, "" if default is None else default)
+            (
+                name,
+                kind,
+                dtype,
+                "" if shape is None else shape,
+                "" if default is None else default,
+                holds.get(name, ""),
+            )
             for name, kind, dtype, shape, default in rows
         ],
     )
     print("\nfeatures = {")
     for name, spec in sorted(features.items()):
-        print(f"    {name!r}: {_as_python(spec)},")
+        print(f"    {name!r}: {_line(spec, holds.get(name, ''))}")
     print("}")
     return status
+
+
+def _contents(batches: Iterable[RecordBatch]) -> dict[str, str]:
+    """Returns what the byte strings of features hold, if they all hold the same, and no text."""
+    found: dict[str, set[str]] = {}
+    for piece in shown_batches(batches, None):
+        for name, column in piece.columns.items():
+            if isinstance(column.values, Bytes):
+                found.setdefault(name, set()).update(
+                    contents_of(value).form for value in column.values.tolist()
+                )
+    shared = {name: {form.partition(" ")[0] for form in forms} for name, forms in found.items()}
+    return {
+        name: forms.pop() if len(forms) == 1 else shared[name].pop()
+        for name, forms in found.items()
+        if len(shared[name]) == 1 and "" not in shared[name]
+    }
+
+
+def _line(spec: FixedLen | VarLen, holds: str) -> str:
+    """Returns a spec for Python. An encoded picture becomes pixels."""
+    form = holds.partition(" ")[0]
+    if form in ("JPEG", "PNG") and isinstance(spec, FixedLen) and spec.shape == ():
+        return f"tfr.Image(),  # {holds}; as it is stored: {_as_python(spec)}"
+    return f"{_as_python(spec)},{f'  # {holds}' if holds else ''}"
 
 
 def _describe(

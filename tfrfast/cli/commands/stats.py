@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import math
-from pathlib import Path
 from typing import Any
 
 from tfrfast.base.sizes import counted
 from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
 from tfrfast.cli.damage import left_out
+from tfrfast.cli.json_stats import json_of_stats
 from tfrfast.reader import Reader
 from tfrfast.tables.statistics import FeatureStats, statistics
-from tfrfast.tables.stats_page import stats_page
-from tfrfast.writing.publishing import publish
-from tfrfast.writing.work_folder import WorkFolder
 
 _SHOWN_BYTES = 24
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
+    add_command(
         subparsers,
         "stats",
         run,
@@ -28,9 +24,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         description="Read all records once, and show for each feature of tf.train.Examples how "
         "many records have it, its type, lengths, range, mean, and most frequent values.",
         on_corruption=True,
-    )
-    parser.add_argument(
-        "--html", metavar="FILE", help="also write a page with histograms, for a browser"
     )
 
 
@@ -42,21 +35,13 @@ def run(options: argparse.Namespace) -> int:
         shards, num_bytes = len(reader.shards), sum(each.num_bytes for each in reader.shards)
         damage = reader.skipped
     records = found.num_records
-    if options.html is not None:
-        title = options.paths[0] if len(options.paths) == 1 else counted(shards, "shards")
-        page = stats_page(
-            title, found.features, records=records, shards=shards, num_bytes=num_bytes
-        )
-        with WorkFolder(options.html) as work:
-            Path(work.inside("page")).write_text(page, encoding="utf-8")
-            publish([work.inside("page")], [options.html], overwrite=True)
     if options.json:
         print_json(
             {
                 "records": records,
                 "shards": shards,
                 "bytes": num_bytes,
-                "features": {each.name: _as_json(each) for each in found.features},
+                "features": {each.name: json_of_stats(each) for each in found.features},
                 "skipped": [each._asdict() for each in damage],
             }
         )
@@ -68,8 +53,6 @@ def run(options: argparse.Namespace) -> int:
             ["feature", "type", "in", "values", "min", "mean", "max", "distinct", "most frequent"],
             [_row(each) for each in found.features],
         )
-        if options.html is not None:
-            print(f"Histograms: {options.html}")
     return left_out(damage)
 
 
@@ -101,26 +84,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, bytes):
         return repr(value[:_SHOWN_BYTES])[1:] + ("..." if len(value) > _SHOWN_BYTES else "")
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _as_json(stats: FeatureStats) -> dict[str, Any]:
-    facts = stats._asdict()
-    facts["histogram"] = stats.histogram._asdict()
-    facts["frequent"] = [
-        {
-            "value": value.decode(errors="backslashreplace") if isinstance(value, bytes) else value,
-            "count": count,
-        }
-        for value, count in stats.frequent
-    ]
-    cleaned: dict[str, Any] = _without_nan(facts)
-    return cleaned
-
-
-def _without_nan(value: Any) -> Any:
-    """Returns `value` with text in place of numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _without_nan(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(each) for each in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

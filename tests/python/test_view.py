@@ -1,0 +1,323 @@
+"""The server of `tfrfast view`: who may ask, and what the answers hold."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from cli_files import damage, run_shown
+from step_files import write_episodes
+from tfrfast.base.contents import contents_of
+from tfrfast.cli.view.data_set import DataSet
+from tfrfast.cli.view.server import Server
+from tfrfast.columns.thumbnails import png_of
+from tfrfast.tfds_folder.kinds import kinds_of
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "tfds" / "little" / "1.0.0"
+PNG = png_of(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
+COUNT = 300
+Ask = Callable[..., Any]
+
+
+def record_of(number: int) -> dict[str, Any]:
+    return {
+        "picture": PNG,
+        "number": [number, 2**53 + 1],
+        "float": np.array([0.5, np.nan, np.inf], np.float32),
+        "text": f"<b>{number}</b> ä",
+        "page": b"<!doctype html><script>alert(1)</script>",
+        "bytes": b"\xff\xfe%d" % number,
+        "inner": tfr.encode_example({"a": [1, 2]}),
+    }
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("view") / "x"
+    with tfr.Writer(path) as writer:
+        for number in range(COUNT):
+            writer.write_example(record_of(number))
+    tfr.build_keys([str(path)], "bytes")
+    return str(path)
+
+
+@contextlib.contextmanager
+def served(*paths: str, steps: str | None = None, split: str = "all") -> Iterator[Server]:
+    data = DataSet(list(paths), steps=steps, split=split)
+    with Server(data) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+            data.close()
+
+
+def got(server: Server, target: str, **headers: str) -> tuple[int, Any, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
+    connection.request("GET", target, headers=headers)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, answer.headers, content
+
+
+def asker(server: Server) -> Ask:
+    def ask(name: str, **facts: object) -> Any:
+        _, _, content = got(server, f"/{server.token}/{name}?{urllib.parse.urlencode(facts)}")
+        return json.loads(content, parse_constant=pytest.fail)
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def server(shard: str) -> Iterator[Server]:
+    with served(shard) as server:
+        yield server
+
+
+@pytest.fixture
+def ask(server: Server) -> Ask:
+    return asker(server)
+
+
+def test_nobody_else_is_answered(server: Server, shard: str) -> None:
+    token = server.token
+    for target in ("/", "/set", f"/{token}x/set", f"/{token[:-1]}/set", "//set", f"/x/{token}/set"):
+        assert got(server, target)[0] == 403
+    for host in ("evil.example", f"evil.example:{server.server_port}", "127.0.0.1", "", "[::1]"):
+        assert got(server, f"/{token}/set", Host=host)[0] == 403
+    for name in ("../set", "%2e%2e/%2e%2e/etc/passwd", "page.html", urllib.parse.quote(shard, "")):
+        assert got(server, f"/{token}/{name}")[0] == 404
+    for method in ("POST", "PUT", "OPTIONS", "HEAD"):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
+        connection.request(method, f"/{token}/set")
+        assert connection.getresponse().status == 501
+        connection.close()
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_no_other_page_can_read_an_answer(server: Server) -> None:
+    for name in ("", "set", "value?record=0&feature=picture", "no"):
+        _, headers, _ = got(server, f"/{server.token}/{name}", Origin="http://evil.example")
+        assert not [each for each in headers if each.lower().startswith("access-control")]
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+    _, headers, page = got(server, f"/{server.token}/")
+    nonce = headers["Content-Security-Policy"].partition("script-src 'nonce-")[2].partition("'")[0]
+    assert page.count(nonce.encode()) == 2
+    assert b"http:" not in page.replace(b"http://www.w3.org/2000/svg", b"")
+    assert b"https:" not in page
+    assert b"innerHTML" not in page
+
+
+@pytest.mark.parametrize(
+    ("feature", "mime"),
+    [
+        ("picture", "image/png"),
+        ("page", "application/octet-stream"),
+        ("bytes", "application/octet-stream"),
+        ("", "application/octet-stream"),
+    ],
+)
+def test_bytes_are_given_as_pictures_or_to_be_saved(
+    server: Server, feature: str, mime: str
+) -> None:
+    target = f"/{server.token}/value?record=3&feature={feature}"
+    status, headers, content = got(server, target)
+    assert (status, headers["Content-Type"]) == (200, mime)
+    record = tfr.encode_example(record_of(3))
+    assert content == (record_of(3)[feature] if feature else record)
+    assert ("attachment" in headers.get("Content-Disposition", "")) == (mime[0] == "a")
+
+
+def test_rows_and_a_record(ask: Ask, shard: str) -> None:
+    facts = ask("set")
+    assert (facts["records"], facts["shards"], facts["damage"]) == (COUNT, 1, [])
+    found = ask("rows", chosen=0, at=290, count=50)["rows"]
+    assert [row["record"] for row in found] == list(range(290, COUNT))
+    record = ask("record", record=7)
+    assert record["place"]["path"] == shard
+    assert record["place"]["offset"] == tfr.Reader(shard).locate(7).offset
+    features = {each["name"]: each for each in record["features"]}
+    assert features["number"]["values"] == [7, str(2**53 + 1)]
+    assert features["float"]["values"] == [0.5, "nan", "inf"]
+    assert features["text"]["values"][0]["text"] == "<b>7</b> ä"
+    assert features["picture"]["values"][0]["form"] == "PNG 4x4"
+    (inner,) = features["inner"]["values"]
+    assert inner["features"] == [{"name": "a", "type": "int64", "count": 2, "values": [1, 2]}]
+
+
+def test_chosen_records(ask: Ask) -> None:
+    def chosen(**facts: object) -> list[int]:
+        choice = ask("choose", **facts)
+        rows = ask("rows", chosen=choice["chosen"], at=0, count=64)["rows"]
+        assert choice["records"] == len(rows)
+        return [row["record"] for row in rows]
+
+    sample = chosen(by="sample", count=20, seed=3)
+    assert sample == chosen(by="sample", count=20, seed=3) == sorted(set(sample))
+    plan = tfr.Plan(tfr.Shuffle(seed=5), 32, num_records=COUNT, rank=1, world=2)
+    step = chosen(by="step", seed=5, size=32, epoch=2, step=1, rank=1, world=2)
+    assert step == plan.indices(2, 1).tolist()
+    assert chosen(by="key", feature="bytes", key="") == []
+    for facts, said in (
+        ({"by": "step", "step": "x"}, "whole number"),
+        ({"by": "step", "step": 10**6}, "step"),
+        ({"by": "key", "feature": "text", "key": "a"}, "build_keys"),
+        ({"by": "no"}, "missing"),
+    ):
+        assert said in ask("choose", **facts)["error"]
+    assert "no longer" in ask("rows", chosen=999, at=0, count=1)["error"]
+    assert "error" in ask("record", record=COUNT)
+
+
+def test_statistics_are_counted_once(ask: Ask) -> None:
+    while "features" not in (found := ask("statistics")):
+        assert found["done"] <= COUNT
+    assert found["records"] == COUNT
+    names = [each["name"] for each in found["features"]]
+    assert names == sorted(record_of(0))
+
+
+def test_damage_is_shown_at_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with tfr.Writer(path, index=False) as writer:
+        for number in range(20):
+            writer.write_example({"n": number, "room": b"-" * 100})
+    damage(str(path), 11, byte=40)  # its payload, which a read finds
+    damage(str(path), 4, byte=0)  # its length, so no later record is where it was
+    with served(str(path)) as server:
+        ask = asker(server)
+        rows = ask("rows", chosen=0, at=0, count=64)["rows"]
+        found = ask("set")
+    values = [row["features"][0]["values"][0] for row in rows if "features" in row]
+    (lost,) = [at for at, row in enumerate(rows) if "damaged" in row]
+    assert values == [n for n in range(20) if n not in (4, 11)]
+    assert str(path) in rows[lost]["damaged"]
+    assert lost in [each["at"] for each in found["damage"]]
+    assert 4 in [each["at"] for each in found["damage"]]
+
+
+def test_records_of_other_kinds(tmp_path: Path) -> None:
+    def framed(field: int, content: bytes) -> bytes:
+        return bytes([field << 3 | 2, len(content)]) + content
+
+    feature = framed(3, framed(1, bytes([5, 6])))
+    entry = framed(1, framed(1, b"x") + framed(2, framed(1, feature) + framed(1, feature)))
+    path = tmp_path / "x"
+    with tfr.Writer(path) as writer:
+        for record in (
+            framed(2, entry),
+            b"plain text",
+            b"\xff\xfe",
+            b"",
+            tfr.encode_example({"a": 1}),
+        ):
+            writer.write(record)
+    with served(str(path)) as server:
+        ask = asker(server)
+        sequence, text, other, empty, example = ask("rows", chosen=0, at=0, count=9)["rows"]
+    assert [(each["name"], each["values"]) for each in sequence["features"]] == [
+        ("x[0]", [5, 6]),
+        ("x[1]", [5, 6]),
+    ]
+    assert text["raw"]["text"] == "plain text"
+    assert other["raw"]["hex"] == "ff fe"
+    assert empty["features"] == []
+    assert example["features"][0]["values"] == [1]
+
+
+def test_episodes(tmp_path: Path) -> None:
+    with served(write_episodes(tmp_path / "x"), steps="steps/") as server:
+        ask = asker(server)
+        found = ask("set")
+        assert found["steps"] == 100
+        assert set(found["along"]) == {"steps/a", "steps/image", "steps/n"}
+        assert ask("record", record=0)["steps"] == 30
+
+
+def test_a_folder_of_tfds_says_what_its_features_are() -> None:
+    with served(str(GOLDEN), split="train[:3]") as server:
+        ask = asker(server)
+        found = ask("set")
+        assert len(ask("rows", chosen=found["choice"], at=0, count=64)["rows"]) == 3
+    described = json.loads((GOLDEN / "features.json").read_text())
+    assert found["kinds"] == {
+        name: each._asdict() for name, each in kinds_of(str(GOLDEN), described).items()
+    }
+    assert found["kinds"]["label"]["labels"] == (GOLDEN / "label.labels.txt").read_text().split()
+    assert "classes" in found["kinds"]["label"]["text"]
+
+
+def test_the_command_says_where_and_ends_with_ctrl_c(
+    shard: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, "-m", "tfrfast", "view", "--no-open", shard]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = urllib.parse.urlsplit(process.stdout.readline().strip())
+        connection = http.client.HTTPConnection(address.netloc)
+        connection.request("GET", f"{address.path}set")
+        assert json.load(connection.getresponse())["records"] == COUNT
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, _, error = run_shown(capsys, "view", "--no-open", "--port", port, shard)
+    assert status == 2
+    assert f"Port {port}" in error
+    assert "--port" in error
+
+
+def wave(rate: int) -> bytes:
+    form = struct.pack("<HHIIHH", 1, 1, rate, rate * 2, 2, 16)
+    return b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", 16) + form + bytes(rate)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "form"),
+    [
+        (PNG, "picture", "PNG 4x4"),
+        (b"\xff\xd8\xff\xe0\0\4ab\xff\xc0\0\x0b\x08\0\x20\0\x30\1", "picture", "JPEG 48x32"),
+        (b"\xff\xd8\xff", "picture", "JPEG"),
+        (b"GIF89a\x05\0\x07\0", "picture", "GIF 5x7"),
+        (b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + b"\x0f\0\0\x1f\0\0", "picture", "WebP 16x32"),
+        (wave(8000), "sound", "WAV 8,000 Hz, mono, 0.5 s"),
+        (
+            b"\x08\1\x12\x08\x12\2\x08\2\x12\2\x08\3\x22\x18" + bytes(24),
+            "tensor",
+            "tensor float32 [2, 3]",
+        ),
+        (b"\x08\1\x12\x08\x12\2\x08\2\x12\2\x08\3\x22\x04" + bytes(4), "bytes", ""),
+        (b"\x1f\x8b\x08\0", "compressed", "GZIP"),
+        ("ein Täxt\n".encode() * 999, "text", ""),
+        (b"", "text", ""),
+        (b"\xffabc", "bytes", ""),
+        (b"a\0b", "bytes", ""),
+    ],
+)
+def test_what_bytes_hold(value: bytes, kind: str, form: str) -> None:
+    found = contents_of(value)
+    assert (found.kind, found.form) == (kind, form)
+    for cut in range(0, len(value), 1 + len(value) // 50):
+        contents_of(value[:cut])

@@ -1,0 +1,77 @@
+"""`tfrfast view`: shows a data set in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import webbrowser
+
+from tfrfast.cli.common import Subparsers, add_command, add_steps
+from tfrfast.cli.view.data_set import DataSet
+from tfrfast.cli.view.server import Server
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "view",
+        run,
+        help=help,
+        description="Open a page in the browser with the records of a data set: pictures, text, "
+        "numbers, statistics, damage. Only this machine can see it. Ctrl-C ends it.",
+        progress=False,
+        json=False,
+    )
+    parser.add_argument(
+        "--split",
+        default="all",
+        help="of a folder of TensorFlow Datasets, as in tfds.load (default: all)",
+    )
+    add_steps(parser, "also show the steps of episodes")
+    parser.add_argument(
+        "--port", type=_port, default=0, help="the port on 127.0.0.1 (default: a free one)"
+    )
+    parser.add_argument(
+        "--no-open", action="store_true", help="print the address, and open no browser"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    data = DataSet(options.paths, steps=options.steps, split=options.split)
+    try:
+        with _served(data, options.port) as server:
+            print(server.address, flush=True)
+            print("Ctrl-C ends it.", file=sys.stderr)
+            if not options.no_open and _has_screen():
+                webbrowser.open(server.address)
+            with contextlib.suppress(KeyboardInterrupt):
+                server.serve_forever()
+    finally:
+        data.close()
+    return 0
+
+
+def _served(data: DataSet, port: int) -> Server:
+    try:
+        return Server(data, port)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"Port {port} of this machine cannot be used: {error.strerror}. Choose another --port, "
+            "or leave it out",
+        ) from None
+
+
+def _has_screen() -> bool:
+    """False where a browser would be a program in this terminal."""
+    named = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in named)
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port < 1 << 16:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {port}")
+    return port

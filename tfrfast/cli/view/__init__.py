@@ -1,0 +1,1 @@
+"""The page of `tfrfast view`: a data set in a browser."""

@@ -1,0 +1,270 @@
+"""The data set that the page shows. Every answer is plain data for JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrfast.cli.json_stats import json_of_stats
+from tfrfast.cli.view.values import RECORD, ROW, picture_of, records_of
+from tfrfast.errors import RecordError
+from tfrfast.example.parsing import parse_example
+from tfrfast.features import VarLen
+from tfrfast.order import Plan, Shuffle
+from tfrfast.reader import Reader
+from tfrfast.steps.steps import Steps
+from tfrfast.tables.selecting import records_where
+from tfrfast.tables.statistics import statistics
+from tfrfast.tfds_folder.kinds import FeatureKind, is_tfds_folder, kinds_of
+from tfrfast.tfds_folder.tfds import along_of_steps, tfds
+
+_MOST_ROWS = 256
+_MOST_BYTES = 32 << 20
+_MOST_SAMPLED = 1 << 20
+_SHOWN_SHARDS = 1000
+_KEPT_CHOICES = 16
+
+
+class Chosen(NamedTuple):
+    """Records that somebody asked for, in the order in which they are shown."""
+
+    numbers: Any
+    what: str
+
+
+class DataSet:
+    """Records of shards. Many threads may ask at once."""
+
+    def __init__(self, paths: list[str], *, steps: str | None, split: str) -> None:
+        self.title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+        self._kinds: Mapping[str, FeatureKind] = {}
+        self._choices: OrderedDict[int, Chosen] = OrderedDict()
+        self._lock = threading.Lock()
+        along: Any = steps
+        if len(paths) == 1 and is_tfds_folder(paths[0]):
+            opened = tfds(paths[0], split, on_corruption="skip")
+            self._reader: Reader = opened.reader
+            self._kinds = kinds_of(paths[0], opened._described)
+            if opened.indices is not None:
+                self._choices[1] = Chosen(opened.indices, f"records of {split}")
+            with contextlib.suppress(ValueError):  # its records are no episodes
+                along = along or along_of_steps(opened)
+        else:
+            self._reader = Reader(paths, on_corruption="skip")
+        self._steps = Steps(self._reader, along=along) if along else None
+        counts = [shard.num_records for shard in self._reader.shards]
+        self._starts: list[int] = np.cumsum([0, *counts]).tolist()
+        self._shard_of = {shard.path: at for at, shard in enumerate(self._reader.shards)}
+        self._counting = _Counting(self._reader)
+
+    def close(self) -> None:
+        self._counting.stop()
+        self._reader.close()
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what the set is."""
+        shards = self._reader.shards
+        listed = [
+            {
+                "path": shard.path,
+                "records": shard.num_records,
+                "bytes": shard.num_bytes,
+                "compression": shard.compression or "none",
+                "index": shard.index or "in memory",
+                "first": first,
+            }
+            for shard, first in zip(shards[:_SHOWN_SHARDS], self._starts, strict=False)
+        ]
+        return {
+            "title": self.title,
+            "records": len(self._reader),
+            "shards": len(shards),
+            "bytes": sum(shard.num_bytes for shard in shards),
+            "listed": listed,
+            "damage": self._damage(),
+            "kinds": {name: each._asdict() for name, each in self._kinds.items()},
+            "steps": None if self._steps is None else len(self._steps),
+            "along": [] if self._steps is None else list(self._steps._known_features()),
+            "choice": 1 if self._choices else 0,
+        }
+
+    def rows(self, chosen: int, at: int, count: int) -> dict[str, Any]:
+        """Returns some records of a choice, for a list; 0 stands for all records."""
+        numbers = self._numbers(chosen, at, min(count, _MOST_ROWS))
+        sizes = np.cumsum([self._reader.locate(number).length for number in numbers])
+        numbers = numbers[: max(1, int(np.searchsorted(sizes, _MOST_BYTES, "right")))]
+        return {"rows": self._shown(numbers, ROW), "damage": self._damage()}
+
+    def record(self, number: int) -> dict[str, Any]:
+        """Returns one record as a whole, and its place."""
+        (shown,) = self._shown([number], RECORD)
+        place = self._reader.locate(number)
+        shown["place"] = {
+            "path": self._reader.shards[place.shard].path,
+            "number": number - self._starts[place.shard],
+            "offset": place.offset,
+        }
+        if self._steps is not None:
+            shown["steps"] = int(self._steps.episodes.lengths[number])
+        return shown
+
+    def value(self, number: int, feature: str, at: int) -> tuple[str, bytes]:
+        """Returns a byte string of a record, and a browser's type for it; "" for unknown bytes."""
+        record = self._reader[number]
+        value = record
+        if feature:
+            column = parse_example([record], {feature: VarLen("bytes")})[feature]
+            value = column[0][at]
+        return picture_of(value) or ("", value)
+
+    def choose(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """Keeps a choice of records, and returns its number. Raises what users may have mistyped as
+        ValueError, KeyError and so on.
+        """
+        found = _CHOICES[asked["by"]](self, asked)
+        with self._lock:
+            number = max(self._choices, default=0) + 1
+            self._choices[number] = found
+            while len(self._choices) > _KEPT_CHOICES:
+                self._choices.popitem(last=False)
+        return {"chosen": number, "records": len(found.numbers), "what": found.what}
+
+    def statistics(self) -> dict[str, Any]:
+        """Returns the statistics of all features, or how far the count has come. The first call
+        begins it.
+        """
+        return self._counting.state()
+
+    def _numbers(self, chosen: int, at: int, count: int) -> list[int]:
+        if not chosen:
+            return list(range(max(at, 0), min(at + count, len(self._reader))))
+        with self._lock:
+            if chosen not in self._choices:
+                raise ValueError("This choice is no longer kept. Ask for the records again.")
+            numbers = self._choices[chosen].numbers[at : at + count]
+        return [int(number) for number in numbers]
+
+    def _shown(self, numbers: list[int], limits: Any) -> list[dict[str, Any]]:
+        """Returns these records. A record that cannot be read says why."""
+        found = {row["record"]: row for row in self._read(numbers, limits)}
+        return [found.get(number) or self._unreadable(number) for number in numbers]
+
+    def _read(self, numbers: list[int], limits: Any) -> Any:
+        try:
+            return list(records_of([self._reader.read(numbers)], limits)) if numbers else []
+        except (RecordError, OSError, MemoryError):
+            if len(numbers) == 1:
+                return []
+        middle = len(numbers) // 2
+        return self._read(numbers[:middle], limits) + self._read(numbers[middle:], limits)
+
+    def _unreadable(self, number: int) -> dict[str, Any]:
+        reason = "This record is damaged."
+        try:
+            self._reader[number]
+        except (RecordError, OSError, MemoryError) as error:
+            reason = str(error)
+        return {"record": number, "damaged": reason}
+
+    def _damage(self) -> list[dict[str, Any]]:
+        """Returns the damaged places, each with the first record that follows its beginning."""
+        found = []
+        for each in self._reader.skipped:
+            shard = self._shard_of[each.path]
+            before = int(np.searchsorted(self._reader.shards[shard].offsets, each.begin))
+            found.append({**each._asdict(), "at": self._starts[shard] + before})
+        return found
+
+    def _by_sample(self, asked: Mapping[str, str]) -> Chosen:
+        total = len(self._reader)
+        count = min(_whole(asked, "count", 100), total, _MOST_SAMPLED)
+        seed = _whole(asked, "seed", 0)
+        numbers = sorted(random.Random(seed).sample(range(total), count))
+        return Chosen(numbers, f"{count:,} records at random (seed {seed})")
+
+    def _by_condition(self, asked: Mapping[str, str]) -> Chosen:
+        condition = asked["condition"]
+        return Chosen(records_where(self._reader, condition), f"records where {condition}")
+
+    def _by_key(self, asked: Mapping[str, str]) -> Chosen:
+        feature, key = asked["feature"], asked["key"]
+        keyed = self._reader.by_key(feature)
+        found = keyed.all(int(key) if keyed._is_int else key)
+        return Chosen(found.indices, f"records whose {feature} is {key}")
+
+    def _by_step(self, asked: Mapping[str, str]) -> Chosen:
+        epoch, step = _whole(asked, "epoch", 0), _whole(asked, "step", 0)
+        seed, size = _whole(asked, "seed", 0), _whole(asked, "size", 32)
+        plan = Plan(
+            Shuffle(seed),
+            size,
+            num_records=len(self._reader),
+            rank=_whole(asked, "rank", 0),
+            world=_whole(asked, "world", 1),
+        )
+        what = f"step {step:,} of epoch {epoch:,}, in batches of {size:,} (seed {seed})"
+        return Chosen(plan.indices(epoch, step), what)
+
+
+_CHOICES: dict[str, Callable[[DataSet, Mapping[str, str]], Chosen]] = {
+    "sample": DataSet._by_sample,
+    "condition": DataSet._by_condition,
+    "key": DataSet._by_key,
+    "step": DataSet._by_step,
+}
+
+
+def _whole(asked: Mapping[str, str], name: str, usual: int) -> int:
+    text = asked.get(name, "").strip()
+    try:
+        return int(text) if text else usual
+    except ValueError:
+        raise ValueError(f"{name} is a whole number, not {text!r}.") from None
+
+
+class _Counting:
+    """The statistics of a set, made once by a thread."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._state: dict[str, Any] = {"done": 0, "records": len(reader)}
+        self._is_stopped = False
+
+    def state(self) -> dict[str, Any]:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tfrfast-view", daemon=True)
+                self._thread.start()
+        return self._state
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            found = statistics(self._reader, progress=False, advance=self._advance)
+            features = [json_of_stats(each) for each in found.features]
+            self._state = {"records": found.num_records, "features": features}
+        except _StoppedError:
+            pass
+        except Exception as error:  # the page shows it
+            self._state = {"error": str(error)}
+
+    def _advance(self, done: int, total: int) -> None:
+        if self._is_stopped:
+            raise _StoppedError
+        self._state = {"done": done, "records": total}
+
+
+class _StoppedError(Exception):
+    """The page's server has ended."""
