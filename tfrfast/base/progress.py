@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable
 
 from tfrfast.base.sizes import format_bytes
+from tfrfast.base.tables import terminal_width
 
 _PATIENCE_S = 1.0
 _REDRAW_S = 0.1
 _BAR_CELLS = 30
+_LEAST_CELLS = 5
 
 
 class ProgressBar:
@@ -44,14 +46,19 @@ class ProgressBar:
         self._next_draw = now + _REDRAW_S
         self._drawn = True
         share = done / total if total else 1.0
-        cells = round(share * _BAR_CELLS)
         elapsed = now - self._started
         rate = done / elapsed if elapsed > 0 else 0.0
         left = f"{(total - done) / rate:4.0f} s left" if rate > 0 else ""
-        sys.stderr.write(
-            f"\r{self._label} [{'#' * cells}{'.' * (_BAR_CELLS - cells)}] {share:4.0%}  "
-            f"{self._amounts(done, total, rate)}  {left}\033[K"
-        )
+        text = f" {share:4.0%}  {self._amounts(done, total, rate)}  {left}"
+        width = terminal_width(sys.stderr)
+        # The last column stays free: a terminal may begin a new line after it.
+        room = _BAR_CELLS if width is None else width - 4 - len(self._label) - len(text)
+        bar_cells = min(_BAR_CELLS, room)
+        if bar_cells >= _LEAST_CELLS:
+            filled = round(share * bar_cells)
+            text = f" [{'#' * filled}{'.' * (bar_cells - filled)}]{text}"
+        line = f"{self._label}{text}"
+        sys.stderr.write(f"\r{line if width is None else line[: width - 1]}\033[K")
         sys.stderr.flush()
 
     def adding(self, total: int) -> Callable[[int], None]:
@@ -67,5 +74,5 @@ class ProgressBar:
 
     def _amounts(self, done: int, total: int, rate: float) -> str:
         if self._unit is not None:
-            return f"{done} of {total} {self._unit}"
+            return f"{done:,} of {total:,} {self._unit}"
         return f"{format_bytes(done)} of {format_bytes(total)}  {format_bytes(rate)}/s"

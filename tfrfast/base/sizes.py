@@ -16,6 +16,14 @@ def format_bytes(count: float) -> str:
     raise AssertionError("the last unit returns")
 
 
+def rounded(count: int) -> str:
+    """1234 -> "1,234", 5012345 -> "5.0 million"."""
+    for size, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if count >= size:
+            return f"{count / size:,.1f} {name}"
+    return f"{count:,}"
+
+
 def counted(count: int, things: str) -> str:
     """(2000, "records") -> "2,000 records", (1, "indexes") -> "1 index"."""
     singular = things.removesuffix("es") if things.endswith("xes") else things.removesuffix("s")

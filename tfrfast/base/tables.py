@@ -3,27 +3,56 @@
 from __future__ import annotations
 
 import html
+import os
 import reprlib
 from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
 
 from tfrfast._native import printable
 
+_LEAST_WIDTH = 8
 
-def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+
+def terminal_width(stream: TextIO | None) -> int | None:
+    """Returns the width of the terminal behind a stream; None if it is not a terminal."""
+    try:
+        return None if stream is None else os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):  # not a terminal, or closed
+        return None
+
+
+def format_table(
+    header: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None
+) -> list[str]:
     """Returns lines with columns as wide as their content. Numbers are aligned to the right.
 
-    A cell may hold untrusted text: unprintable characters are shown as escapes.
+    With `width`, the widest columns of text are cut in the middle until a line fits. A cell may
+    hold untrusted text: unprintable characters are shown as escapes.
     """
     lines = [[_text(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *lines]) for i in range(len(header))]
     numeric = [all(line[i][:1].isdigit() for line in lines) for i in range(len(header))]
+    excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
+    while excess > 0:
+        wide = max(range(len(widths)), key=lambda i: -1 if numeric[i] else widths[i])
+        if numeric[wide] or widths[wide] <= _LEAST_WIDTH:
+            break
+        widths[wide] -= 1
+        excess -= 1
     return [
         "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
+            cell.rjust(width) if right else _cut(cell, width).ljust(width)
             for cell, width, right in zip(line, widths, numeric, strict=True)
         ).rstrip()
         for line in [list(header), *lines]
     ]
+
+
+def _cut(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    end = (width - 3) // 2
+    return f"{text[: width - 3 - end]}...{text[len(text) - end :]}"
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -32,6 +61,19 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object
     lines += ["".join(f"<td>{_markup(cell)}</td>" for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<p>{html.escape(title)}</p><table>{body}</table>"
+
+
+def summary(result: tuple[Any, ...]) -> str:
+    """Returns the repr of a NamedTuple, with the first item of each list, and their number."""
+    names: Sequence[str] = getattr(result, "_fields", ())
+    parts = [f"{name}={_first_of(value)}" for name, value in zip(names, result, strict=True)]
+    return f"{type(result).__name__}({', '.join(parts)})"
+
+
+def _first_of(value: object) -> str:
+    if isinstance(value, list) and len(value) > 1:
+        return f"[{value[0]!r}, ... {len(value) - 1:,} more]"
+    return reprlib.repr(value) if isinstance(value, dict) else repr(value)
 
 
 class Markup(str):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 
-from tfrfast.base.tables import format_table
+from tfrfast.base.tables import format_table, terminal_width
 from tfrfast.bench.compare import DATASET, LOADER, LOADER_DATASET, REQUESTS, Comparison
 
 _SHORT = {DATASET: "Dataset", LOADER_DATASET: "to_tf", LOADER: "Loader"}
@@ -17,7 +18,9 @@ def table_of(comparisons: Sequence[Comparison]) -> Iterator[str]:
     beside, ours = comparisons[0].beside, comparisons[0].ours
     columns = [cell for each in ours for cell in (_SHORT[each], "(range)")]
     yield from format_table(
-        ["data", "work", f"{beside}/s", *columns, "CPU s"], map(_row, comparisons)
+        ["data", "work", f"{beside}/s", *columns, "CPU s"],
+        map(_row, comparisons),
+        terminal_width(sys.stdout),
     )
     yield ""
     yield (

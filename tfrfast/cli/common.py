@@ -10,7 +10,7 @@ from typing import Any
 
 from tfrfast._native import printable
 from tfrfast.base.sizes import parse_bytes
-from tfrfast.base.tables import format_table
+from tfrfast.base.tables import format_table, terminal_width
 
 Subparsers = Any  # argparse has no public name for this type
 
@@ -90,4 +90,4 @@ def say(text: str) -> None:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    print("\n".join(format_table(header, rows)))
+    print("\n".join(format_table(header, rows, terminal_width(sys.stdout))))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tfrfast.base.arguments import Int64Array, integer
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
+from tfrfast.base.tables import summary
 from tfrfast.columns.rows import row_numbers
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
@@ -42,6 +43,9 @@ class Copied(NamedTuple):
     #: The skipped damage: requested records, and bytes of the source that hold an unknown number of
     #: records.
     skipped: list[Skipped]
+
+    def __repr__(self) -> str:
+        return summary(self)
 
 
 @explains_arguments

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tfrfast.base.arguments import integer
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
+from tfrfast.base.tables import summary
 from tfrfast.features import AnyFeatures
 from tfrfast.jobs.importing import pyarrow
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
@@ -40,6 +41,9 @@ class Exported(NamedTuple):
     num_bytes: int
     #: The skipped damage.
     skipped: list[Skipped]
+
+    def __repr__(self) -> str:
+        return summary(self)
 
 
 @explains_arguments

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.tables import summary
 from tfrfast.example.encoding import encode_examples
 from tfrfast.writing.options import Compression
 from tfrfast.writing.writer import ShardedWriter
@@ -25,6 +26,9 @@ class Imported(NamedTuple):
     #: Columns whose type an export would not restore: the type before the import, and the type
     #: after an export.
     changed_types: dict[str, tuple[str, str]]
+
+    def __repr__(self) -> str:
+        return summary(self)
 
 
 def import_parquet(

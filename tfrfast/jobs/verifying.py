@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from tfrfast.base.arguments import checked_threads
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
+from tfrfast.base.tables import summary
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import grouped, part_bytes, size_of
 from tfrfast.jobs.running import Advance, Task, num_workers, run_tasks
@@ -33,6 +34,9 @@ class Verified(NamedTuple):
     num_bytes: int
     #: The damaged places, in order.
     damage: list[Skipped]
+
+    def __repr__(self) -> str:
+        return summary(self)
 
 
 @explains_arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tfrfast.base.sizes import counted
+from tfrfast.base.sizes import counted, rounded
 from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
 from tfrfast.cli.damage import left_out
 from tfrfast.cli.json_stats import json_of_stats
@@ -70,7 +70,7 @@ def _row(stats: FeatureStats) -> tuple[str, ...]:
         low, mean, high = stats.min, stats.mean, stats.max  # type: ignore[assignment]
         unit = ""
     numbers = ["" if each is None else f"{_shown(each)}{unit}" for each in (low, mean, high)]
-    distinct = f"{stats.distinct:,}" if stats.exact else f"about {stats.distinct:.3g}"
+    distinct = f"{stats.distinct:,}" if stats.exact else f"about {rounded(stats.distinct)}"
     frequent = ", ".join(
         f"{_shown(value)} ({count / max(stats.values, 1):.1%})"
         for value, count in stats.frequent[:2]

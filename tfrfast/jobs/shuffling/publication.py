@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from tfrfast.base.tables import summary
 from tfrfast.jobs.shuffling.resumable_folder import ResumableFolder
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.reader import Skipped
@@ -26,6 +27,9 @@ class Shuffled(NamedTuple):
     """The sum of a hash of every record. The order of records does not change the sum."""
     skipped: list[Skipped]
     """The damage that `on_corruption="skip"` has skipped."""
+
+    def __repr__(self) -> str:
+        return summary(self)
 
 
 class Publication:
