@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import operator
 import threading
 from collections.abc import Iterator, Sequence
@@ -37,6 +36,7 @@ class Epochs(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
+    def _counted_copy(self) -> Any: ...
 
 
 class KerasEpochs(_Base):  # type: ignore[misc]
@@ -57,7 +57,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
 
     def __init__(self, loader: Epochs, inputs: Sequence[str], label: str | None) -> None:
         super().__init__()
-        self._loader = copy.copy(loader)  # the copy shares the reader
+        self._loader = loader._counted_copy()
         self._inputs = tuple(inputs)
         self._label = label
         self._steps = len(loader)

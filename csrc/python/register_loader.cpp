@@ -48,9 +48,10 @@ class PythonLoaderPass {
 class PythonLoader {
  public:
   PythonLoader(const PythonReader& reader, const Plan& plan, unsigned threads, unsigned prefetch,
-               std::shared_ptr<FeatureSchema> features)
+               std::shared_ptr<FeatureSchema> features, const PythonLoader* counts_with)
       : features_(std::move(features)),
-        loader_(reader.get(), plan.options(), LoaderOptions{threads, prefetch}, features_) {}
+        loader_(reader.get(), plan.options(), LoaderOptions{threads, prefetch}, features_,
+                counts_with == nullptr ? nullptr : counts_with->loader_.counters()) {}
   ~PythonLoader() { close(); }
 
   Loader& core() { return loader_; }
@@ -151,9 +152,9 @@ void register_loader(py::module_& module) {
   py::class_<PythonLoaderPass>(module, "LoaderPass").def("next", &PythonLoaderPass::next);
   py::class_<PythonLoader>(module, "Loader")
       .def(constructor<PythonLoader, const PythonReader&, const Plan&, unsigned, unsigned,
-                       std::shared_ptr<FeatureSchema>>(),
+                       std::shared_ptr<FeatureSchema>, const PythonLoader*>(),
            py::arg("reader"), py::arg("plan"), py::arg("threads"), py::arg("prefetch"),
-           py::arg("features"))
+           py::arg("features"), py::arg("counts_with") = nullptr)
       .def("begin",
            [](py::object self) { return std::make_unique<PythonLoaderPass>(std::move(self)); })
       .def("seek", &PythonLoader::seek, py::arg("epoch"), py::arg("position"))

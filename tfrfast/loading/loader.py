@@ -165,8 +165,14 @@ class Loader:
         self.features: Features | None = None if compiled is None else compiled.specs
         feature_schema = None if compiled is None else compiled.schema
         core = _native.Loader(
-            reader._core, plan._core, threads, prefetch or threads + 2, feature_schema
+            reader._core,
+            plan._core,
+            threads,
+            prefetch or threads + 2,
+            feature_schema,
+            self._counts_with,
         )
+        self._counts_with = core
         self.transform = transform
         self._core: Core = core
         #: Makes a batch of what the core delivers; None: the core delivers batches.
@@ -176,8 +182,9 @@ class Loader:
             self._add_stage(lambda core: Stage(core, work, threads=threads, ahead=threads))
         if self._last_stage is not None:
             self._add_stage(self._last_stage)
-        self._earlier_stats: dict[str, Any] = {}
 
+    #: A native loader whose counters this one's next native loader adds to.
+    _counts_with: _native.Loader | None = None
     #: The stage of an adapter, after the transform.
     _last_stage: Callable[[Core], Stage] | None = None
 
@@ -229,10 +236,10 @@ class Loader:
             world=plan.world,
             remainder=plan.remainder,
         )
-        old, stats, share = self._core, self.stats()._asdict(), self._share
+        old, share = self._core, self._share
         rest = self._compiled, self.transform, self._threads, self._prefetch
         self._set_up(self.reader, changed, *rest)
-        self._share, self._earlier_stats = share, stats
+        self._share = share
         old.seek(old.place()[0] + 1, 0)  # ends a running `for`
 
     def __len__(self) -> int:
@@ -314,6 +321,15 @@ class Loader:
             files=files,
         )
 
+    def _counted_copy(self) -> Loader:
+        """Returns a copy whose batches count in this loader's stats."""
+        copied = Loader.__new__(Loader)
+        copied._counts_with = self._counts_with
+        rest = self._compiled, self.transform, self._threads, self._prefetch
+        copied._set_up(self.reader, self.plan, *rest)
+        copied.load_state_dict(self.state_dict())
+        return copied
+
     def to_tf_dataset(
         self,
         *,
@@ -374,8 +390,7 @@ class Loader:
 
     def stats(self) -> LoaderStats:
         """Counters that tell whether the input is the bottleneck."""
-        stats = self._core.stats()
-        return LoaderStats(**{key: stats[key] + self._earlier_stats.get(key, 0) for key in stats})
+        return LoaderStats(**self._core.stats())
 
     def close(self) -> None:
         """Stops the workers and drops the batches that were read ahead. The reader stays open.

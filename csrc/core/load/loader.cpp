@@ -25,9 +25,10 @@ std::mutex& loaders_mutex() {
 }  // namespace
 
 Loader::Loader(std::shared_ptr<const RecordSource> source, PlanOptions plan, LoaderOptions options,
-               std::shared_ptr<const FeatureSchema> features)
+               std::shared_ptr<const FeatureSchema> features,
+               std::shared_ptr<LoaderCounters> counters)
     : options_(options),
-      counters_(std::make_shared<LoaderCounters>()),
+      counters_(counters == nullptr ? std::make_shared<LoaderCounters>() : std::move(counters)),
       plan_options_(std::move(plan)),
       source_(std::move(source)),
       features_(std::move(features)),

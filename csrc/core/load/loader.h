@@ -54,9 +54,11 @@ class LoaderPass {
 class Loader {
  public:
   // Ignores `plan.start`; seek() sets the place. If `features` is null, batches hold records.
-  // Throws Error(invalid) if the plan is for another number of records.
+  // Throws Error(invalid) if the plan is for another number of records. With `counters` of another
+  // loader, both add to the same sums.
   Loader(std::shared_ptr<const RecordSource> source, PlanOptions plan, LoaderOptions options,
-         std::shared_ptr<const FeatureSchema> features = nullptr);
+         std::shared_ptr<const FeatureSchema> features = nullptr,
+         std::shared_ptr<LoaderCounters> counters = nullptr);
   ~Loader();  // closes the loader
 
   Loader(const Loader&) = delete;
@@ -100,6 +102,7 @@ class Loader {
 
   const Plan& whole_epoch() const noexcept { return *whole_; }
   const LoaderOptions& options() const noexcept { return options_; }
+  const std::shared_ptr<LoaderCounters>& counters() const noexcept { return counters_; }
 
  private:
   // Call under the lock.

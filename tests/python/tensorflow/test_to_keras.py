@@ -306,3 +306,24 @@ def test_a_transform_makes_columns_for_keras(files: list[str]) -> None:
     broken = loader_of(files, transform=dict, remainder="pad")
     with pytest.raises(TypeError, match="transform must return the Batch it was given"):
         broken.to_keras(features="dense", label="id")[0]
+
+
+def test_epochs_count_in_the_loaders_stats(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "x") as writer:
+        for number in range(20):
+            writer.write_example({"x": float(number), "y": float(number)})
+    names = {"x": tfr.FixedLen((1,), "float32"), "y": tfr.FixedLen((1,), "float32")}
+    loader = tfr.Loader(tmp_path / "x", 4, features=names)
+    epochs = loader.to_keras(features="x", label="y")
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(epochs, epochs=2, verbose=0)
+    del epochs, model
+    stats = loader.stats()
+    looks = stats.batches - 10  # Keras looks at two batches before it begins
+    assert looks in (0, 2)
+    assert stats.records == 40 + 4 * looks
+    assert stats.bytes > 40 * 10
+    assert loader.step == 0
+    assert sum(1 for _ in loader) == 5
+    assert loader.stats().batches == 15 + looks
