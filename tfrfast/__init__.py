@@ -28,6 +28,7 @@ _NAMES = {
     "jobs.statistics": "statistics",
     "jobs.verifying": "verify",
     "loading.loader": "Loader",
+    "messages": "Message",
     "order": "BlockShuffle ByTokens InOrder Mixture Packed Plan Shuffle Weighted",
     "reader": "Reader",
     "steps.building": "build_steps",

@@ -31,6 +31,7 @@ from tfrfast.jobs.shuffling.shuffle import shuffle as shuffle
 from tfrfast.jobs.statistics import statistics as statistics
 from tfrfast.jobs.verifying import verify as verify
 from tfrfast.loading.loader import Loader as Loader
+from tfrfast.messages import Message as Message
 from tfrfast.order import BlockShuffle as BlockShuffle
 from tfrfast.order import ByTokens as ByTokens
 from tfrfast.order import InOrder as InOrder

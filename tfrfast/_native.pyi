@@ -13,6 +13,26 @@ ORDER_VERSION: int
 INTEGER_TYPES: tuple[str, ...]
 DECODES_IMAGES: bool
 
+class MessageField:
+    """A field of a protobuf message."""
+
+    def __init__(
+        self,
+        number: int,
+        type: int,
+        repeated: bool,
+        checks_utf8: bool,
+        is_closed: bool,
+        names: Sequence[tuple[int, str]],
+        rivals: Sequence[MessageField],
+        entry: Sequence[MessageField],
+    ) -> None: ...
+
+class MessagePath:
+    """The way to a field of a protobuf message."""
+
+    def __init__(self, message: str, fields: Sequence[MessageField], content: str) -> None: ...
+
 class FeatureSpec:
     def __init__(
         self,
@@ -29,6 +49,7 @@ class FeatureSpec:
         image: ImageSpec | None,
         budget: int,
         scaling: tuple[Sequence[tuple[float, float, float, float, float]], bool] | None,
+        path: MessagePath | None,
     ) -> None: ...
 
 class ImageSpec:

@@ -17,6 +17,7 @@ PYTHON_ORDER = [
     "base",
     "storage",
     "columns",
+    "messages",
     "features",
     "keys",
     "reader",

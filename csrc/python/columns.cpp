@@ -29,6 +29,10 @@ py::array own_values(Column& column, std::vector<py::ssize_t> shape, bool is_flo
       return own<std::uint16_t>(std::move(values), std::move(shape));
     case ValueType::boolean:
       return own<bool>(std::move(values), std::move(shape));
+    case ValueType::float64:
+      return own<double>(std::move(values), std::move(shape));
+    case ValueType::uint64:
+      return own<std::uint64_t>(std::move(values), std::move(shape));
     case ValueType::uint8:
     case ValueType::bytes:
     case ValueType::raw:
@@ -58,6 +62,15 @@ py::tuple to_python(Column column, const CompiledFeature& feature) {
   }
   if (column.row_splits.data() != nullptr) {
     splits = own<std::int64_t>(std::move(column.row_splits), {rows + 1});
+  }
+  if (!column.inner_splits.empty()) {
+    py::list levels;
+    levels.append(std::move(splits));
+    for (Column::InnerSplits& level : column.inner_splits) {
+      const auto inner_rows = static_cast<py::ssize_t>(level.rows);
+      levels.append(own<std::int64_t>(std::move(level.splits), {inner_rows + 1}));
+    }
+    splits = std::move(levels);
   }
   if (column.indices.data() != nullptr) {
     indices = own<std::int64_t>(std::move(column.indices), {count, 2});

@@ -14,8 +14,9 @@
 
 namespace tfrfast::python {
 
-// Returns (values, offsets, row splits, indices, shape), with None for a missing part. The arrays
-// own their memory, and NumPy may write into them.
+// Returns (values, offsets, row splits, indices, shape, crops), with None for a missing part. The
+// row splits are a list if rows hold rows. The arrays own their memory, and NumPy may write into
+// them.
 pybind11::tuple to_python(Column column, const CompiledFeature& feature);
 pybind11::list to_python(std::vector<Column> columns,
                          const FeatureSchema& schema);  // one for each feature

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/choice.h"
 #include "core/base/error.h"
 #include "core/base/waiting.h"
 #include "core/example/count_lengths.h"
@@ -38,7 +39,8 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
                       const std::optional<std::vector<py::bytes>>& default_strings,
                       std::size_t raw_bytes, bool required, bool inferred,
                       const std::optional<ImageSpec>& image, std::size_t budget,
-                      const std::optional<GivenScaling>& scaling) {
+                      const std::optional<GivenScaling>& scaling,
+                      const std::optional<MessagePath>& path) {
   FeatureSpec spec;
   spec.name = name;
   spec.layout = &layout_named(layout);
@@ -55,6 +57,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
       spec.scaling->lines.push_back({shift, factor, base, low, high});
     }
   }
+  spec.path = path;
   if (default_numbers || default_strings) spec.default_value.emplace();
   if (default_numbers) {
     const auto bytes = static_cast<std::string_view>(*default_numbers);
@@ -66,6 +69,27 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
     }
   }
   return spec;
+}
+
+MessageField make_field(std::uint32_t number, unsigned type, bool repeated, bool checks_utf8,
+                        bool is_closed,
+                        const std::vector<std::pair<std::int32_t, std::string>>& names,
+                        const std::vector<MessageField>& rivals,
+                        const std::vector<MessageField>& entry) {
+  check_range("type", static_cast<std::int64_t>(type), 1,
+              static_cast<std::int64_t>(FieldType::sint64));
+  MessageField field{
+      number, static_cast<FieldType>(type), repeated, checks_utf8, is_closed, {}, rivals, entry};
+  for (const auto& [of, name] : names) field.names.push_back({of, name});
+  return field;
+}
+
+MessagePath make_path(const std::string& message, const std::vector<MessageField>& fields,
+                      const std::string& content) {
+  constexpr Choice<PathContent> kContents[] = {{"values", PathContent::values},
+                                               {"names", PathContent::names},
+                                               {"presence", PathContent::presence}};
+  return {message, fields, choose("content", content, kContents)};
 }
 
 ImageSpec make_image(std::uint32_t height, std::uint32_t width, std::uint32_t channels,
@@ -344,11 +368,18 @@ void register_example(py::module_& module) {
         return py::make_tuple(lengths, are_whole);
       },
       py::arg("reader"), py::arg("feature"), py::arg("begin"), py::arg("end"), py::arg("threads"));
+  py::class_<MessageField>(module, "MessageField", "A field of a protobuf message.")
+      .def(constructor(&make_field), py::arg("number"), py::arg("type"), py::arg("repeated"),
+           py::arg("checks_utf8"), py::arg("is_closed"), py::arg("names"), py::arg("rivals"),
+           py::arg("entry"));
+  py::class_<MessagePath>(module, "MessagePath", "The way to a field of a protobuf message.")
+      .def(constructor(&make_path), py::arg("message"), py::arg("fields"), py::arg("content"));
   py::class_<FeatureSpec>(module, "FeatureSpec")
       .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("layout"),
            py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
            py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"),
-           py::arg("inferred"), py::arg("image"), py::arg("budget"), py::arg("scaling"));
+           py::arg("inferred"), py::arg("image"), py::arg("budget"), py::arg("scaling"),
+           py::arg("path"));
   module.attr("DECODES_IMAGES") = has_image_codecs();
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._native import ExampleParser, FeatureSchema, FeatureSpec, ImageSpec
+from tfrfast._native import (
+    ExampleParser,
+    FeatureSchema,
+    FeatureSpec,
+    ImageSpec,
+    MessageField,
+    MessagePath,
+)
 from tfrfast.columns import Batch, Bytes, Column, Pictures, Ragged, Sparse
 from tfrfast.columns.batch import Crops
 from tfrfast.features import Features
@@ -22,6 +29,8 @@ from tfrfast.features.packing import (
     positions_slot,
     segments_slot,
 )
+from tfrfast.messages import MessageFeature
+from tfrfast.messages.message import PathField
 
 __all__ = ["CROP_FIELDS", "CompiledFeatures", "NativeColumn", "Slot", "column_of", "schema_of"]
 
@@ -38,7 +47,7 @@ CROP_FIELDS = (
 )
 
 # (values, offsets, row splits, indices, shape, crops), as ExampleParser returns them. The shape of
-# pictures of any size is an array.
+# pictures of any size is an array. The row splits are a list if rows hold rows.
 NativeColumn = tuple[Any, Any, Any, Any, Any, Any]
 
 
@@ -60,6 +69,9 @@ class Slot(NamedTuple):
     budget: int = 0
     #: The lines of a native Scaling, and whether the zeros of padding stay.
     scaling: tuple[tuple[tuple[float, float, float, float, float], ...], bool] | None = None
+
+    #: Of a field of a message that is not an Example.
+    path: MessageFeature | None = None
 
     @property
     def frames(self) -> int:
@@ -154,6 +166,11 @@ class CompiledFeatures:
             PackedFeatures(features, tuple(tokens), keys),
         )
 
+    @property
+    def is_of_message(self) -> bool:
+        """True if records hold another message than an Example."""
+        return any(slot.path is not None for slot in self.slots.values())
+
     def needs_draws(self) -> bool:
         """Whether an image is cropped or flipped at random."""
         images = [slot.image for slot in self.slots.values() if slot.image is not None]
@@ -181,8 +198,21 @@ def schema_of(slots: dict[str, Slot]) -> FeatureSchema:
     specs = []
     for name, slot in slots.items():
         image = None if slot.image is None else ImageSpec(**slot.image)
-        specs.append(FeatureSpec(name=name, **slot._asdict() | {"image": image}))
+        path = None if slot.path is None else _native_path(slot.path)
+        specs.append(FeatureSpec(name=name, **slot._asdict() | {"image": image, "path": path}))
     return FeatureSchema(specs)
+
+
+def _native_path(feature: MessageFeature) -> MessagePath:
+    return MessagePath(feature.message, [*map(_native_field, feature.fields)], feature.content)
+
+
+def _native_field(field: PathField) -> MessageField:
+    inner = {
+        "rivals": [*map(_native_field, field.rivals)],
+        "entry": [*map(_native_field, field.entry)],
+    }
+    return MessageField(**field._asdict() | inner)
 
 
 def _by_row(numbers: Any, frames: int) -> Any:
@@ -198,6 +228,10 @@ def column_of(native: NativeColumn, frames: int = 0) -> Column:
     if offsets is not None:
         rows_differ = splits is not None or indices is not None
         values = Bytes(values, offsets, None if rows_differ else shape)
+    if isinstance(splits, list):
+        for each in reversed(splits):
+            values = Ragged(values, each)
+        return values  # type: ignore[no-any-return]
     if splits is not None:
         return Ragged(values, splits)
     if indices is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,9 @@ from tfrfast.features import (
 from tfrfast.features.compiled import CompiledFeatures, Slot
 from tfrfast.features.normalising import lines_of
 from tfrfast.features.specs import shape_of, type_name_of, understand
+from tfrfast.messages import MessageFeature
 
-__all__ = ["compile_features", "partition_keys"]
+__all__ = ["compile_features", "message_slot", "partition_keys"]
 
 _MOST_FRAMES = 1 << 16
 _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_rowids")
@@ -68,6 +70,24 @@ def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> Non
     slot = Slot("fixed", kind, shape, numbers, strings, inferred=spec.inferred)
     compiled.want(name, slot)
     compiled.builders[name] = lambda parsed: parsed[name]
+
+
+def _compile_message(compiled: CompiledFeatures, name: str, spec: MessageFeature) -> None:
+    key, slot = message_slot(spec)
+    compiled.want(key, slot)
+    compiled.builders[name] = itemgetter(key)
+
+
+def message_slot(spec: MessageFeature) -> tuple[str, Slot]:
+    """Returns the name and the slot of a field of a message. All columns of the field share it."""
+    key = spec.path if spec.content == "values" else f"{spec.path} ({spec.content})"
+    strings = numbers = None
+    if spec.default is not None:
+        strings, numbers = (
+            ((spec.default,), None) if spec.dtype == "bytes" else (None, spec.default)
+        )
+    layout = "ragged" if spec.levels else "fixed"
+    return key, Slot(layout, spec.dtype, (), numbers, strings, path=spec)
 
 
 def _compile_image(compiled: CompiledFeatures, name: str, spec: Image) -> None:
@@ -212,6 +232,7 @@ _COMPILERS: dict[type, Callable[[CompiledFeatures, str, Any], None]] = {
     FixedLen: _compile_fixed,
     FixedLenSequence: _compile_padded,
     Image: _compile_image,
+    MessageFeature: _compile_message,
     Scaled: _compile_normalised,
     SparseIndexed: _compile_indexed,
     VarLen: _compile_variable,

@@ -23,6 +23,8 @@ def check_names(compiled: CompiledFeatures, look: Look) -> None:
     """Raises FeatureError for a required feature that no record has, and warns of other features
     that may be misspelled. Examines one record, and more only if the first record lacks a feature.
     """
+    if compiled.is_of_message:
+        return  # the descriptor has all names
     sample = look(1)
     missing = compiled.slots.keys() - _names_in(sample.records)
     if not missing or not sample.records:

@@ -15,6 +15,7 @@ from tfrfast.features import (
     VarLen,
 )
 from tfrfast.features.kinds import KINDS
+from tfrfast.messages import MessageFeature
 
 __all__ = ["shape_of", "type_name_of", "understand"]
 
@@ -23,7 +24,7 @@ def understand(name: str, spec: Any) -> Any:
     """Returns tfrfast's spec for a spec of tf.io. The class is recognised by name, so nothing is
     imported.
     """
-    if isinstance(spec, KINDS):
+    if isinstance(spec, (*KINDS, MessageFeature)):
         return spec
     kind = type(spec).__name__
     if kind == "FixedLenFeature":
@@ -42,8 +43,8 @@ def understand(name: str, spec: Any) -> Any:
         return VarLen(spec.dtype, False, spec.value_key, partitions, splits)
     raise TypeError(
         f"Feature {name!r}: {spec!r} is not a feature spec. Use "
-        f"{', '.join(f'tfr.{each.__name__}' for each in KINDS[:-1])} or tfr.{KINDS[-1].__name__}, "
-        "or a spec of tf.io."
+        f"{', '.join(f'tfr.{each.__name__}' for each in KINDS[:-1])}, tfr.{KINDS[-1].__name__}, "
+        "a spec of tf.io, or a field of a tfr.Message."
     )
 
 

@@ -22,8 +22,9 @@ from tfrfast.features import (
     VarLen,
 )
 from tfrfast.features.compiled import Slot, schema_of
-from tfrfast.features.compiling import compile_features
+from tfrfast.features.compiling import compile_features, message_slot
 from tfrfast.features.specs import shape_of, type_name_of, understand
+from tfrfast.messages import MessageFeature
 
 __all__ = ["ScanColumns", "scan_columns"]
 
@@ -95,7 +96,16 @@ def scan_columns(
                 f"Feature {name!r}: a scan does not decode images. Scan the encoded image with "
                 'tfr.FixedLen((), "bytes"), or hand a Loader\'s batches to Arrow.'
             )
-        if isinstance(spec, FixedLen):
+        if isinstance(spec, MessageFeature):
+            key, slot = message_slot(spec)
+            leaf = name if spec.levels == 0 else "item"
+            column = _leaf(leaf, spec.dtype, spec.is_text or name in text)
+            for level in range(spec.levels):
+                column = ArrowField(
+                    name if level + 1 == spec.levels else "item", "+L", children=[column]
+                )
+            columns.add(name, key, slot, column)
+        elif isinstance(spec, FixedLen):
             slot = compile_features({name: spec}).slots[name]._replace(scaling=scaling)
             columns.add(name, name, slot, _fixed_field(name, spec, slot, tensors, name in text))
         elif isinstance(spec, FixedLenSequence):
@@ -151,11 +161,12 @@ def _check_text(features: Mapping[str, Any], names: Sequence[str], text: Sequenc
         if name not in names or name not in features:
             raise ValueError(f"text names {name!r}, which is not a feature among the columns.")
         spec = understand(name, features[name])
-        if (
-            isinstance(spec, Image)
-            or getattr(spec, "raw", False)
-            or type_name_of(name, spec.dtype) != "bytes"
-        ):
+        if isinstance(spec, MessageFeature):
+            holds_strings = spec.dtype == "bytes"
+        else:
+            is_raw = isinstance(spec, Image) or getattr(spec, "raw", False)
+            holds_strings = not is_raw and type_name_of(name, spec.dtype) == "bytes"
+        if not holds_strings:
             raise ValueError(f"text names {name!r}, which does not hold byte strings.")
 
 

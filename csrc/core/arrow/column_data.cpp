@@ -34,6 +34,13 @@ ArrowData item_data(Column& column, const ArrowField& field, std::size_t count) 
   return data;
 }
 
+// The row of the level above in which item `item` lies.
+std::size_t row_in(const PooledBuffer& splits, std::size_t rows, std::size_t item) {
+  const auto* const begin = splits.as<std::int64_t>();
+  const auto* const after = std::upper_bound(begin, begin + rows, static_cast<std::int64_t>(item));
+  return static_cast<std::size_t>(after - begin - 1);
+}
+
 // Throws Error(feature) unless all strings are text.
 void check_text(const Column& column, const ArrowField& field,
                 std::span<const std::int64_t> record_numbers) {
@@ -43,12 +50,10 @@ void check_text(const Column& column, const ArrowField& field,
                            static_cast<std::size_t>(offsets[i + 1] - offsets[i])};
     if (is_utf8(string)) continue;
     std::size_t row = i / std::max<std::size_t>(field.row_values(), 1);
-    if (field.is_list()) {
-      const auto* splits = column.row_splits.as<std::int64_t>();
-      row = static_cast<std::size_t>(
-          std::upper_bound(splits, splits + column.rows, static_cast<std::int64_t>(i)) - splits -
-          1);
+    for (auto level = column.inner_splits.rbegin(); level != column.inner_splits.rend(); ++level) {
+      row = row_in(level->splits, level->rows, row);
     }
+    if (field.is_list()) row = row_in(column.row_splits, column.rows, row);
     const std::int64_t record = record_numbers[row];
     throw Error(ErrorKind::feature,
                 "Feature '" + column.name + "' of record " + std::to_string(record) +
@@ -77,26 +82,38 @@ void divide_splits(Column& column, std::size_t item_values,
   }
 }
 
+// Makes the lists of a level, around the items of the level inside.
+ArrowData list_data(PooledBuffer splits, std::size_t rows, ArrowData items) {
+  ArrowData data;
+  data.length = static_cast<std::int64_t>(rows);
+  data.buffers.emplace_back();
+  data.buffers.emplace_back(std::move(splits));
+  data.children.push_back(std::move(items));
+  return data;
+}
+
 }  // namespace
 
 ArrowData column_data(Column column, const ArrowField& field,
                       std::span<const std::int64_t> record_numbers) {
   ArrowData data;
   const std::size_t rows = column.rows;
-  const ArrowField& values = (field.is_list() ? field.children.at(0) : field).innermost();
+  const ArrowField* item = &field;
+  while (item->is_list()) item = &item->children.at(0);
+  const ArrowField& values = item->innermost();
   if (values.format == "U") check_text(column, field, record_numbers);
   ArrowBuffer present;
   if (column.absent_rows != 0) present = ArrowBuffer(std::move(column.presence));
   const auto absent_rows = static_cast<std::int64_t>(column.absent_rows);
   if (field.is_list()) {
-    const ArrowField& item = field.children.at(0);
-    const std::size_t item_values = item.row_values();
+    const std::size_t item_values = item->row_values();
     if (item_values != 1) divide_splits(column, item_values, record_numbers);
-    const auto items = static_cast<std::size_t>(column.row_splits.as<std::int64_t>()[rows]);
-    data.length = static_cast<std::int64_t>(rows);
-    data.buffers.emplace_back();
-    data.buffers.emplace_back(std::move(column.row_splits));
-    data.children.push_back(item_data(column, item, items));
+    std::size_t items = column.value_count / std::max<std::size_t>(item_values, 1);
+    data = item_data(column, *item, items);
+    for (auto level = column.inner_splits.rbegin(); level != column.inner_splits.rend(); ++level) {
+      data = list_data(std::move(level->splits), level->rows, std::move(data));
+    }
+    data = list_data(std::move(column.row_splits), rows, std::move(data));
   } else {
     data = item_data(column, field, rows);
   }

@@ -12,7 +12,8 @@
 namespace tfrfast {
 
 // Takes the column's memory. Copies nothing except booleans, which Arrow packs. `field` describes
-// the nesting of a row. A row that the column's presence marks as absent becomes null.
+// the nesting of a row: a list for each level of row splits. A row that the column's presence marks
+// as absent becomes null.
 //
 // In a list of fixed lists, a row's number of values must be a multiple of an item's number of
 // values. Otherwise throws Error(feature). `record_numbers` are the rows' record numbers, for

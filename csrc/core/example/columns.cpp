@@ -245,6 +245,8 @@ Fit ColumnBuilder::put_ints(std::size_t row, std::span<const std::int64_t> ints)
       return put_narrow<bool>(row, ints);
     case ValueType::bytes:
     case ValueType::float32:
+    case ValueType::float64:
+    case ValueType::uint64:
     case ValueType::raw:
     case ValueType::image:
       break;

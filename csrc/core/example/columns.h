@@ -19,6 +19,12 @@ namespace tfrfast {
 // Owns its memory. A buffer that the layout does not use is empty. A buffer in use is never null,
 // even when it holds no bytes.
 struct Column {
+  // Where the rows of a further level begin, of which a row of the level before holds any number.
+  struct InnerSplits {
+    PooledBuffer splits;  // rows + 1 int64
+    std::size_t rows = 0;
+  };
+
   std::string name;
   const Layout* layout = &kFixedLayout;
   ValueType type = ValueType::int64;
@@ -29,7 +35,9 @@ struct Column {
   PooledBuffer values;          // numbers, or the strings end to end
   PooledBuffer offsets;         // bytes: value_count + 1 int64, where each string starts
   PooledBuffer row_splits;      // ragged: rows + 1 int64, where each row starts
-  PooledBuffer indices;         // sparse: value_count pairs of int64, (row, column)
+  // messages: the levels inside a row, outermost first
+  std::vector<InnerSplits> inner_splits;
+  PooledBuffer indices;  // sparse: value_count pairs of int64, (row, column)
   // Set only if the decoder tracks presence: how many rows lack the feature and, if any do, a
   // bitmap with a set bit for each row that has the feature. An absent row is empty or holds the
   // default.

@@ -62,6 +62,14 @@ void complain_no_example(const RecordPlace& place, RecordKind found) {
       {std::move(origin.path), origin.record, {}});
 }
 
+void complain_no_message(const RecordPlace& place, const std::string& message,
+                         std::size_t record_offset, const char* why) {
+  complain(place,
+           "Could not parse the record: the field at byte " + std::to_string(record_offset) + " " +
+               why + " a message " + message + ".",
+           "Check that these records are of this message, and that none is damaged.");
+}
+
 void complain_malformed(const RecordPlace& place, std::size_t record_offset) {
   complain(place,
            "Could not parse the record: byte " + std::to_string(record_offset) +

@@ -17,6 +17,9 @@ struct RecordPlace {
 };
 
 [[noreturn]] void complain_no_example(const RecordPlace& place, RecordKind found);
+// `why` as in "does not fit".
+[[noreturn]] void complain_no_message(const RecordPlace& place, const std::string& message,
+                                      std::size_t record_offset, const char* why);
 [[noreturn]] void complain_malformed(const RecordPlace& place, std::size_t record_offset);
 [[noreturn]] void complain_too_long(const RecordPlace& place, std::size_t record_bytes);
 [[noreturn]] void complain_missing(const RecordPlace& place, const FeatureSpec& spec);

@@ -112,6 +112,10 @@ std::vector<bool> real_steps(WireBytes record, const std::string& name) {
 BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrigin find_origin,
                            bool tracks_presence)
     : schema_(std::move(schema)), find_origin_(std::move(find_origin)), entries_(schema_->size()) {
+  if (schema_->message() != nullptr) {
+    message_ = std::make_unique<MessageDecoder>(schema_);
+    return;
+  }
   const auto features = static_cast<std::uint32_t>(schema_->size());
   slots_.reserve(features + 1);
   columns_.reserve(features);
@@ -155,6 +159,7 @@ void BatchDecoder::begin(std::size_t rows, std::size_t packs,
                          std::span<const std::int64_t> tokens) {
   rows_ = rows;
   next_row_ = 0;
+  if (message_ != nullptr) message_->begin();
   for (Slot& slot : slots_) slot.seen = 0;
   for (ColumnBuilder& column : columns_) column.begin(rows);
   for (Absence& absence : absences_) absence = Absence();
@@ -193,6 +198,11 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::int64_t record_number =
         record_numbers.empty() ? static_cast<std::int64_t>(next_row_) : record_numbers[i];
+    if (message_ != nullptr) {
+      message_->decode(records[i], {record_number, &find_origin_});
+      ++next_row_;
+      continue;
+    }
     if (!draws.empty()) set_draw(draws[i]);
     if (!packed.empty()) begin_record(packed[i]);
     fixed_seen_ = 0;
@@ -507,6 +517,10 @@ void BatchDecoder::put_exactly(std::uint32_t slot, WireBytes feature, WireBytes 
 }
 
 std::vector<Column> BatchDecoder::finish() {
+  if (message_ != nullptr) {
+    rows_ = next_row_ = 0;
+    return message_->finish();
+  }
   std::vector<Column> columns;
   columns.reserve(columns_.size());
   for (const std::uint32_t slot : packed_) {

@@ -1,5 +1,5 @@
 // Decodes serialized tf.train.Examples to columns. Accepts every record that TensorFlow's fast
-// parser accepts, with the same values.
+// parser accepts, with the same values. Records of a schema of another message go to its decoder.
 //
 // The fast path expects each record in the usual form, with features in the order of the previous
 // record, and makes one pass over the bytes, straight into the columns. After anything unusual (a
@@ -16,6 +16,7 @@
 
 #include "core/example/columns.h"
 #include "core/example/complaint.h"
+#include "core/example/message_decode.h"
 #include "core/example/schema.h"
 #include "core/order/plan.h"
 
@@ -103,6 +104,7 @@ class BatchDecoder {
 
   std::shared_ptr<const FeatureSchema> schema_;
   FindOrigin find_origin_;
+  std::unique_ptr<MessageDecoder> message_;  // null if records are Examples
   std::vector<Slot> slots_;  // the extra last slot's successor is the record's first feature
   std::vector<ColumnBuilder> columns_;
   std::vector<ColumnBuilder*> images_;  // the columns of images

@@ -16,6 +16,8 @@ void encode_spec(Encoder& encoder, const FeatureSpec& spec) {
   if (spec.type == ValueType::image) encode_image(encoder, *spec.image);
   encoder.flag(spec.scaling.has_value());
   if (spec.scaling) encode_scaling(encoder, *spec.scaling);
+  encoder.flag(spec.path.has_value());
+  if (spec.path) encode_path(encoder, *spec.path);
   encoder.flag(spec.default_value.has_value());
   if (!spec.default_value) return;
   const std::vector<std::uint8_t>& numbers = spec.default_value->numbers;
@@ -36,6 +38,7 @@ FeatureSpec decode_spec(Decoder& decoder) {
   spec.inferred = decoder.flag();
   if (spec.type == ValueType::image) spec.image = decode_image(decoder);
   if (decoder.flag()) spec.scaling = decode_scaling(decoder);
+  if (decoder.flag()) spec.path = decode_path(decoder);
   if (!decoder.flag()) return spec;
   DefaultValue& value = spec.default_value.emplace();
   const std::string_view numbers = decoder.string();

@@ -48,7 +48,7 @@ std::size_t product_of(const FeatureSpec& spec) {
 
 void check_default(const FeatureSpec& spec, const CompiledFeature& feature) {
   if (!spec.default_value) return;
-  if (!spec.layout->has_shape) {
+  if (!spec.layout->has_shape && !spec.path) {
     refuse(spec, "only features with a shape can have a default.");
   }
   const std::size_t values = spec.layout->rows_are_alike ? feature.row_values : 1;
@@ -115,6 +115,9 @@ CompiledFeature compile(FeatureSpec spec) {
   if (spec.layout == &kPackedLayout && feature.kind == ListKind::bytes) {
     refuse(spec, "only numbers are packed.");
   }
+  if (feature.kind == ListKind::none && !spec.path) {
+    refuse(spec, std::string("an Example holds no ") + name_of(spec.type) + ".");
+  }
   if (!spec.layout->has_shape && !spec.shape.empty()) {
     refuse(spec, "a feature of any length has no shape.");
   }
@@ -146,6 +149,13 @@ FeatureSchema::FeatureSchema(std::vector<FeatureSpec> specs) {
     const std::optional<ImageSpec>& image = features_.back().spec.image;
     needs_draws_ = needs_draws_ || (image && image->is_random());
   }
+  const auto is_of_message = [](const CompiledFeature& feature) {
+    return feature.spec.path.has_value();
+  };
+  if (!std::any_of(features_.begin(), features_.end(), is_of_message)) return;
+  std::vector<const FeatureSpec*> paths;
+  for (const CompiledFeature& feature : features_) paths.push_back(&feature.spec);
+  message_.emplace(paths);
 }
 
 std::uint32_t FeatureSchema::find(WireBytes name) const noexcept {

@@ -12,6 +12,7 @@
 #include "core/base/encoding.h"
 #include "core/example/layout.h"
 #include "core/example/list.h"
+#include "core/example/message_shape.h"
 #include "core/example/scaling.h"
 #include "core/example/value_type.h"
 #include "core/image/image_spec.h"
@@ -30,12 +31,13 @@ struct FeatureSpec {
   ValueType type = ValueType::int64;
   std::vector<std::int64_t> shape;  // fixed: of a row; padded: of one step; otherwise empty
   std::optional<DefaultValue> default_value;  // fixed: a whole row; padded: one value
-  bool required = false;           // every record of a feature list must have the feature
-  bool inferred = false;           // found in some records: others may not fit
-  std::size_t raw_bytes = 0;       // raw: bytes of a row
-  std::size_t budget = 0;          // packed, segments, positions: the number of a row's budget
-  std::optional<ImageSpec> image;  // set for images alone
-  std::optional<Scaling> scaling;  // of floats that are normalised
+  bool required = false;            // every record of a feature list must have the feature
+  bool inferred = false;            // found in some records: others may not fit
+  std::size_t raw_bytes = 0;        // raw: bytes of a row
+  std::size_t budget = 0;           // packed, segments, positions: the number of a row's budget
+  std::optional<ImageSpec> image;   // set for images alone
+  std::optional<Scaling> scaling;   // of floats that are normalised
+  std::optional<MessagePath> path;  // set for fields of messages that are not Examples
 };
 
 // A feature as the decoder needs it.
@@ -82,6 +84,8 @@ class FeatureSchema {
   bool is_of_examples_alone() const noexcept { return is_of_examples_alone_; }
   // Whether an image is cropped or mirrored at random.
   bool needs_draws() const noexcept { return needs_draws_; }
+  // What is read of each record's message. Null if records are Examples.
+  const MessageShape* message() const noexcept { return message_ ? &*message_ : nullptr; }
   const CompiledFeature& operator[](std::size_t slot) const noexcept { return features_[slot]; }
 
   // The slot of the feature with this name, or kUnknown. Facts have no name that a record can give.
@@ -91,6 +95,7 @@ class FeatureSchema {
   std::vector<CompiledFeature> features_;
   bool is_of_examples_alone_ = false;
   bool needs_draws_ = false;
+  std::optional<MessageShape> message_;
   std::vector<std::uint32_t> table_;  // open addressing, at most half full
 };
 

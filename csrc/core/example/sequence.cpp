@@ -8,10 +8,11 @@
 namespace tfrfast {
 namespace {
 
-void refuse_image(const FeatureSpec& spec) {
-  if (!spec.image) return;
-  throw Error(ErrorKind::invalid,
-              "Feature '" + spec.name + "': an Image is a feature of an Example.");
+void refuse_other(const FeatureSpec& spec) {
+  if (!spec.image && !spec.path) return;
+  throw Error(ErrorKind::invalid, "Feature '" + spec.name + "': " +
+                                      (spec.path ? "parse_example() parses fields of a Message."
+                                                 : "an Image is a feature of an Example."));
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
       sequence_entries_(sequences_->size()) {
   for (std::size_t slot = 0; slot < context_->size(); ++slot) {
     const CompiledFeature& feature = (*context_)[slot];
-    refuse_image(feature.spec);
+    refuse_other(feature.spec);
     if (feature.spec.layout == &kPaddedLayout) {
       throw Error(ErrorKind::invalid, "Feature '" + feature.spec.name +
                                           "': a FixedLenSequence describes a feature list, not a "
@@ -39,7 +40,7 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
   step_features_.reserve(sequences_->size());  // the builders point into the vector
   for (std::size_t slot = 0; slot < sequences_->size(); ++slot) {
     CompiledFeature steps = (*sequences_)[slot];
-    refuse_image(steps.spec);
+    refuse_other(steps.spec);
     if (steps.spec.layout == &kFixedLayout) {
       throw Error(ErrorKind::invalid, "Feature '" + steps.spec.name +
                                           "': a FixedLen describes a context feature. Describe a "

@@ -18,7 +18,8 @@ constexpr Facts kFacts[] = {
     {"bytes", ListKind::bytes, 0}, {"float32", ListKind::floats, 4}, {"int64", ListKind::ints, 8},
     {"int32", ListKind::ints, 4},  {"int16", ListKind::ints, 2},     {"int8", ListKind::ints, 1},
     {"uint32", ListKind::ints, 4}, {"uint16", ListKind::ints, 2},    {"uint8", ListKind::ints, 1},
-    {"bool", ListKind::ints, 1},   {"raw", ListKind::bytes, 0},      {"image", ListKind::bytes, 0},
+    {"bool", ListKind::ints, 1},   {"float64", ListKind::none, 8},   {"uint64", ListKind::none, 8},
+    {"raw", ListKind::bytes, 0},   {"image", ListKind::bytes, 0},
 };
 static_assert(std::size(kFacts) == static_cast<std::size_t>(ValueType::image) + 1);
 

@@ -21,8 +21,10 @@ enum class ValueType : std::uint8_t {
   uint16,
   uint8,
   boolean,
-  raw,    // one byte string of exactly `raw_bytes` bytes, copied unchanged
-  image,  // one encoded image, as pixels
+  float64,  // only in messages that are not Examples
+  uint64,   // likewise
+  raw,      // one byte string of exactly `raw_bytes` bytes, copied unchanged
+  image,    // one encoded image, as pixels
 };
 
 const char* name_of(ValueType type) noexcept;

@@ -1,0 +1,91 @@
+// Decodes serialized protobuf messages to columns: the fields of a MessageShape, with the values
+// that protobuf's own parser gives, and an error for each record that it refuses. Fields outside
+// the shape count as unknown: their bytes are skipped by their tags, and not looked into.
+//
+// One pass over the bytes, straight into the columns. An element of a level begins with the
+// defaults of its leaves, and a later value overwrites an earlier one, so singular fields need no
+// other treatment: their messages merge, and the last value wins. What a later field undoes (the
+// other members of a oneof, the earlier entries of a map with the same key) is cut off the ends of
+// the columns. Strings are kept as places in the record until its end, and then copied.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/example/columns.h"
+#include "core/example/complaint.h"
+#include "core/example/message_shape.h"
+#include "core/example/schema.h"
+
+namespace tfrfast {
+
+// One thread at a time. After a throw, begin() starts again.
+class MessageDecoder {
+ public:
+  explicit MessageDecoder(std::shared_ptr<const FeatureSchema> schema);  // a schema of messages
+
+  void begin();
+  // Decodes the next record. Throws `feature` for a record that protobuf would refuse.
+  void decode(WireBytes record, const RecordPlace& place);
+  // One column for each feature, in the schema's order.
+  std::vector<Column> finish();
+
+ private:
+  using Entry = MessageShape::Entry;
+  using Node = MessageShape::Node;
+  using Next = const std::uint8_t*;
+
+  struct Level {
+    std::size_t count = 0;            // elements
+    std::size_t record_start = 0;     // elements before this record
+    GrowingBuffer splits;             // where the elements of each of the parent's elements begin
+    std::vector<WireBytes> spans;     // of a map: its entries in this record
+    std::vector<std::uint32_t> maps;  // levels of maps whose parent it is
+  };
+
+  struct Leaf {
+    GrowingBuffer values;
+    GrowingBuffer offsets;           // strings: where each starts
+    std::vector<WireBytes> strings;  // of this record
+    std::size_t bytes = 0;           // strings: of all earlier records
+    std::uint64_t default_bits = 0;
+    WireBytes default_string;
+  };
+
+  Next read_message(std::uint32_t node, Next next, Next end, unsigned depth, std::uint32_t group);
+  Next read_entry(const Node& node, const Entry& entry, std::uint32_t tag, Next next, Next end,
+                  unsigned depth);
+  Next read_child(const Entry& entry, Next next, Next end, unsigned depth);
+  Next read_packed(const Node& node, const Entry& entry, Next next, Next end);
+  Next read_string(const Node& node, const Entry& entry, Next next, Next end);
+  void put(const Node& node, const Entry& entry, std::uint64_t bits);
+  void mark_present(const Node& node, const Entry& entry);
+
+  void open_element(std::uint32_t level);
+  bool close_element(std::uint32_t level, unsigned depth);
+  bool keep_last_entries(std::uint32_t level, unsigned depth);
+  WireBytes key_of(std::uint32_t level, std::size_t element) const;
+  void cut(std::uint32_t level, std::size_t count);
+  void clear(const Entry& entry);
+  void copy_strings();
+  Column finish_leaf(std::uint32_t leaf);
+  Next fail(Next at) noexcept;
+
+  std::shared_ptr<const FeatureSchema> schema_;
+  const MessageShape& shape_;
+  std::vector<Level> levels_;
+  std::vector<Leaf> leaves_;
+  std::vector<std::uint32_t> string_leaves_;
+  std::deque<std::string> numbers_;  // of enums, without a name, in this record
+  std::vector<std::int64_t> scratch_;
+  bool saw_unknown_ = false;  // in this map entry, outside its messages
+  WireBytes record_;
+  Next failed_at_ = nullptr;
+  const char* failure_ = nullptr;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,211 @@
+"""Messages that are not Examples as features: what can be asked for, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+
+pytest.importorskip("google.protobuf")
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+FIELD = descriptor_pb2.FieldDescriptorProto
+
+
+def scenario_file() -> Any:
+    """A file in the shape of a driving data set."""
+    file = descriptor_pb2.FileDescriptorProto(name="s.proto", package="drive", syntax="proto2")
+    enum = file.enum_type.add(name="Kind")
+    for number, name in enumerate(["UNSET", "CAR", "BIKE"]):
+        enum.value.add(name=name, number=number)
+    state = file.message_type.add(name="State")
+    state.field.add(name="x", number=2, label=1, type=FIELD.TYPE_DOUBLE)
+    state.field.add(name="valid", number=3, label=1, type=FIELD.TYPE_BOOL, default_value="true")
+    track = file.message_type.add(name="Track")
+    track.field.add(name="id", number=1, label=1, type=FIELD.TYPE_INT32)
+    track.field.add(name="kind", number=2, label=1, type=FIELD.TYPE_ENUM, type_name=".drive.Kind")
+    track.field.add(
+        name="states", number=3, label=3, type=FIELD.TYPE_MESSAGE, type_name=".drive.State"
+    )
+    scenario = file.message_type.add(name="Scenario")
+    scenario.field.add(name="id", number=5, label=1, type=FIELD.TYPE_STRING)
+    scenario.field.add(name="times", number=1, label=3, type=FIELD.TYPE_DOUBLE)
+    scenario.field.add(
+        name="tracks", number=2, label=3, type=FIELD.TYPE_MESSAGE, type_name=".drive.Track"
+    )
+    scenario.field.add(name="after", number=9, label=1, type=FIELD.TYPE_MESSAGE)
+    scenario.field[-1].type_name = ".drive.Scenario"
+    return file
+
+
+@pytest.fixture(scope="module")
+def described() -> bytes:
+    return descriptor_pb2.FileDescriptorSet(file=[scenario_file()]).SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def scenario_class() -> Any:
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(scenario_file())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("drive.Scenario"))
+
+
+def scenarios(scenario_class: Any, count: int) -> list[bytes]:
+    records = []
+    for number in range(count):
+        made = scenario_class(id=f"s{number}", times=[0.5] * number)
+        for track in range(number % 3):
+            added = made.tracks.add(id=track, kind=track)
+            for state in range(track + number % 2):
+                added.states.add(x=number + state / 4)
+        records.append(made.SerializeToString())
+    return records
+
+
+def features_of(message: tfr.Message) -> dict[str, Any]:
+    return {
+        "id": message["id"],
+        "times": message["times"],
+        "x": message["tracks.states.x"],
+        "valid": message["tracks.states.valid"],
+        "kind": message.names("tracks.kind"),
+        "later": message.has("after"),
+    }
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: Any, scenario_class: Any) -> Path:
+    folder: Path = tmp_path_factory.mktemp("scenarios")
+    for shard in range(2):
+        with tfr.Writer(folder / f"s-{shard}") as writer:
+            for record in scenarios(scenario_class, 20)[shard::2]:
+                writer.write(record)
+    return folder
+
+
+def test_levels_of_repeated_fields_become_levels_of_rows(
+    described: bytes, scenario_class: Any
+) -> None:
+    message = tfr.Message(described, "drive.Scenario")
+    batch = tfr.parse_example(scenarios(scenario_class, 4), features_of(message))
+    assert batch["id"].tolist() == [b"s0", b"s1", b"s2", b"s3"]
+    assert batch["times"].tolist() == [[], [0.5], [0.5, 0.5], [0.5, 0.5, 0.5]]
+    assert batch["x"].tolist() == [[], [[1.0]], [[], [2.0]], []]
+    assert batch["valid"].tolist() == [[], [[True]], [[], [True]], []]
+    assert batch["kind"].tolist() == [[], [b"UNSET"], [b"UNSET", b"CAR"], []]
+    assert batch["later"].tolist() == [False] * 4
+    assert batch["x"].values.values.dtype == np.float64
+
+
+def test_a_loader_delivers_the_rows_that_parsing_gives(described: bytes, shards: Path) -> None:
+    features = features_of(tfr.Message(described, "drive.Scenario"))
+    reader = tfr.Reader(shards / "*")
+    with reader:
+        loader = tfr.Loader(reader, 7, features=features, seed=3)
+        for batch in loader:
+            parsed = tfr.parse_example(reader.read(batch.indices), features)
+            for name in features:
+                assert batch[name].tolist() == parsed[name].tolist()
+        copy = pickle.loads(pickle.dumps(loader))
+        assert sum(len(batch.indices) for batch in copy) == 20
+
+
+def test_a_descriptor_may_be_bytes_a_file_a_class_or_a_module(
+    described: bytes, scenario_class: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "s.binpb"
+    path.write_bytes(described)
+    named = [tfr.Message(each, "drive.Scenario") for each in (described, path, str(path))]
+    given = [*named, tfr.Message(scenario_class)]
+    paths = ["id", "times", "tracks.id", "tracks.kind", "tracks.states.x", "tracks.states.valid"]
+    for message in given:
+        assert sorted(message.features()) == sorted(paths)  # without the Scenario in a Scenario
+        assert message.features(["id"]) == {"id": message["id"]}
+        assert message.features({"name": "id"}) == {"name": given[0]["id"]}
+
+
+@pytest.mark.parametrize(
+    ("ask", "error"),
+    [
+        (lambda m: m["track.id"], "has no field 'track'. Did you mean 'tracks'?"),
+        (lambda m: m["tracks"], "is a message drive.Track. Name a field of it: 'tracks.id'"),
+        (lambda m: m["id.x"], "holds no message"),
+        (lambda m: m.names("id"), "is not an enum"),
+        (lambda m: m.has("times"), "does not record whether"),
+        (lambda m: m[7], "A path is a str"),
+        (lambda m: m.features("id"), "paths is a list of paths: \\['id'\\]"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_refused(described: bytes, ask: Any, error: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=error):
+        ask(tfr.Message(described, "drive.Scenario"))
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "name", "error"),
+    [
+        (b"\xff\xff", None, "is no FileDescriptorSet"),
+        (b"", None, "describes no messages"),
+        (7, None, "takes a FileDescriptorSet"),
+        (None, None, "Which message"),
+        (None, "drive.Car", "There is no message 'drive.Car'. The descriptor has 'drive.State'"),
+    ],
+)
+def test_a_wrong_descriptor_is_refused(
+    described: bytes, descriptor: Any, name: str | None, error: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=error):
+        tfr.Message(described if descriptor is None else descriptor, name)
+
+
+def test_a_record_of_another_message_is_an_error_that_names_its_byte(
+    described: bytes, scenario_class: Any
+) -> None:
+    message = tfr.Message(described, "drive.Scenario")
+    records = [*scenarios(scenario_class, 3), b"\x12\x05\x08"]
+    with pytest.raises(tfr.FeatureError, match="the field at byte 0 does not fit a message drive"):
+        tfr.parse_example(records, {"x": message["tracks.states.x"]})
+    # Only what is asked for is read.
+    skipped = tfr.parse_example([b"\x12\x02\xff\xff"], {"id": message["id"]})
+    assert skipped["id"].tolist() == [b""]
+
+
+def test_features_of_two_messages_do_not_mix(described: bytes) -> None:
+    message = tfr.Message(described, "drive.Scenario")
+    for other in (tfr.FixedLen((), "int64"), tfr.Message(described, "drive.Track")["id"]):
+        with pytest.raises(ValueError, match="do not mix|hold one message|two ways"):
+            tfr.parse_example([b""], {"a": message["id"], "b": other})
+        with pytest.raises(ValueError, match="do not mix|hold one message|two ways"):
+            tfr.parse_example([b""], {"b": other, "a": message["id"]})
+
+
+def test_an_edition_says_how_its_fields_are_read() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="e.proto", package="e", syntax="editions")
+    file.edition = descriptor_pb2.EDITION_2023
+    file.options.features.field_presence = descriptor_pb2.FeatureSet.IMPLICIT
+    inner = file.message_type.add(name="In")
+    inner.field.add(name="a", number=1, label=1, type=FIELD.TYPE_INT32)
+    outer = file.message_type.add(name="Out")
+    grouped = outer.field.add(name="g", number=1, label=1, type=FIELD.TYPE_MESSAGE)
+    grouped.type_name = ".e.In"
+    grouped.options.features.message_encoding = descriptor_pb2.FeatureSet.DELIMITED
+    text = outer.field.add(name="t", number=2, label=1, type=FIELD.TYPE_STRING)
+    text.options.features.utf8_validation = descriptor_pb2.FeatureSet.NONE
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    made = message_factory.GetMessageClass(pool.FindMessageTypeByName("e.Out"))(t="ab")
+    made.g.a = 7
+    message = tfr.Message(
+        descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(), "e.Out"
+    )
+    record = made.SerializeToString().replace(b"ab", b"a\xff")
+    batch = tfr.parse_example([record], {"a": message["g.a"], "t": message["t"]})
+    assert batch["a"].tolist() == [7]
+    assert batch["t"].tolist() == [b"a\xff"]
+    with pytest.raises(ValueError, match="does not record"):
+        message.has("t")
