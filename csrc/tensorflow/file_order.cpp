@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kNoFile = -1;
 constexpr std::int64_t kClosing = -2;
-constexpr std::size_t kHeaderNumbers = 8;
+constexpr std::size_t kHeaderNumbers = 9;
 constexpr std::size_t kWantedNumbers = 10;
 
 using Wide = __int128;
@@ -74,14 +74,16 @@ std::int64_t Cursor::files_ahead() const noexcept {
 }
 
 void Cursor::encode(std::vector<std::int64_t>& numbers) const {
-  numbers.insert(numbers.end(), {records.first, records.stride, passed, found, turn, left,
-                                 static_cast<std::int64_t>(slots.size()),
-                                 static_cast<std::int64_t>(ahead.size())});
+  numbers.insert(numbers.end(),
+                 {records.first, records.stride, passed, found, turn, left,
+                  static_cast<std::int64_t>(slots.size()), static_cast<std::int64_t>(ahead.size()),
+                  static_cast<std::int64_t>(opened.size())});
   for (const Slot& slot : slots) {
     numbers.insert(numbers.end(), {slot.shard, static_cast<std::int64_t>(slot.byte),
                                    static_cast<std::int64_t>(slot.number), slot.version});
   }
   for (const Run& run : ahead) numbers.insert(numbers.end(), {run.first, run.stride, run.count});
+  numbers.insert(numbers.end(), opened.begin(), opened.end());
 }
 
 Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
@@ -94,13 +96,15 @@ Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
   cursor.left = numbers[5];
   const auto slots = static_cast<std::uint64_t>(numbers[6]);
   const auto runs = static_cast<std::uint64_t>(numbers[7]);
+  const auto opened = static_cast<std::uint64_t>(numbers[8]);
   numbers = numbers.subspan(kHeaderNumbers);
   // So many records that nothing overflows.
   constexpr std::int64_t most = kEndless / 4;
   if (cursor.records.first < 0 || cursor.records.stride < 1 || cursor.passed < 0 ||
       cursor.passed > most || cursor.found < 0 || cursor.found > most || cursor.left < 0 ||
       cursor.turn < 0 || slots > numbers.size() / 4 ||
-      static_cast<std::uint64_t>(cursor.turn) >= slots || runs > (numbers.size() - slots * 4) / 3) {
+      static_cast<std::uint64_t>(cursor.turn) >= slots || runs > (numbers.size() - slots * 4) / 3 ||
+      opened > numbers.size() - slots * 4 - runs * 3) {
     refuse_place();
   }
   for (std::uint64_t i = 0; i < slots; ++i, numbers = numbers.subspan(4)) {
@@ -115,6 +119,8 @@ Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
     if (numbers[1] < 1 || numbers[2] < 1 || end > most) refuse_place();
     cursor.ahead.push_back({numbers[0], numbers[1], numbers[2]});
   }
+  cursor.opened.assign(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(opened));
+  numbers = numbers.subspan(opened);
   return cursor;
 }
 
@@ -174,6 +180,19 @@ FileWalk::Filled FileWalk::fill(Cursor::Slot& slot) {
   return Filled::yes;
 }
 
+std::shared_ptr<Source::OpenShard> FileWalk::open(Cursor::Slot& slot, bool again) {
+  const bool is_first = slot.version == 0;
+  if (is_first && again && !cursor_.opened.empty()) {
+    slot.version = cursor_.opened.front();
+    cursor_.opened.pop_front();
+  }
+  auto shard = source_.open(static_cast<std::size_t>(slot.shard), slot.version);
+  slot.version = shard->version;
+  if (is_first && !again) cursor_.opened.push_back(slot.version);
+  files_.push_back(shard);
+  return shard;
+}
+
 FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vector<Row>* found) {
   Passed passed;
   while (passed.rows < rows && passed.bytes < bytes) {
@@ -192,11 +211,7 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     if (passed.rows > 0 && next - cursor_.passed >= wanted_.records.stride) return passed;
     try {
       std::shared_ptr<Source::OpenShard>& opened = shards_[static_cast<std::size_t>(cursor_.turn)];
-      if (opened == nullptr) {
-        opened = source_.open(static_cast<std::size_t>(slot.shard), slot.version);
-        slot.version = opened->version;
-        files_.push_back(opened);
-      }
+      if (opened == nullptr) opened = open(slot, found != nullptr);
       Source::OpenShard& shard = *opened;
       if (ranges_ != nullptr && shard.walked.index() == nullptr) {
         passed.stop = Stop::starved;

@@ -55,6 +55,9 @@ struct Cursor {
   std::int64_t left = 0;         // records left in this turn; 0: the turn begins
   std::vector<Slot> slots;
   std::deque<Run> ahead;
+  // The versions of files that a batch opens, in order. A walk notes them for the batch, and
+  // whoever reads the batch opens no other files.
+  std::deque<std::int64_t> opened;
 
   std::int64_t files_ahead() const noexcept;
   void encode(std::vector<std::int64_t>& numbers) const;
@@ -105,6 +108,8 @@ class FileWalk {
   Filled fill(Cursor::Slot& slot);
   Filled leave_epoch();
   Filled end_epoch();
+  // Opens the file of a slot. `again`: one that another walk has opened.
+  std::shared_ptr<Source::OpenShard> open(Cursor::Slot& slot, bool again);
   void next_turn() noexcept;
   void close(Cursor::Slot& slot) noexcept;
   void pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::int64_t rows,

@@ -65,9 +65,9 @@ std::string first_damage(const ShardSet& shards) {
 // Keeps the opened records, for graphs that read `spec`.
 OpenPlan* keep_open(SourceSpec spec, const std::shared_ptr<const RecordSource>& records) {
   auto plan = std::make_unique<OpenPlan>();
-  plan->text = spec.encode();
   plan->damage = spec.skip_damage ? "" : first_damage(records->shards());
-  plan->source = adopt_source(plan->text, std::make_shared<const Source>(std::move(spec), records));
+  plan->source = adopt_source(std::move(spec), records);
+  plan->text = plan->source->spec().encode();
   return plan.release();
 }
 

@@ -74,14 +74,18 @@ std::shared_ptr<const Source> begin_source(std::string_view text) {
   return open(text, true);
 }
 
-std::shared_ptr<const Source> adopt_source(std::string_view text,
-                                           std::shared_ptr<const Source> source) {
-  const std::shared_ptr<Entry> entry = Registry::instance().find(text);
-  const std::lock_guard lock(entry->mutex);
-  const std::shared_ptr<const Source> before = entry->source.lock();
-  if (before != nullptr && before->still_fits()) return before;
-  entry->source = source;
-  return source;
+std::shared_ptr<const Source> adopt_source(SourceSpec spec,
+                                           const std::shared_ptr<const RecordSource>& records) {
+  for (spec.edition = 0;; ++spec.edition) {
+    const std::shared_ptr<Entry> entry = Registry::instance().find(spec.encode());
+    const std::lock_guard lock(entry->mutex);
+    const std::shared_ptr<const Source> before = entry->source.lock();
+    if (before != nullptr && before->still_fits()) return before;
+    if (before != nullptr) continue;
+    const auto source = std::make_shared<const Source>(std::move(spec), records);
+    entry->source = source;
+    return source;
+  }
 }
 
 std::size_t open_source_count() {

@@ -17,10 +17,10 @@ std::shared_ptr<const Source> open_source(std::string_view text);
 // changed files is opened again, and judged by their present contents, so touching a file changes
 // nothing. But under a plan no record may move: throws Error stale_index.
 std::shared_ptr<const Source> begin_source(std::string_view text);
-// Like open_source(), for a planned `source` opened elsewhere. Uses an open source with the same
-// text instead, if its files have not changed.
-std::shared_ptr<const Source> adopt_source(std::string_view text,
-                                           std::shared_ptr<const Source> source);
+// The same for a planned source whose records are open. If others still read what the files were
+// before a change, the result is another edition.
+std::shared_ptr<const Source> adopt_source(SourceSpec spec,
+                                           const std::shared_ptr<const RecordSource>& records);
 
 // A kernel's hold on the sources of its iterations, so that the next call finds them open. The
 // announcements of the iterations end with the kernel.

@@ -89,6 +89,7 @@ struct Batch {
 Batch batch_of(const Wanted& wanted, const Cursor& begin, const Cursor& end, std::int64_t rows) {
   Batch batch{WalkedBatch::head(rows, wanted), ""};
   Cursor cursor = begin;
+  cursor.opened = end.opened;
   // Only files that the batch reaches matter, and that no other file follows.
   cursor.ahead.clear();
   std::int64_t files = begin.files_ahead() - end.files_ahead();
@@ -112,7 +113,10 @@ bool pass_piece(const Source& source, const Wanted& wanted, WalkState& state,
   std::uint64_t bytes = 0;
   bool is_over = false;
   while (batches.size() < max_batches && bytes < state.piece_bytes) {
-    if (state.pending == 0) state.begin = state.here;
+    if (state.pending == 0) {
+      state.here.opened.clear();
+      state.begin = state.here;
+    }
     const std::uint64_t max_bytes = wanted.rows > 0 ? state.piece_bytes - bytes : kBlockBytes;
     FileWalk::Passed passed = walk.pass(rows - state.pending, max_bytes);
     state.pending += passed.rows;

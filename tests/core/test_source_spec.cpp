@@ -68,6 +68,7 @@ TEST_CASE("source spec: every field tells specs apart") {
   CHECK(changed([](SourceSpec& spec) { spec.shards[0].path = "/data/other"; }));
   CHECK(changed([](SourceSpec& spec) { spec.shards[0].record_count = 4; }));
   CHECK(changed([](SourceSpec& spec) { spec.parts = {{2, {}}}; }));
+  CHECK(changed([](SourceSpec& spec) { spec.edition = 1; }));
 }
 
 TEST_CASE("source spec: every compression has a number, and other numbers mean to find out") {
@@ -84,7 +85,7 @@ TEST_CASE("source spec: foreign bytes are refused") {
   check_refused("");
   check_refused("/data/a.tfrecord");
   check_refused(Encoder({"plan", "tfPL"}).finish());
-  check_refused(Encoder({"source", "tfSR", 3}).finish());
+  check_refused(Encoder({"source", "tfSR", 4}).finish());
 }
 
 TEST_CASE("source spec: bytes that were cut, lengthened or changed are refused") {
@@ -106,10 +107,10 @@ TEST_CASE("source spec: choices that do not exist, and too many shards, are refu
     return encoder.finish();
   };
   // Two flags, compression, verify, io, index use, the folder's length, the number of shards,
-  // six of the storage, the number of parts.
-  CHECK(SourceSpec::decode(encoded_numbers(std::vector<std::uint64_t>(15))).shards.empty());
+  // six of the storage, the number of parts, the edition.
+  CHECK(SourceSpec::decode(encoded_numbers(std::vector<std::uint64_t>(16))).shards.empty());
   for (std::size_t at = 0; at < 6; ++at) {
-    std::vector<std::uint64_t> numbers(15);
+    std::vector<std::uint64_t> numbers(16);
     numbers[at] = 4;
     check_refused(encoded_numbers(numbers));
   }

@@ -121,8 +121,8 @@ TEST_CASE("share: steps are given by a key, files, and where they begin and end"
   const auto source = planned_source(write_shards(folder, {5}));
   const std::string order = batches(*source, 2).encode();
   Requests requests;
-  const std::string text = source->spec().encode();
-  const auto adopted = adopt_source(text, source);
+  const auto adopted = adopt_source(source->spec(), source->records());
+  const std::string text = adopted->spec().encode();
   const Request request = requests.find(text, order, Numbers{7, 0, 1, 1, 3}, {});
   CHECK(request.count == 2);
   CHECK(request.rows(0).records == Numbers{2, 3});

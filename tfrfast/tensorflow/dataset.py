@@ -89,7 +89,7 @@ class TFRecordDataset(PlannedDataset):
             instead = "names of files on a disk, or on storage that is mounted as a folder"
             why = Refusal("TensorFlow's own reader reads the files", instead * names.has_scheme)
             theirs = internals.TheirTFRecordDataset(*given)
-            super().__init__(AskedRecords(internals.variant_of(theirs), None, why))
+            super().__init__(AskedRecords(theirs, names.dataset, None, why))
             return
         turns = turns_of(num_parallel_reads)
         if turns is not None and names.known is not None and len(names.known) < 2:
@@ -98,7 +98,9 @@ class TFRecordDataset(PlannedDataset):
         if not tf.executing_eagerly() and names.known is None:
             super().__init__(told_as(stream(source), f"{source.description}: streaming"))
         else:
-            super().__init__(AskedRecords(_theirs(given, names, compression), source))
+            super().__init__(
+                AskedRecords(_theirs(given, names, compression), names.dataset, source)
+            )
         if not tf.executing_eagerly() and names.tensor is not None:
             note_opening(self, names.tensor, Opening(compression, skips))
             if names.known is None:
@@ -107,15 +109,17 @@ class TFRecordDataset(PlannedDataset):
 
 
 def _theirs(given: tuple[Any, ...], names: FileNames, compression: str) -> Any:
-    """Returns the variant of the same records, read by TensorFlow."""
-    if names.tensor is None or given[3] is not None:
-        return internals.variant_of(internals.TheirTFRecordDataset(*given))
+    """Returns the same records, read by TensorFlow."""
+    has_options = internals.options_of(names.dataset) != tf.data.Options()
+    if names.tensor is None or given[3] is not None or has_options:
+        return internals.TheirTFRecordDataset(*given)
     # TensorFlow cannot write its TFRecordDatasetV2 into a graph.
-    return tf.raw_ops.TFRecordDataset(
+    variant = tf.raw_ops.TFRecordDataset(
         filenames=names.tensor,
         compression_type=compression,
         buffer_size=tf.constant(internals.default_buffer_bytes, tf.int64),
     )
+    return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.string))
 
 
 def _theirs_alone(

@@ -53,6 +53,7 @@ std::string SourceSpec::encode() const {
     encoder.number(part.shard_count);
     encoder.string(part.steps);
   }
+  encoder.number(edition);
   return encoder.finish();
 }
 
@@ -89,6 +90,7 @@ SourceSpec SourceSpec::decode(std::string_view encoded) {
     spec.parts.push_back(std::move(part));
   }
   if (part_count != 0 && left != 0) decoder.refuse("its parts have fewer shards than it has");
+  spec.edition = decoder.number();
   decoder.finish();
   return spec;
 }

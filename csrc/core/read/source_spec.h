@@ -33,7 +33,7 @@ struct PartSpec {
 };
 
 struct SourceSpec {
-  static constexpr EncodedKind kEncoding{"source", "tfSR", 3};
+  static constexpr EncodedKind kEncoding{"source", "tfSR", 4};
 
   // Planned: all counts are known, and data with other counts are refused. Otherwise a shard is
   // opened when reading reaches it.
@@ -47,6 +47,8 @@ struct SourceSpec {
   StorageOptions storage;  // of shards that are not on this machine
   std::vector<ShardSpec> shards;
   std::vector<PartSpec> parts;  // cover all shards, in order; none if all records are frames
+  // Tells sources apart that one process has opened before and after their files changed.
+  std::uint64_t edition = 0;
 
   // Describes a source's data and options.
   static SourceSpec of(const RecordSource& source);

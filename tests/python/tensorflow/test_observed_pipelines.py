@@ -19,6 +19,10 @@ from example_files import write_examples
 
 tf = pytest.importorskip("tensorflow")
 
+from tensorflow.core.framework import dataset_options_pb2  # noqa: E402
+
+from tfrfast.tensorflow import internals  # noqa: E402
+
 SPECS = {"id": tf.io.FixedLenFeature([], tf.int64)}
 COUNTS = [60, 50]
 NARROWED = {
@@ -253,6 +257,14 @@ OBSERVED: dict[str, Callable[[Any, list[str]], Any]] = {
         .map(lambda record: (number_of(record), tf.zeros([0])))
         .map(lambda number, nothing: tf.concat([[tf.cast(number, tf.float32)], nothing], 0))
     ),
+    "rows of fewer values than their shape says": lambda read, files: read(files).map(
+        lambda record: tf.reshape(
+            tf.io.parse_single_example(record, {"numbers": tf.io.VarLenFeature(tf.int64)})[
+                "numbers"
+            ].values,
+            [2],
+        )
+    ),
     "names that are repeated never, and then without end": lambda read, files: (
         read(tf.data.Dataset.from_tensor_slices(files).repeat(0).repeat()).map(number_of).batch(16)
     ),
@@ -265,6 +277,20 @@ def test_what_is_observed_equals_tensorflow(files: list[str], ours: Any, what: s
         return OBSERVED[what](read, files).take(300)
 
     assert outcome(ours(pipeline)) == outcome(theirs(pipeline))
+
+
+@pytest.mark.parametrize("ending", [lambda d: d, lambda d: d.batch(8), lambda d: d.shuffle(9)])
+def test_options_of_file_names_are_options_of_the_records(
+    files: list[str], ours: Any, ending: Any
+) -> None:
+    options = tf.data.Options()
+    options.deterministic, options.threading.private_threadpool_size = False, 3
+    names = tf.data.Dataset.from_tensor_slices(files).with_options(options)
+    dataset = ours(lambda read: ending(read(names)).with_options(tf.data.Options()))
+    assert dataset.options() == names.options()
+    run = tf.raw_ops.GetOptions(input_dataset=internals.variant_of(dataset._apply_debug_options()))
+    given = dataset_options_pb2.Options.FromString(run.numpy())
+    assert (given.deterministic, given.threading_options.private_threadpool_size) == (False, 3)
 
 
 def test_components_without_values_are_read(files: list[str], ours: Any) -> None:

@@ -83,6 +83,48 @@ def test_an_iterator_reads_the_files_that_it_opened(
     assert [head + values(rest) for head, rest in zip(found, begun, strict=True)] == expected
 
 
+def test_an_iterator_reads_files_that_it_has_only_walked(tmp_path: Path) -> None:
+    names = write_shards(tmp_path, [300, 200], longest=20)
+    dataset = tfr.TFRecordDataset(names).batch(7)
+    expected = values(dataset.as_numpy_iterator())
+    iterator = dataset.as_numpy_iterator()
+    found = values([next(iterator)])
+    time.sleep(0.2)  # for the walk
+    for name in names:
+        _rewrite(name)
+    list(dataset.take(1))  # another iteration looks at the files
+    assert found + values(iterator) == expected
+
+
+def test_a_shuffle_goes_on_with_its_files_beside_one_of_their_successors(tmp_path: Path) -> None:
+    names = write_shards(tmp_path, [3000, 2000], longest=20)
+
+    def shuffled() -> Any:
+        return tfr.TFRecordDataset(names).shuffle(1, 1, False).batch(16)
+
+    dataset = shuffled()
+    before = values(dataset.as_numpy_iterator())
+    iterator = dataset.as_numpy_iterator()
+    found = values([next(iterator)])
+    for name in names:
+        _rewrite(name)
+    after = sorted(tf.data.TFRecordDataset(names).as_numpy_iterator())
+    for again in (shuffled(), dataset):
+        assert sorted(again.unbatch().as_numpy_iterator()) == after
+    assert found + values(iterator) == before
+
+
+def _rewrite(name: str) -> None:
+    """Replaces a file by one of as many records and bytes, with the records' bytes reversed, and
+    their order, too.
+    """
+    records = [record[::-1] for record in tf.data.TFRecordDataset(name).as_numpy_iterator()]
+    with tf.io.TFRecordWriter(f"{name}.new") as writer:
+        for record in records[::-1]:
+            writer.write(record)
+    os.replace(f"{name}.new", name)
+
+
 def test_a_checkpoint_of_another_file_is_refused(tmp_path: Path) -> None:
     names = write_shards(tmp_path, [3000, 30])
     iterator = iter(tfr.TFRecordDataset(names).batch(10))

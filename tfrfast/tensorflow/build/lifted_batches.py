@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.build.batches import Batches, in_parts
 from tfrfast.tensorflow.build.functions import (
     chosen,
@@ -41,8 +42,7 @@ def lifted_batches(
     calls = batches_at_once(size * lifted.row_bytes(record_bytes))
     if batches.rows is not None and not (lifted.whole.checked or lifted.raises):
         return batches.finished(_sound(batches, lifted, calls))
-    rows = 1 if in_blocks else size
-    return batches.finished(_checked(batches, rows, lifted, calls, symbolic))
+    return batches.finished(_checked(batches, size, lifted, calls, symbolic, in_blocks))
 
 
 def batches_at_once(batch_bytes: int) -> int:
@@ -76,7 +76,9 @@ def _sound(batches: Batches, lifted: Lifted, calls: int) -> Any:
     return with_spec(made, lifted.batch_spec(batches.rows))
 
 
-def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: bool) -> Any:
+def _checked(
+    batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: bool, in_blocks: bool
+) -> Any:
     """Lets TensorFlow make an invalid batch from records, by the original functions.
 
     So each error is TensorFlow's, and follows the good batches before it.
@@ -90,6 +92,14 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
 
     spec = lifted.batch_spec(batches.rows)
 
+    def alone(*parts: Any) -> tuple[Any, ...]:
+        """Returns a batch of one row. Where an element has no values although its shape says so,
+        TensorFlow's unbatch() would end the process.
+        """
+        shapes = internals.flat_shapes(lifted.calls[-1].spec)
+        checked = map(tf.ensure_shape, parts, shapes)
+        return tuple(tf.expand_dims(each, 0) for each in checked)
+
     def one_by_one(*batch: Any) -> Any:
         elements = unbatched(in_parts(*batches.block(*batch)))
         for function, element_spec, is_filter in lifted.calls:
@@ -97,6 +107,8 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
                 elements = filter_as_traced(elements, function)
             else:
                 elements = map_as_traced(elements, function, element_spec)
+        if in_blocks:
+            return serial_map(elements, alone)
         is_full, padding = batches.rows is not None, lifted.padding
         if padding is None:
             return elements.batch(size, is_full)

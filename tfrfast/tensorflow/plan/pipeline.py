@@ -38,6 +38,7 @@ class Pipeline:
     # True if checkpoints of a shuffle hold positions, which takes time for each element.
     saves_positions: bool = True
     prefetched: int | None = None
+    #: All options of the chain, also those of the file names.
     options: Any = None
 
     @property
@@ -86,15 +87,8 @@ class Pipeline:
         parses = self.lifted is None and any(map(parses_examples, self.elementwise))
         return parses and not self.decodes_media
 
-    def with_options(self, options: Any) -> Pipeline:
-        """Adds options, of which later ones take precedence. Copies them, because the user may
-        still change `options`.
-        """
-        before = tf.data.Options() if self.options is None else self.options
-        return replace(self, options=before.merge(options))
-
     def saved_whole(self) -> Pipeline:
         """Returns the pipeline with checkpoints that hold all elements that are read ahead."""
-        options = tf.data.Options()
-        options.experimental_symbolic_checkpoint = False
-        return self.with_options(options)
+        whole = tf.data.Options()
+        whole.experimental_symbolic_checkpoint = False
+        return replace(self, options=whole if self.options is None else self.options.merge(whole))

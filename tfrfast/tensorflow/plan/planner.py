@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.lift.lifted import why_unlifted as environment
 from tfrfast.tensorflow.plan.batching import of_single_elements
 from tfrfast.tensorflow.plan.beginning import begin
@@ -79,7 +80,10 @@ def plan(chain: Chain, why_unlifted: str = "") -> ChainPlan | Refusal:
     begun = begin(planning, chain.records)
     if isinstance(begun, Refusal):
         return begun
-    pipeline, refusal = _with_calls(planning, begun)
+    # A copy, because the user may still change the options.
+    options = tf.data.Options().merge(internals.options_of(chain.dataset))
+    pipeline = begun if options == tf.data.Options() else replace(begun, options=options)
+    pipeline, refusal = _with_calls(planning, pipeline)
     if chain.asked:
         _warn(planning, pipeline, refusal)
         return _planned(planning, pipeline, refusal)

@@ -341,8 +341,7 @@ def _prefetch(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 def _with_options(_: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    made = pipeline.with_options(nodes.attribute(call, "options_attr"))
-    return Taken(made, fused=False, why="for the whole pipeline")
+    return Taken(pipeline, fused=False, why="for the whole pipeline")
 
 
 def _of_each(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:

@@ -36,10 +36,14 @@ class AskedRecords(tf.data.Dataset):  # type: ignore[misc]
     tfrfast does not read.
     """
 
-    def __init__(self, theirs: Any, source: Source | None, why: Refusal | None = None) -> None:
+    def __init__(
+        self, theirs: Any, names: Any, source: Source | None, why: Refusal | None = None
+    ) -> None:
+        """`theirs` is TensorFlow's reader of `names`, a dataset, whose options hold here, too."""
         #: None if only TensorFlow can read the files; `why` says so.
         self.source, self.why = source, why or Refusal("")
-        super().__init__(theirs)
+        super().__init__(internals.variant_of(theirs))
+        internals.set_options(self, internals.options_of(names))
 
     @property
     def is_theirs(self) -> bool:
