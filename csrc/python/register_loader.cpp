@@ -5,6 +5,7 @@
 
 #include "core/load/image_draws.h"
 #include "core/load/loader.h"
+#include "core/load/workers.h"
 
 #include "python/classes.h"
 #include "python/columns.h"
@@ -146,6 +147,16 @@ py::dict stats(PythonLoader& self) {
   return result;
 }
 
+// (act, worker, begin, end, nanoseconds of reading) of each event.
+py::list events(PythonLoader& self) {
+  py::list result;
+  for (const Timeline::Event& event : self.core().counters()->timeline.events()) {
+    const char* const act = event.act == Timeline::Act::load ? "load" : "space";
+    result.append(py::make_tuple(act, event.worker, event.begin_ns, event.end_ns, event.read_ns));
+  }
+  return result;
+}
+
 }  // namespace
 
 void register_loader(py::module_& module) {
@@ -160,7 +171,15 @@ void register_loader(py::module_& module) {
       .def("seek", &PythonLoader::seek, py::arg("epoch"), py::arg("position"))
       .def("close", &PythonLoader::close)
       .def("place", &place)
-      .def("stats", &stats);
+      .def("stats", &stats)
+      .def(
+          "begin_timeline",
+          [](PythonLoader& self, std::size_t events) {
+            self.core().counters()->timeline.begin(events);
+          },
+          py::arg("events"))
+      .def("events", &events);
+  module.def("now_ns", &Timeline::now_ns);
   module.def("load_packed", &load_packed, py::arg("reader"), py::arg("plan"), py::arg("epoch"),
              py::arg("step"), py::arg("features"));
 }

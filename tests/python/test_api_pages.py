@@ -33,6 +33,8 @@ RESULTS = {
     "tfrfast.jobs.verifying.Verified",
     "tfrfast.keys.keyed.Keyed",
     "tfrfast.loading.loader.LoaderStats",
+    "tfrfast.loading.timeline.Act",
+    "tfrfast.loading.timeline.Timeline",
     "tfrfast.reader.Location",
     "tfrfast.reader.Shard",
     "tfrfast.reader.Skipped",

@@ -103,6 +103,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "Loader.change_weights": (joined.change_weights, {"weights": {"a": 1}}),
         "Loader.load_state_dict": (loader.load_state_dict, {"state": loader.state_dict()}),
         "Loader.set_epoch": (loader.set_epoch, {"epoch": 1}),
+        "Loader.timeline": (loader.timeline, {"steps": 3}),
         "Mixture": (tfr.Mixture, {"sources": {"a": (reader, 1)}}),
         "Mixture.counts": (mixture.counts, {"epoch": 0, "position": 1}),
         "Mixture.place_of": (mixture.place_of, {"name": "a", "number": 1}),

@@ -83,6 +83,16 @@ def test_looking_at_data(monkeypatch: pytest.MonkeyPatch) -> None:
     run_page("docs/view.md")
 
 
+def test_tuning() -> None:
+    write_shards("data/train")
+    trained: list[Any] = []
+    given = {"features": ["label"], "train_step": trained.append}
+    done = run_page("docs/tuning.md", given)
+    assert len(trained) == 19
+    assert "19 steps" in str(done["timeline"])
+    assert Path("run.svg").read_text().startswith("<svg")
+
+
 def test_exactly_once() -> None:
     write_shards("data/train")
     run_page("docs/exactly-once.md")

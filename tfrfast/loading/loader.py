@@ -25,12 +25,14 @@ from tfrfast.loading.records import open_reader, order_of
 from tfrfast.loading.remote_records import warn_of_requests
 from tfrfast.loading.seeking import warn_of_seeks
 from tfrfast.loading.stage import Core, Stage
+from tfrfast.loading.timeline import Timeline
 from tfrfast.loading.worker_share import WorkerShare
 from tfrfast.order import Batching, Mixture, Order, Packed, Plan, Weight
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 
 _MOST_BATCHES = 1 << 16
+_MOST_STEPS_NOTED = 100_000
 
 
 class LoaderStats(NamedTuple):
@@ -177,9 +179,12 @@ class Loader:
         self._core: Core = core
         #: Makes a batch of what the core delivers; None: the core delivers batches.
         self._batch_of = None if compiled is None else _batches_of(compiled, reader)
+        self._timeline: Timeline | None = None
+        self._transforming: Stage | None = None
         if transform is not None:
             work = _transforming(transform, self._batch_of)
-            self._add_stage(lambda core: Stage(core, work, threads=threads, ahead=threads))
+            self._transforming = Stage(core, work, threads=threads, ahead=threads)
+            self._core, self._batch_of = self._transforming, None
         if self._last_stage is not None:
             self._add_stage(self._last_stage)
 
@@ -392,6 +397,24 @@ class Loader:
         """Counters that tell whether the input is the bottleneck."""
         return LoaderStats(**self._core.stats())
 
+    @explains_arguments
+    def timeline(self, steps: SupportsIndex = 300) -> Timeline:
+        """Notes what happens in the next steps: reading, decoding, transforms, waiting, training.
+
+            timeline = loader.timeline()
+            for batch in loader:
+                train_step(batch)
+            timeline.save("run.svg")
+
+        Takes effect with the next `for`. A notebook shows the picture.
+        """
+        number = integer("steps", steps, 1, _MOST_STEPS_NOTED)
+        assert self._counts_with is not None
+        self._timeline = Timeline(self._counts_with, number)
+        if self._transforming is not None:
+            self._transforming.note_work(self._timeline._transforming)
+        return self._timeline
+
     def close(self) -> None:
         """Stops the workers and drops the batches that were read ahead. The reader stays open.
 
@@ -422,11 +445,17 @@ class _Epoch:
     def __init__(self, loader: Loader) -> None:
         self._batch_of = loader._batch_of
         self._next = loader._core.begin().next
+        self._timeline = loader._timeline
 
     def __iter__(self) -> _Epoch:
         return self
 
     def __next__(self) -> Any:
+        if self._timeline is not None:
+            return self._timeline._taking(self._take)
+        return self._take()
+
+    def _take(self) -> Any:
         batch = self._next()
         if batch is None:
             show_core_warnings()

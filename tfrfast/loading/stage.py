@@ -50,6 +50,10 @@ class Stage:
         self._running: weakref.ref[StagePass] | None = None
         self._waiting: deque[_Pending] = deque()  # of the running pass
 
+    def note_work(self, noting: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> None:
+        """Replaces the work by what `noting` makes of it."""
+        self._work = noting(self._work)
+
     def begin(self) -> StagePass:
         """Begins a pass, like the native Loader, after the batches that were delivered."""
         self._settle_in_this_process()

@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 
 from tfrfast import _native
 from tfrfast.loading.loader import Loader, LoaderStats
+from tfrfast.loading.timeline import Timeline
 from tfrfast.order import Plan, Weight
 
 __all__ = ["WrappedLoader"]
@@ -79,6 +80,10 @@ class WrappedLoader:
     def stats(self) -> LoaderStats:
         """Counters of reading that tell whether the input is the bottleneck."""
         return self._loader.stats()
+
+    def timeline(self, steps: SupportsIndex = 300) -> Timeline:
+        """Notes what happens in the next steps, as `tfrfast.Loader.timeline` does."""
+        return self._settled().timeline(steps)
 
     def close(self) -> None:
         """Stops the threads and drops the batches that were read ahead. The reader stays open."""

@@ -47,16 +47,22 @@ BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
 LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,
                             const std::atomic<bool>& cancelled,
                             std::span<const std::uint64_t> draws, const Plan::PackedBatch& packed) {
+  read_ns_ = 0;
   if (decoder_ != nullptr) return decode(records, valid, cancelled, draws, packed);
   LoadedBatch batch;
   // No other thread holds the batch yet, so the receiver may write into it.
-  batch.records =
-      std::const_pointer_cast<RecordBatch>(source_->read({records, valid, 1, &cancelled, true}));
+  batch.records = std::const_pointer_cast<RecordBatch>(read({records, valid, 1, &cancelled, true}));
   const bool* real = batch.records->valid();
   batch.rows = batch.records->size();
   batch.real_rows = static_cast<std::size_t>(std::count(real, real + batch.rows, true));
   batch.payload_bytes = batch.records->data_bytes();
   return batch;
+}
+
+std::shared_ptr<const RecordBatch> BatchWork::read(const ReadRequest& request) {
+  std::shared_ptr<const RecordBatch> records;
+  timed([&] { records = source_->read(request); });
+  return records;
 }
 
 LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool* valid,
@@ -84,8 +90,7 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
       continue;
     }
     const std::size_t count = std::min(piece_rows, records.size() - first);
-    const auto piece =
-        source_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
+    const auto piece = read({records.subspan(first, count), valid + first, 1, &cancelled, true});
     wires_.clear();
     for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
     const auto asked = records.subspan(first, count);
@@ -116,7 +121,7 @@ bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t draw, std::ui
   std::uint8_t* const place = decoder_->place(bytes);
   if (place == nullptr) return false;
   try {
-    reads_in_place_->read_into(row, place, batch_bytes);
+    timed([&] { reads_in_place_->read_into(row, place, batch_bytes); });
   } catch (const Error&) {
     decoder_->give_up_place();
     return false;

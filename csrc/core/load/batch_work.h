@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/example/decode.h"
+#include "core/load/timeline.h"
 #include "core/order/plan.h"
 #include "core/read/record_source.h"
 
@@ -39,7 +40,18 @@ class BatchWork {
                    const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws = {},
                    const Plan::PackedBatch& packed = {});
 
+  // The time that the last load() took to read, if it is to be measured.
+  void time_reading(bool yes) noexcept { is_timed_ = yes; }
+  std::int64_t read_ns() const noexcept { return read_ns_; }
+
  private:
+  template <class Act>
+  void timed(const Act& act) {
+    const std::int64_t began = is_timed_ ? Timeline::now_ns() : 0;
+    act();
+    if (is_timed_) read_ns_ += Timeline::now_ns() - began;
+  }
+  std::shared_ptr<const RecordBatch> read(const ReadRequest& request);
   LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,
                      const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws,
                      const Plan::PackedBatch& packed);
@@ -47,6 +59,8 @@ class BatchWork {
                        std::uint64_t& payload_bytes);
 
   std::shared_ptr<const RecordSource> source_;
+  bool is_timed_ = false;
+  std::int64_t read_ns_ = 0;
   std::size_t piece_rows_ = 1;
   const Reader* reads_in_place_ = nullptr;  // null unless records are read in place
   std::unique_ptr<BatchDecoder> decoder_;   // null if batches hold records

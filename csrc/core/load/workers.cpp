@@ -14,14 +14,7 @@
 namespace tfrfast {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
-
-std::uint64_t nanoseconds_since(Clock::time_point begin) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
-}
 
 // 0 if an epoch reads a small part of the records.
 std::uint64_t epoch_bytes(const RecordSource& source, const Plan& plan) noexcept {
@@ -88,7 +81,10 @@ Workers::Workers(std::shared_ptr<const RecordSource> source,
   look_at_remote_ahead();
   threads_.reserve(options.threads);
   try {
-    while (threads_.size() < options.threads) threads_.push_back(start_thread([this] { work(); }));
+    while (threads_.size() < options.threads) {
+      const auto worker = static_cast<std::uint32_t>(threads_.size());
+      threads_.push_back(start_thread([this, worker] { work(worker); }));
+    }
   } catch (...) {
     // The system has no more threads, or no memory for them. One thread is enough.
     if (threads_.empty()) throw;
@@ -147,14 +143,15 @@ Workers::Taking Workers::take() {
 }
 
 bool Workers::wait_for(std::uint64_t ticket, double seconds) {
-  const Clock::time_point began = Clock::now();
+  const std::int64_t began = Timeline::now_ns();
   std::unique_lock lock(mutex_);
   ++consumers_waiting_;
   const bool in_time = ready_.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
     return stopping_ || taken_ != ticket || outcomes_[ticket % outcomes_.size()].done;
   });
   --consumers_waiting_;
-  counters_->consumer_waited_ns.fetch_add(nanoseconds_since(began), kRelaxed);
+  const auto waited = static_cast<std::uint64_t>(Timeline::now_ns() - began);
+  counters_->consumer_waited_ns.fetch_add(waited, kRelaxed);
   return in_time;
 }
 
@@ -170,20 +167,23 @@ class Workers::EndIfStopping final : public WaitCheck {
   const std::atomic<bool>& stopping_;
 };
 
-void Workers::work() {
+void Workers::work(std::uint32_t worker) {
   const EndIfStopping end_if_stopping(stopping_);
   RowNumbers rows;
   RowNumbers ahead;
   std::optional<BatchWork> batch_work;
+  Timeline& timeline = counters_->timeline;
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto may_claim = [this] {
       return stopping_ || (claimed_ < taken_ + outcomes_.size() && claimed_ < limit());
     };
     if (!may_claim()) {
-      const Clock::time_point began = Clock::now();
+      const std::int64_t began = Timeline::now_ns();
       space_.wait(lock, may_claim);
-      counters_->workers_waited_ns.fetch_add(nanoseconds_since(began), kRelaxed);
+      const std::int64_t ended = Timeline::now_ns();
+      counters_->workers_waited_ns.fetch_add(static_cast<std::uint64_t>(ended - began), kRelaxed);
+      if (timeline.is_on()) timeline.add({Timeline::Act::space, worker, began, ended, 0});
     }
     if (stopping_) return;
     const std::uint64_t number = claimed_++;
@@ -191,10 +191,17 @@ void Workers::work() {
     Outcome result;
     try {
       if (!batch_work) batch_work.emplace(source_, features_, tracks_presence_);
+      const bool is_timed = timeline.is_on();
+      const std::int64_t began = is_timed ? Timeline::now_ns() : 0;
+      batch_work->time_reading(is_timed);
       announce_after(number, ahead);
       rows.fill(run_.at(number), features_ != nullptr && features_->needs_draws());
       result.batch =
           batch_work->load(rows.numbers(), rows.valid(), stopping_, rows.draws(), rows.packed());
+      if (is_timed) {
+        timeline.add(
+            {Timeline::Act::load, worker, began, Timeline::now_ns(), batch_work->read_ns()});
+      }
     } catch (const ReadCancelled&) {
       return;
     } catch (...) {

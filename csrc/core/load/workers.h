@@ -12,6 +12,7 @@
 
 #include "core/load/batch_work.h"
 #include "core/load/loader.h"
+#include "core/load/timeline.h"
 #include "core/order/plan_run.h"
 #include "core/read/record_source.h"
 
@@ -26,6 +27,7 @@ struct LoaderCounters {
   std::atomic<std::uint64_t> consumer_waited_ns{0};
   std::atomic<std::uint64_t> workers_waited_ns{0};
   std::atomic<std::uint64_t> read_ahead_bytes{0};
+  Timeline timeline;
 };
 
 // Tickets number a run's batches, without end. The batch of ticket t waits in outcomes_[t %
@@ -78,7 +80,7 @@ class Workers {
     bool done = false;
   };
 
-  void work();
+  void work(std::uint32_t worker);
   void look_at_remote_ahead();
   void announce_after(std::uint64_t number, RowNumbers& ahead);
   void announce_together(std::uint64_t first, std::uint64_t count, RowNumbers& ahead);
