@@ -49,6 +49,10 @@ int write_columns(KernelCall& call, int first, const FeatureSchema& schema,
     } else if (has_splits) {
       const auto splits = static_cast<std::int64_t>(column.rows) + 1;
       call.set_tensor(output++, DataType::int64, {splits}, std::move(column.row_splits));
+      for (Column::InnerSplits& level : column.inner_splits) {
+        const auto starts = static_cast<std::int64_t>(level.rows) + 1;
+        call.set_tensor(output++, DataType::int64, {starts}, std::move(level.splits));
+      }
     }
     if (has_indices) call.set_integers(output++, column.shape);
   }

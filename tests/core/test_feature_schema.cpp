@@ -52,7 +52,7 @@ std::string encoded(const char* layout, const char* type, std::int64_t size, boo
   encoder.integers(std::vector<std::int64_t>{size});
   encoder.number(0);
   encoder.number(0);
-  for (int flag = 0; flag < 4; ++flag) encoder.flag(false);
+  for (int flag = 0; flag < 5; ++flag) encoder.flag(false);
   if (trailing) encoder.number(0);
   return encoder.finish();
 }
@@ -113,6 +113,45 @@ TEST_CASE("a feature schema of something unknown is refused") {
         std::string::npos);
   CHECK(refusal("tfrffea1 of a graph of an earlier version").find("This is not a feature schema") ==
         0);
+}
+
+TEST_CASE("a feature schema of messages comes back, and paths that contradict each other do not") {
+  const auto path_spec = [](const char* name, std::vector<MessageField> fields) {
+    FeatureSpec made = spec(name, &kFixedLayout, ValueType::int32);
+    made.path = MessagePath{"t.M", std::move(fields), PathContent::values};
+    return made;
+  };
+  MessageField rival, number, inner;
+  rival.number = 7;
+  rival.type = FieldType::bytes;
+  number.number = 2;
+  number.type = FieldType::enumeration;
+  number.names = {{-1, "minus"}, {3, "three"}};
+  number.rivals = {rival};
+  inner.number = 9;
+  inner.type = FieldType::message;
+  const FeatureSchema schema({path_spec("a", {number}), path_spec("b", {inner, number})});
+  const FeatureSchema copy = FeatureSchema::decode(schema.encode());
+  CHECK(copy.encode() == schema.encode());
+  CHECK(copy[1].spec.path->fields == std::vector<MessageField>{inner, number});
+  CHECK(copy.message()->nodes.size() == 2);
+
+  MessageField other = number, repeated = number, unordered = number;
+  other.type = FieldType::int32;
+  repeated.repeated = true;
+  unordered.names = {{3, "three"}, {-1, "minus"}};
+  const auto refused = [&](std::vector<FeatureSpec> specs) {
+    CHECK_THROWS_AS(FeatureSchema(std::move(specs)), Error);
+  };
+  refused({path_spec("a", {})});
+  refused({path_spec("a", {inner})});
+  refused({path_spec("a", {number, number})});
+  refused({path_spec("a", {unordered})});
+  refused({path_spec("a", {repeated})});  // whose rows have no fixed layout
+  refused({path_spec("a", {number}), path_spec("b", {other})});
+  refused({path_spec("a", {number}), path_spec("b", {number})});
+  refused({path_spec("a", {number}), spec("b", &kFixedLayout, ValueType::int32)});
+  refused({spec("b", &kFixedLayout, ValueType::float64)});
 }
 
 TEST_CASE("every type of values has a name and is found by it") {

@@ -79,6 +79,11 @@ class Slot(NamedTuple):
         return 0 if self.image is None else int(self.image["frames"])
 
     @property
+    def levels(self) -> int:
+        """The number of levels of row splits of a ragged column."""
+        return self.path.levels if self.path is not None else 1
+
+    @property
     def is_ragged(self) -> bool:
         """True if rows of the column differ in length."""
         return self.layout == "ragged"

@@ -19,7 +19,9 @@ from tfrfast.features import (
     VarLen,
 )
 from tfrfast.features.compiled import CROP_FIELDS, CompiledFeatures, Slot
+from tfrfast.features.compiling import message_slot
 from tfrfast.features.specs import shape_of, type_name_of, understand
+from tfrfast.messages import MessageFeature
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.library import ops
 
@@ -80,7 +82,7 @@ class TensorFeatures:
         if slot.type == "image":
             return [values, tf.int32]
         if slot.is_ragged:
-            return [values, tf.int64]
+            return [values, *[tf.int64] * slot.levels]
         if slot.layout == "sparse":
             return [tf.int64, values, tf.int64]
         return [values]
@@ -130,7 +132,10 @@ class TensorFeatures:
                     fields = [tf.reshape(each, [-1, slot.frames]) for each in fields]
                 crops[name] = dict(zip(CROP_FIELDS, fields, strict=True))
             elif slot.is_ragged:
-                parsed[name] = tf.RaggedTensor.from_row_splits(*outputs, validate=False)
+                values, *splits = outputs
+                parsed[name] = tf.RaggedTensor.from_nested_row_splits(
+                    values, splits, validate=False
+                )
             elif slot.layout == "sparse":
                 parsed[name] = tf.SparseTensor(*outputs)
             else:
@@ -143,6 +148,8 @@ class TensorFeatures:
             spec = understand(name, spec.spec)
         if isinstance(spec, (FixedLen, FixedLenSequence, Image)):
             return parsed[name]
+        if isinstance(spec, MessageFeature):
+            return parsed[message_slot(spec)[0]]
         if isinstance(spec, SparseIndexed):
             return _placed(name, spec, parsed)
         column = parsed[name if spec.key is None else spec.key]
@@ -170,7 +177,7 @@ def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
         return [pixels, [pictures, len(CROP_FIELDS)]]
     if slot.is_ragged:
         splits = [None if rows is None else rows + 1]
-        return [[None], splits]
+        return [[None], splits, *[[None]] * (slot.levels - 1)]
     if slot.layout == "sparse":
         return [[None, 2], [None], [2]]
     steps = [None] if slot.layout == "padded" else []

@@ -240,6 +240,15 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         compiled_features = TensorFeatures(compile_features(features))
         return self._called(lambda records: ParsedDataset(records, compiled_features))
 
+    def parse_message(self, features: Features) -> Any:
+        """Parses other protobuf messages into a dict of tensors, by fields of a `tfr.Message`.
+
+        Call it after batch(). Records are decoded during reading and never become strings.
+        """
+        if self.element_spec.shape.rank == 0:
+            raise TypeError("parse_message() parses batches of records: call batch() before it.")
+        return self.parse_example(features)
+
     def _first_records(self, count: int) -> Sample:
         """Returns records in file order if known, otherwise in the dataset's order."""
         if not tf.executing_eagerly():
