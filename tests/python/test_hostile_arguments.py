@@ -123,6 +123,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "Packed": (tfr.Packed, {"tokens": 7, "rows": 1}),
         "Plan.packs": (packed.packs, {"epoch": 0, "step": 0}),
         "Plan.indices": (plan.indices, {"epoch": 0, "step": 0}),
+        "Plan.find": (plan.find, {"record": 1, "epoch": 0}),
         "Plan.position_after": (plan.position_after, {"step": 0}),
         "Plan.records_at": (plan.records_at, {"epoch": 0, "first": 0, "last": 1}),
         "Plan.rest_after": (plan.rest_after, {"position": 0}),

@@ -23,6 +23,7 @@ _COMMANDS = {
     "schema": "infer the features of Examples",
     "stats": "show statistics of features",
     "view": "show records and statistics in a browser",
+    "where": "show the file and the byte of a record, a key or a training step",
     "shuffle": "shuffle, reshard, merge and split",
     "copy": "write chosen records to new shards",
     "keys": "build the file by which records are found by key",

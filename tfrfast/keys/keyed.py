@@ -56,6 +56,15 @@ class Keyed:
         """The number of records whose key an earlier record has, too."""
         return self._file.num_entries - self._file.num_distinct
 
+    def _parse(self, text: str) -> Key:
+        """Returns a key that was typed: the text itself, or the integer that it stands for."""
+        if not self._is_int:
+            return text
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"Keys of {self.feature!r} are integers, not {text!r}.") from None
+
     def __len__(self) -> int:
         """The number of keys."""
         return self._file.num_distinct

@@ -195,7 +195,7 @@ class DataSet:
     def _by_key(self, asked: Mapping[str, str]) -> Chosen:
         feature, key = asked["feature"], asked["key"]
         keyed = self._reader.by_key(feature)
-        found = keyed.all(int(key) if keyed._is_int else key)
+        found = keyed.all(keyed._parse(key))
         return Chosen(found.indices, f"records whose {feature} is {key}")
 
     def _by_step(self, asked: Mapping[str, str]) -> Chosen:
