@@ -20,7 +20,7 @@ from tfrfast.tensorflow.build.functions import (
     parallel_map,
     take_while,
 )
-from tfrfast.tensorflow.build.making import made_once
+from tfrfast.tensorflow.build.making import made_by_a_call, made_once
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.library import ops
 
@@ -204,6 +204,10 @@ def _emit_block(records: Any, before: Any, error: Any) -> Any:
 
 def in_parts(records: Any, before: Any, error: Any) -> Any:
     """Returns a dataset of the records before the first error, the error, and other records."""
+    return made_by_a_call(_in_parts, records, before, error)
+
+
+def _in_parts(records: Any, before: Any, error: Any) -> Any:
     failure = _failure(tf.data.Dataset.from_tensors(records), error)
     return _some(records[:before]).concatenate(failure).concatenate(_some(records[before:]))
 
