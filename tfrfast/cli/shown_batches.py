@@ -97,12 +97,12 @@ def text_of(piece: ShownBatch, max_values: int, max_bytes: int) -> Iterator[str]
             for name, values in zip(piece.columns, rows, strict=True)
             if values[row]
         ]
-        yield "\n".join([head, *features] if features else [f"{head}  {_quote(record, max_bytes)}"])
+        yield "\n".join([head, *features] if features else [f"{head}  {quoted(record, max_bytes)}"])
 
 
 def _shorten(values: Sequence[Any], max_values: int, max_bytes: int) -> str:
     shown = [
-        _quote(value, max_bytes)
+        quoted(value, max_bytes)
         if isinstance(value, bytes)
         else f"{value:g}"
         if isinstance(value, float)
@@ -113,7 +113,8 @@ def _shorten(values: Sequence[Any], max_values: int, max_bytes: int) -> str:
     return ", ".join(shown) + (f", ... {more} more" if more else "")
 
 
-def _quote(value: bytes, max_bytes: int) -> str:
+def quoted(value: bytes, max_bytes: int) -> str:
+    """Returns a byte string as text: what it holds, or its first bytes."""
     if described := contents_of(value).described(len(value)):
         return described
     shown = repr(value[:max_bytes])

@@ -72,6 +72,11 @@ class MessageFeature:
     fields: tuple[PathField, ...] = field(default=(), kw_only=True, repr=False)
 
     @property
+    def is_string(self) -> bool:
+        """True if values are strings or names, and not any bytes."""
+        return self.dtype == "bytes" and self.fields[-1].type != 12
+
+    @property
     def is_text(self) -> bool:
         """True if every value is known to be text in UTF-8."""
         return self.content == "names" or (self.content == "values" and self.fields[-1].checks_utf8)

@@ -14,7 +14,8 @@ from tfrfast._native import ValueSummary
 from tfrfast.base.progress import ProgressBar
 from tfrfast.columns.arrow_nodes import ArrowNode
 from tfrfast.columns.strings import Bytes
-from tfrfast.features import VarLen
+from tfrfast.errors import FeatureError
+from tfrfast.features import Features, VarLen
 from tfrfast.reader import Reader
 from tfrfast.tables.number_sums import sums_of
 from tfrfast.tables.scanning import scan
@@ -22,6 +23,8 @@ from tfrfast.tables.scanning import scan
 __all__ = ["FeatureStats", "Histogram", "Statistics", "statistics"]
 
 FREQUENT = 10
+# What values of a type are counted as, if not as int64.
+_KINDS = {"bytes": "bytes", "float32": "float32", "float64": "float32"}
 _BINS = 32
 _MAX_SAMPLED = 1 << 16
 
@@ -79,18 +82,24 @@ class Statistics(NamedTuple):
 def statistics(
     reader: Reader,
     *,
+    features: Features | None = None,
     threads: int | None = None,
     progress: bool | None = None,
     advance: Callable[[int, int], object] = lambda done, total: None,
 ) -> Statistics:
-    """Returns the statistics of each feature of a sample of the records.
+    """Returns the statistics of each feature of a sample of the records, or of `features` of a
+    message. Doubles are rounded to float32.
 
     `advance` is told how many of the records are counted.
     """
-    rows = scan(reader, threads=threads)
-    lists = {name: VarLen(spec.dtype, inferred=True) for name, spec in rows.features.items()}
+    lists = features
+    if lists is None:
+        found = scan(reader, threads=threads).features
+        lists = {name: VarLen(spec.dtype, inferred=True) for name, spec in found.items()}
     rows = scan(reader, features=lists, threads=threads)
-    collectors = [_Collector(name, spec.dtype, len(rows)) for name, spec in lists.items()]
+    collectors = [
+        _Collector(name, _KINDS.get(spec.dtype, "int64"), len(rows)) for name, spec in lists.items()
+    ]
     seen = 0
     with (
         ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool,
@@ -101,8 +110,19 @@ def statistics(
             seen += batch.length
             bar.update(seen, len(rows))
             advance(seen, len(rows))
-    features = (each.result(seen) for each in collectors)
-    return Statistics(seen, sorted(features, key=lambda stats: stats.name))
+    results = (each.result(seen) for each in collectors)
+    return Statistics(seen, sorted(results, key=lambda stats: stats.name))
+
+
+def _rows_of(column: ArrowNode) -> tuple[Any, Any]:
+    """Returns the number of values of each row, on all levels, and the values."""
+    if not column.children:
+        return np.ones(column.length, np.int64), column.column()
+    splits, items = column.offsets(np.int64), column.children[0]
+    while items.children:
+        splits, items = items.offsets(np.int64)[splits], items.children[0]
+    values: Any = items.column()
+    return np.diff(splits), values[int(splits[0]) : int(splits[-1])]
 
 
 class _Collector:
@@ -119,20 +139,22 @@ class _Collector:
         self._sample: list[Any] = []
 
     def add(self, column: ArrowNode) -> None:
-        splits = column.offsets(np.int64)
-        lengths = np.diff(splits)
+        lengths, values = _rows_of(column)
         if column.null_count:
             lengths = lengths[column.present()]
         self._records += len(lengths)
         self._lengths.add(lengths)
-        values: Any = column.children[0].column()
-        values = values[int(splits[0]) : int(splits[-1])]
         if isinstance(values, Bytes):
             sizes = np.diff(values.offsets)
             self._bytes.add(sizes)
             self._summary.add_strings(values.data, values.offsets)
             values = sizes
         elif self._kind == "int64":
+            if values.dtype == np.uint64 and values.max(initial=0) >> np.uint64(63):
+                raise FeatureError(
+                    f"Feature {self._name!r} has values beyond int64, of which there are no "
+                    "statistics. Ask for other columns."
+                )
             self._summary.add_ints(values)
         else:
             self._summary.add_floats(values)

@@ -176,8 +176,8 @@ def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
         pictures = rows if rows is None else rows * max(slot.frames, 1)
         return [pixels, [pictures, len(CROP_FIELDS)]]
     if slot.is_ragged:
-        splits = [None if rows is None else rows + 1]
-        return [[None], splits, *[[None]] * (slot.levels - 1)]
+        inner: list[list[int | None]] = [[None]] * (slot.levels - 1)
+        return [[None], [None if rows is None else rows + 1], *inner]
     if slot.layout == "sparse":
         return [[None, 2], [None], [2]]
     steps = [None] if slot.layout == "padded" else []

@@ -10,10 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from tfrfast._native import RecordBatch, Survey
 from tfrfast.cli.common import Subparsers, add_command, add_steps, parse_record_number
 from tfrfast.cli.json_lines import JsonLines
+from tfrfast.cli.messages import (
+    add_message,
+    lines_of_json,
+    lines_of_text,
+    message_features,
+    message_of,
+)
 from tfrfast.cli.shown_batches import ShownBatch, shown_batches, text_of
 from tfrfast.cli.shown_records import ShownRecords
 from tfrfast.errors import FeatureError
 from tfrfast.features.names import not_found
+from tfrfast.messages import Message
 
 _COUNT = 10
 _MAX_VALUES = 8
@@ -27,7 +35,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         run,
         help=help,
         description="Print records, the first ten by default. tf.train.Examples are shown feature "
-        "by feature, anything else as bytes.",
+        "by feature, other messages by --message, and anything else as bytes.",
         progress=False,
         json=False,
         on_corruption=True,
@@ -53,6 +61,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     parser.add_argument("--seed", type=int, help="with --sample: draw the same in each run")
     add_steps(parser, "show the steps of episodes")
+    add_message(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="one JSON object a line")
     how.add_argument(
@@ -98,6 +107,11 @@ def _show(batches: Iterator[RecordBatch], options: argparse.Namespace) -> None:
             data = batch.data[int(batch.offsets[0]) : int(batch.offsets[-1])]
             sys.stdout.buffer.write(data.tobytes())
         return
+    message = message_of(options)
+    if message is not None:
+        for line in _lines_of(message, batches, options):
+            print(line)
+        return
     lines = _lines_in(options)
     known: set[str] = set()
     shown = 0
@@ -110,6 +124,16 @@ def _show(batches: Iterator[RecordBatch], options: argparse.Namespace) -> None:
         if piece.kind is not None:
             Survey().add(piece.batch, piece.numbers())  # raises an error that says what it holds
         raise FeatureError(not_found(missing, known, options.columns, shown))
+
+
+def _lines_of(
+    message: Message, batches: Iterator[RecordBatch], options: argparse.Namespace
+) -> Iterator[str]:
+    features = message_features(message, options.columns)
+    limit = options.truncate
+    if options.json:
+        return lines_of_json(batches, features, limit)
+    return lines_of_text(batches, features, limit or _MAX_VALUES, limit or _MAX_BYTES)
 
 
 def _lines_in(options: argparse.Namespace) -> Callable[[ShownBatch], Iterator[str]]:

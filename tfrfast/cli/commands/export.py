@@ -7,8 +7,11 @@ import argparse
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, print_json
 from tfrfast.cli.damage import left_out
+from tfrfast.cli.messages import add_message, message_features, message_of
 from tfrfast.cli.ray import add_ray, executor_of
-from tfrfast.jobs.exporting import export
+from tfrfast.jobs.exporting import Exported, export
+from tfrfast.jobs.exporting_scalars import export_scalars, holds_events
+from tfrfast.reader import Reader
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -17,8 +20,9 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "export",
         run,
         help=help,
-        description="Write the features of tf.train.Examples to a Parquet file, which appears when "
-        "it is complete. Takes PyArrow.",
+        description="Write the features of tf.train.Examples, or the fields of other messages, "
+        "to a Parquet file, which appears when it is complete. Event files of TensorBoard become "
+        "a table of their scalars. Takes PyArrow.",
         on_corruption=True,
     )
     parser.add_argument("--out", required=True, metavar="OUT.parquet", help="the new file")
@@ -34,17 +38,25 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     parser.add_argument("--record", action="store_true", help="add a column of record numbers")
     parser.add_argument("--overwrite", action="store_true", help="replace files of these names")
+    add_message(parser)
     add_ray(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     columns = None if options.columns is None else options.columns.split(",")
+    message = message_of(options)
+    if message is None and columns is None:
+        with Reader(options.paths, on_corruption=options.on_corruption) as reader:
+            if holds_events(reader):
+                return _tell(options, _scalars(reader, options), "events")
+    features = None if message is None else message_features(message, columns)
     if options.record and columns is not None:
         columns.append("record")
     made = export(
         options.paths,
         options.out,
         num_shards=options.num_shards,
+        features=features,
         columns=columns,
         record_column=options.record,
         text=[name for name in options.text.split(",") if name],
@@ -53,9 +65,24 @@ def run(options: argparse.Namespace) -> int:
         on_corruption=options.on_corruption,
         executor=executor_of(options),
     )
+    return _tell(options, made, "records")
+
+
+def _scalars(reader: Reader, options: argparse.Namespace) -> Exported:
+    if options.num_shards is not None or options.record or options.text or options.ray is not None:
+        raise ValueError(
+            "Scalars of event files go into one file, as step, wall time, tag and value. For other "
+            "columns: --message tensorflow.Event."
+        )
+    return export_scalars(
+        reader, options.out, overwrite=options.overwrite, progress=options.progress
+    )
+
+
+def _tell(options: argparse.Namespace, made: Exported, what: str) -> int:
     if options.json:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
     else:
-        count, files = counted(made.num_records, "records"), counted(len(made.paths), "files")
+        count, files = counted(made.num_records, what), counted(len(made.paths), "files")
         print(f"{count}, {format_bytes(made.num_bytes)}, {files}")
     return left_out(made.skipped)

@@ -167,6 +167,8 @@ def _print(
     sizes = facts["record_bytes"]
     print(f"records      {facts['records']:,}")
     print(f"kind         {', '.join(facts['kinds']) or 'unknown'} (a sample)")
+    if "tensorflow.Event" in facts["kinds"]:
+        print("events       of TensorBoard: `tfrfast export` writes their scalars as Parquet")
     print(f"shards       {facts['shards']:,}")
     print(f"bytes        {facts['file_bytes']:,} ({format_bytes(facts['file_bytes'])})")
     print(f"compression  {', '.join(facts['compression'])}")

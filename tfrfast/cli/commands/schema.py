@@ -17,11 +17,13 @@ from tfrfast.cli.common import (
     print_json,
     print_table,
 )
+from tfrfast.cli.messages import add_message, code_of, message_of
 from tfrfast.cli.shown_batches import shown_batches
 from tfrfast.cli.shown_records import ShownRecords
 from tfrfast.columns import Bytes
 from tfrfast.features import FixedLen, VarLen
 from tfrfast.features.inference import specs_of
+from tfrfast.messages import Message
 
 _OPENED = 64
 
@@ -38,12 +40,16 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         on_corruption=True,
     )
     add_steps(parser, "infer the features of the steps of episodes")
+    add_message(parser)
     parser.add_argument("--sample", type=int, default=1000, help="records to examine (1000)")
 
 
 def run(options: argparse.Namespace) -> int:
     if options.sample < 1:
         raise ValueError(f"--sample must be at least 1, not {options.sample}.")
+    message = message_of(options)
+    if message is not None:
+        return _show_message(message, options)
     with ShownRecords(options) as records:
         survey = records.survey(records.between(0, options.sample))
         holds = _contents(records.batches(records.between(0, _OPENED)))
@@ -107,6 +113,27 @@ def _line(spec: FixedLen | VarLen, holds: str) -> str:
     if form in ("JPEG", "PNG") and isinstance(spec, FixedLen) and spec.shape == ():
         return f"tfr.Image(),  # {holds}; as it is stored: {_as_python(spec)}"
     return f"{_as_python(spec)},{f'  # {holds}' if holds else ''}"
+
+
+def _show_message(message: Message, options: argparse.Namespace) -> int:
+    """Shows all fields of a message, which its descriptor has."""
+    features = message.features()
+    if options.json:
+        facts = {
+            path: {"dtype": each.dtype, "levels": each.levels} for path, each in features.items()
+        }
+        print_json({"message": message.name, "features": facts})
+        return 0
+    print_table(
+        ["field", "dtype", "levels of rows"],
+        [(path, each.dtype, each.levels) for path, each in features.items()],
+    )
+    print(f"\nmessage = {code_of(options)}")
+    print("features = {")
+    for path in features:
+        print(f"    {path!r}: message[{path!r}],")
+    print("}")
+    return 0
 
 
 def _describe(

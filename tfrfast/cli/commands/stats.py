@@ -9,6 +9,7 @@ from tfrfast.base.sizes import counted, rounded
 from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
 from tfrfast.cli.damage import left_out
 from tfrfast.cli.json_stats import json_of_stats
+from tfrfast.cli.messages import add_message, message_features, message_of
 from tfrfast.reader import Reader
 from tfrfast.tables.statistics import FeatureStats, statistics
 
@@ -16,7 +17,7 @@ _SHOWN_BYTES = 24
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
-    add_command(
+    parser = add_command(
         subparsers,
         "stats",
         run,
@@ -25,13 +26,16 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "many records have it, its type, lengths, range, mean, and most frequent values.",
         on_corruption=True,
     )
+    add_message(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    message = message_of(options)
+    features = None if message is None else message_features(message, None)
     with Reader(
         options.paths, on_corruption=options.on_corruption, progress=options.progress
     ) as reader:
-        found = statistics(reader, progress=options.progress)
+        found = statistics(reader, features=features, progress=options.progress)
         shards, num_bytes = len(reader.shards), sum(each.num_bytes for each in reader.shards)
         damage = reader.skipped
     records = found.num_records

@@ -1,0 +1,80 @@
+"""Other messages than Examples on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tfrfast as tfr
+from tests.support.scenarios import scenarios
+from tfrfast.cli import main
+
+
+@pytest.fixture
+def files(tmp_path: Path, described: bytes, scenario_class: object) -> tuple[str, list[str]]:
+    shard, proto = str(tmp_path / "s-0"), tmp_path / "s.binpb"
+    proto.write_bytes(described)
+    with tfr.Writer(shard) as writer:
+        for record in scenarios(scenario_class, 5):
+            writer.write(record)
+    return shard, ["--proto", str(proto), "--message", "drive.Scenario"]
+
+
+def test_cat_shows_the_fields_that_are_there(
+    files: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard, named = files
+    assert main(["cat", shard, "--records", "2", *named]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  id: b's2'",
+        "  times: 0.5, 0.5",
+        "  tracks.id: 0, 1",
+        "  tracks.kind: b'UNSET', b'CAR'",
+        "  tracks.states.x: [], [2]",
+        "  tracks.states.valid: [], [True]",
+    ]
+    assert main(["head", shard, "--json", "--columns", "id,tracks.states.x", *named]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[2]["features"] == {"id": "s2", "tracks.states.x": [[], [2.0]]}
+    assert main(["cat", shard, "--columns", "track", *named]) == 2
+    assert "Did you mean 'tracks'?" in capsys.readouterr().err
+
+
+def test_schema_prints_code_that_runs(
+    files: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard, named = files
+    for message in (named, ["--message", "tensorflow.Event"]):
+        assert main(["schema", shard, *message]) == 0
+        code = capsys.readouterr().out.partition("\n\n")[2]
+        found: dict[str, object] = {"tfr": tfr}
+        exec(code, found)
+        assert found["features"]
+    assert main(["schema", shard, "--json", *named]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["features"]["tracks.states.x"] == {"dtype": "float64", "levels": 2}
+    assert main(["schema", shard, "--message", "drive.Scenario"]) == 2
+    assert "needs --proto FILE" in capsys.readouterr().err
+
+
+def test_stats_count_the_values_of_all_levels(
+    files: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard, named = files
+    assert main(["stats", shard, "--json", *named]) == 0
+    found = json.loads(capsys.readouterr().out)["features"]
+    assert (found["tracks.states.x"]["values"], found["tracks.states.x"]["max"]) == (2, 2.0)
+    assert found["tracks.kind"]["values"] == 4
+    assert (found["id"]["values"], found["id"]["max_bytes"]) == (5, 2)
+
+
+def test_info_says_that_a_file_holds_events(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "events.out.tfevents")
+    with tfr.Writer(path) as writer:
+        writer.write(b"\x09" + bytes(8) + b"\x1a\x0dbrain.Event:2")
+    assert main(["info", path]) == 0
+    assert "events       of TensorBoard: `tfrfast export`" in capsys.readouterr().out
