@@ -121,10 +121,12 @@ py::tuple load_packed(const PythonReader& reader, const Plan& plan, std::uint64_
     static const std::atomic<bool> never{false};
     const auto order = plan.of_epoch(epoch);
     const Plan::PackedBatch packed = plan.packed(*order, step);
-    const auto valid = std::make_unique<bool[]>(packed.records.size() + 1);
-    std::fill_n(valid.get(), packed.records.size(), true);
+    std::vector<std::int64_t> records(packed.records.size());
+    packed.write_records(records.data());
+    const auto valid = std::make_unique<bool[]>(records.size() + 1);
+    std::fill_n(valid.get(), records.size(), true);
     const std::vector<std::uint64_t> draws = image_draws(plan, *order, epoch, step);
-    return BatchWork(source, features).load(packed.records, valid.get(), never, draws, packed);
+    return BatchWork(source, features).load(records, valid.get(), never, draws, packed);
   }();
   return batch_to_python(std::move(batch), *features);
 }

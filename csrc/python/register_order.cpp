@@ -18,7 +18,6 @@
 #include "core/order/in_order.h"
 #include "core/order/interleaved_order.h"
 #include "core/order/length_batches.h"
-#include "core/order/length_table.h"
 #include "core/order/mixture.h"
 #include "core/order/packed_order.h"
 #include "core/order/permutation.h"
@@ -116,10 +115,10 @@ std::shared_ptr<PackedOrder> make_packed_order(
     const std::vector<std::shared_ptr<LengthTable>>& tables, std::int64_t first,
     std::int64_t num_records, const std::optional<Int64Array>& indices,
     const std::vector<std::int64_t>& tokens, const std::string& overlong) {
-  PackingSpec spec{counted_records(tables, first, num_records, indices), tokens,
-                   overlong_named(overlong)};
+  CountedRecords counted = counted_records(tables, first, num_records, indices);
+  PackingOptions options{tokens, overlong_named(overlong)};
   const WithoutGil without_gil;
-  return std::make_shared<PackedOrder>(std::move(spec));
+  return std::make_shared<PackedOrder>(std::move(counted), std::move(options));
 }
 
 py::dict fill_of(const PackedOrder& order) {
@@ -236,16 +235,16 @@ Int64Array plan_records_at(const Plan& plan, std::uint64_t epoch, std::int64_t f
 // For each record of packs: (row, column in each budget, length in each budget, piece).
 Int64Array plan_packed(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
   const auto order = plan.of_epoch(epoch);
-  const std::vector<Plan::Packed> packed = plan.packed(*order, step).places;
+  const std::vector<PackedRecord> packed = plan.packed(*order, step).records;
   const std::size_t budgets = plan.order().tokens().size();
   Int64Array result(
       {static_cast<py::ssize_t>(packed.size()), static_cast<py::ssize_t>(2 + 2 * budgets)});
   std::int64_t* out = result.mutable_data();
-  for (const Plan::Packed& each : packed) {
-    *out++ = static_cast<std::int64_t>(each.row);
+  for (const PackedRecord& each : packed) {
+    *out++ = each.row;
     out = std::copy_n(each.columns.begin(), budgets, out);
-    out = std::copy_n(each.piece.lengths.begin(), budgets, out);
-    *out++ = each.piece.number;
+    out = std::copy_n(each.lengths.begin(), budgets, out);
+    *out++ = each.piece;
   }
   return result;
 }

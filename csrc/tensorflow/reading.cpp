@@ -222,7 +222,7 @@ void RowDecoder::decode_piece(const Piece& piece) {
     rows_.push_back(row);
     numbers_.push_back(number(row));
     if (!batch_->draws.empty()) draws_.push_back(draw(row));
-    if (!batch_->packed.tokens.empty()) places_.push_back(batch_->packed.places[row]);
+    if (!batch_->packed.tokens.empty()) places_.push_back(batch_->packed.records[row]);
   }
   decoder_.decode(piece.payloads, numbers_, draws_, places_);
 }

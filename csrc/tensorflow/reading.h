@@ -93,7 +93,7 @@ class RowDecoder {
   std::vector<std::size_t> rows_;     // its good rows, and those being decoded
   std::vector<std::int64_t> numbers_;
   std::vector<std::uint64_t> draws_;
-  std::vector<Plan::Packed> places_;
+  std::vector<PackedRecord> places_;
 };
 
 // Features, and idle decoders, which remember the order of features from call to call. Safe from

@@ -143,8 +143,8 @@ TEST_CASE("a batch that is not packed has no packs of the batch before") {
   const std::string record = example({entry("a", ints({1, 2}))});
   const std::vector<WireBytes> records = {bytes_of(record)};
   const std::vector<std::int64_t> tokens = {3};
-  Plan::Packed packed;
-  packed.piece.lengths[0] = 2;
+  PackedRecord packed;
+  packed.lengths[0] = 2;
   decoder.begin(1, 2, tokens);
   decoder.decode(records, {}, {}, std::span(&packed, 1));
   const std::vector<Column> columns = decoder.finish();

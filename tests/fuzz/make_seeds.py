@@ -89,8 +89,12 @@ def description_seeds() -> dict[str, bytes]:
         "weighted": plan(
             order(b"weighted") + order(b"exact", 9) + b"".join(map(number, (3, 5, 0, 1)))
         ),
-        # Records, then buckets of (records, rows), then their members.
-        "lengths": plan(order(b"lengths", 5, 2, 3, 2, 2, 1, 5, 4, 0, 1, 3, 2), 1),
+        # The first record, records, no indices, one table without a file, its hash; then options.
+        "by tokens": plan(order(b"by tokens", 0, 5, 0, 0, 1, 0, 9, 28), 1),
+        "packed": plan(order(b"packed", 0, 5, 0, 0, 1, 0, 9, 1, 8) + string(b"split")),
+        # Not a description, but lengths: budgets, their tokens, what is too long; then lengths.
+        "one budget": b"\0\x0f\0\2" + bytes(range(0, 60, 3)),
+        "two budgets": b"\1\x0f\x1f\1" + bytes(range(40)),
         # Repeats, length, rows of a unit; then segments: epoch, position, weights.
         "permuted": plan(mixture(b"permuted", 1, 20, 1, 2, 0, 0, 2, 3, 1, 2, 7, 2, 0, 9)),
         "spread": plan(mixture(b"spread", 0, 5, 1, 1, 0, 0, 2, 2, 1)),

@@ -19,7 +19,9 @@ from packed_files import ALL, IDS, pieces_in, tokens_of, write_tokens
 from quoted_code import ROOT
 from record_files import frame, write_shard
 from reference_packing import ReferencePacking
+from step_files import write_episodes
 from tfrecord_model import rested
+from wire_examples import entry, field, ints
 
 Rows = list[list[tuple[int, int]]]
 
@@ -400,6 +402,39 @@ def test_lengths_without_the_damaged_records_are_not_kept(tmp_path: Path) -> Non
     assert sorted(i for batch in loader for i in batch.indices.tolist()) == [0, 1]
     with pytest.raises(tfr.CorruptRecordError):
         tfr.Loader(path, packs, **options)
+
+
+def test_steps_are_packed_by_the_lengths_of_their_windows(tmp_path: Path) -> None:
+    name = write_episodes(tmp_path / "data")
+    features = {"steps/a": tfr.VarLen("float32"), "steps/n": tfr.FixedLen((), "int64")}
+    for after in (3, 1, 3):  # the file of lengths is of one kind of steps at a time
+        windows = {"steps/a": tfr.Window(after=after)}
+        with tfr.Steps(name, along="steps/", windows=windows) as steps:
+            packs = tfr.Packed(20, rows=3, lengths="steps/a")
+            loader = tfr.Loader(steps, packs, features=features)
+            seen = []
+            for batch in loader:
+                for number, (row, column) in zip(batch["steps/n"], batch.starts, strict=True):
+                    here = batch.segments[row] == batch.segments[row, column]
+                    assert batch["steps/a"][row, column] == number
+                    assert here.sum() == 2 * (after + 1)
+                    seen.append(int(number))
+            assert sorted(seen) == list(range(100))
+
+
+def test_the_context_of_a_sequence_example_is_packed_and_a_list_is_refused(tmp_path: Path) -> None:
+    records = []
+    for number in range(1, 9):
+        ids = ints(*[number] * number)
+        steps = entry(b"list", field(1, ids) * number)
+        records.append(field(1, entry(b"ids", ids)) + field(2, steps))
+    path = write_shard(tmp_path / "a", records)
+    packs = tfr.Packed(20, rows=1, lengths="ids")
+    found = Counter(token for b in tfr.Loader(path, packs, features=IDS) for token in b["ids"].flat)
+    assert {number: found[number] for number in range(1, 9)} == {n: n for n in range(1, 9)}
+    of_steps = {"list": tfr.VarLen("int64")}
+    with pytest.raises(ValueError, match="No record has values of feature 'list'"):
+        tfr.Loader(path, tfr.Packed(20, rows=1, lengths="list"), features=of_steps)
 
 
 def test_packs_of_a_mixture_come_by_weight(tmp_path: Path) -> None:

@@ -118,11 +118,9 @@ def attack(scene: Scene) -> None:
     kept = chosen.choice(
         ["auto", "memory"] if is_served else ["auto", "memory", "beside", "folder"]
     )
-    options = {
-        "index": str(scene.folder / "indexes")
-        if kept == "folder"
-        else kept.replace("beside", "auto")
-    }
+    options = {"index": kept.replace("beside", "auto")}
+    if kept == "folder":
+        options = {"index_folder": str(scene.folder / "indexes")}
     for version in range(1, chosen.randrange(2, 4)):
         if kept == "beside":
             tfr.build_index(path, progress=False)
@@ -191,8 +189,9 @@ def check_new(scene: Scene, options: dict[str, str]) -> None:
     scene.check_exact()
     if TENSORFLOW in scene.road.has:
         return
-    said = outcome(lambda: scene.open(options={"index": options["index"]}))
+    kept = {name: option for name, option in options.items() if name.startswith("index")}
+    said = outcome(lambda: scene.open(options=kept))
     assert said.error is None, f"a new run fails: {said.error!r}"
     scene.judge(scene.truth(), said)
-    if options["index"] == "auto":
+    if options.get("index") == "auto":
         scene.judge(scene.truth(), outcome(lambda: scene.open(options={"index": "require"})))

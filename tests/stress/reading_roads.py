@@ -144,6 +144,23 @@ def steps(task: Task) -> Opened:
     return Opened(epoch, skipped_of(made.records))
 
 
+def packed(task: Task) -> Opened:
+    """Each record is a segment of one token, its id."""
+    reader = tfr.Reader(task.paths, **task.options)
+    if not any(True for _ in reader):
+        return Opened(lambda: iter(()), skipped_of(reader))  # no record has a length
+    packs = tfr.Packed(task.chosen.choice([1, 9]), rows=task.chosen.choice([1, 8]), lengths="id")
+    features = {"id": tfr.VarLen("int64"), "text": FEATURES["text"]}
+    made = tfr.Loader(reader, packs, features=features, threads=task.chosen.choice([1, 2]))
+
+    def rows(batch: Any) -> Iterator[Item]:
+        columns = batch["id"][batch.segments > 0].tolist(), batch["text"]
+        for number, id, text in zip(batch.indices.tolist(), *columns, strict=True):
+            yield number, content_of(id, bytes(text))
+
+    return Opened(all_rows(lambda: made, rows), skipped_of(reader))
+
+
 def mixture(task: Task) -> Opened:
     """An epoch in which each record comes once."""
     readers = [tfr.Reader(path, **task.options) for path in task.paths]
@@ -244,6 +261,7 @@ ROADS = [
     Road("parse_example, images", parsed_images, _FILES | {ORDERED, PICTURES}),
     Road("Steps", steps, _FILES),
     Road("Mixture", mixture, _FILES),
+    Road("Loader, packed", packed, _FILES),
     Road("scan, Arrow", scan, _FILES | {ARROW, ORDERED, NUMBERED}, ("pyarrow",)),
     Road("PyTorch, Loader", torch_loader, _FILES | {ORDERED, FRAMEWORK}, _TORCH),
     Road("PyTorch, workers", torch_workers, _FILES | {FRAMEWORK}, _TORCH),

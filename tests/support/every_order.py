@@ -1,4 +1,4 @@
-"""A loader of three small data sets in every order, in batches of rows or of tokens."""
+"""A loader of three small data sets in every order, in batches of rows, of tokens, or of packs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import tfrfast as tfr
 from mixed_files import SIZES, mixture_of, write_sets
 
 ID = {"id": tfr.FixedLen((), "int64")}
+WORDS = {"words": tfr.VarLen("int32")}
 COUNT = sum(SIZES.values())
+#: The `id` of each record.
+IDS = np.concatenate([np.arange(size) for size in SIZES.values()])
 ORDERS: dict[str, Any] = {
     "shuffled": tfr.Shuffle(3),
     "shuffled, of some": tfr.Shuffle(3, indices=range(0, COUNT, 2)),
@@ -23,11 +26,11 @@ ORDERS: dict[str, Any] = {
     "weighted": tfr.Weighted(np.arange(COUNT) + 1.0, length=60, seed=2),
     "mixture": None,
 }
-#: The orders that go with ByTokens: they draw every record equally often, at any place.
-BY_TOKENS = {"shuffled", "shuffled, of some", "mixture"}
+#: The orders that go with lengths: they draw every record equally often, at any place.
+BY_LENGTH = {"shuffled", "shuffled, of some", "mixture"}
 
 orders = pytest.mark.parametrize("name", ORDERS)
-batchings = pytest.mark.parametrize("tokens", [None, 300], ids=["rows", "tokens"])
+batchings = pytest.mark.parametrize("batching", ["rows", "tokens", "packs"])
 
 
 def source_in_order(folder: Path, name: str) -> tuple[Any, dict[str, Any]]:
@@ -39,19 +42,24 @@ def source_in_order(folder: Path, name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def planned(
-    folder: Path, name: str, tokens: int | None
+    folder: Path, name: str, batching: str
 ) -> tuple[Callable[[Callable[..., Any]], Any], tfr.Plan | None]:
     """Returns a function that calls an adapter with the source, the batching and the order; and the
     plan, or None if the order does not go with the batching.
     """
     source, order = source_in_order(folder, name)
     reader = getattr(source, "reader", source)
-    batching: Any = 7 if tokens is None else tfr.ByTokens(tokens, reader.lengths)
+    given: Any = 7
+    if batching == "tokens":
+        given = tfr.ByTokens(300, reader.lengths)
+    elif batching == "packs":
+        given = tfr.Packed(8, rows=3, lengths="words")
+    features = ID | WORDS if batching == "packs" else ID
 
     def call(adapter: Callable[..., Any]) -> Any:
-        return adapter(source, batching, features=ID, **order)
+        return adapter(source, given, features=features, **order)
 
-    if tokens is not None and name not in BY_TOKENS:
+    if batching != "rows" and name not in BY_LENGTH:
         return call, None
     return call, call(tfr.Loader).plan
 
@@ -61,7 +69,7 @@ def is_refused(
 ) -> bool:
     """Returns True if there is no plan. Then the adapter must refuse the order, too."""
     if plan is None:
-        with pytest.raises((TypeError, ValueError), match="ByTokens"):
+        with pytest.raises((TypeError, ValueError), match="ByTokens|Packed"):
             call(adapter)
     return plan is None
 

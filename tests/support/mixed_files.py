@@ -12,7 +12,8 @@ SIZES = {"web": 50, "code": 30, "talk": 7}
 
 
 def example(name: str, number: int) -> dict[str, Any]:
-    features: dict[str, Any] = {"id": number, "name": name.encode()}
+    words = list(range(1, number % 6 + 2))
+    features: dict[str, Any] = {"id": number, "name": name.encode(), "words": words}
     if name == "web":
         features["score"] = [number / 2]
     if name == "code":

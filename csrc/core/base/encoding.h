@@ -32,7 +32,8 @@ class Encoder {
   }
   void string(std::string_view value);
   void integers(std::span<const std::int64_t> values);
-  void encoded(std::string_view bytes) { bytes_ += bytes; }  // appends encoded bytes
+  void encoded(std::string_view bytes) { bytes_ += bytes; }   // appends encoded bytes
+  std::string_view bytes() const noexcept { return bytes_; }  // so far
 
   std::string finish();  // call once
 
@@ -70,6 +71,7 @@ class Decoder {
     Decoder& decoder_;
   };
 
+  std::string_view rest() const noexcept { return rest_; }  // not read yet
   bool is_done() const noexcept { return rest_.empty(); }
   void finish() const;  // throws if bytes are left
   [[noreturn]] void refuse(const std::string& why) const;

@@ -109,23 +109,6 @@ void ColumnBuilder::keep(std::size_t first, std::size_t count) noexcept {
   value_count_ = last_value_count_ + count;
 }
 
-void ColumnBuilder::put_copies(std::size_t count, std::int32_t number) noexcept {
-  std::fill_n(values_.as<std::int32_t>() + value_count_, count, number);
-  value_count_ += count;
-}
-
-void ColumnBuilder::put_counts(std::size_t count) {
-  // A copy is faster than counting.
-  for (auto next = static_cast<std::int32_t>(counts_.size()); counts_.size() < count; ++next) {
-    counts_.push_back(next);
-  }
-  if (count != 0) {
-    std::memcpy(values_.as<std::int32_t>() + value_count_, counts_.data(),
-                count * sizeof(std::int32_t));
-  }
-  value_count_ += count;
-}
-
 // Row starts are written when a later row needs them, so a missing feature costs nothing.
 void ColumnBuilder::start_rows_to(std::size_t row) {
   if (next_row_ > row) return;
@@ -478,14 +461,14 @@ void ColumnBuilder::put_default(std::size_t row) {
   }
 }
 
-Column ColumnBuilder::finish(std::size_t rows) {
+Column ColumnBuilder::finish(std::size_t rows, std::span<const PackedRecord> records) {
   if (holds_strings()) {
     offsets_.as<std::int64_t>()[value_count_] = static_cast<std::int64_t>(data_bytes_);
   }
   if (images_ != nullptr && !rows_are_alike_) rows *= feature_->row_values;
   if (!rows_are_alike_) start_rows_to(rows);
-  FilledRows filled{*feature_, rows,     value_count_, data_bytes_, longest_,
-                    values_,   offsets_, row_splits_,  packs_,      width_};
+  FilledRows filled{*feature_, rows,        value_count_, data_bytes_, longest_, values_,
+                    offsets_,  row_splits_, packs_,       width_,      records};
   Column column = feature_->spec.layout->finish(filled);
   if (images_ != nullptr) {
     column.pictures = rows_are_alike_ ? rows * feature_->row_values : rows;

@@ -13,6 +13,7 @@
 #include "core/example/image_rows.h"
 #include "core/example/list.h"
 #include "core/example/schema.h"
+#include "core/order/order.h"
 
 namespace tfrfast {
 
@@ -93,8 +94,9 @@ struct FilledRows {
   GrowingBuffer& values;         // values, offsets and row_splits: as in Column
   GrowingBuffer& offsets;
   GrowingBuffer& row_splits;  // not used if rows are alike
-  std::size_t packs = 0;      // packed: rows of the column, and tokens of a row
+  std::size_t packs = 0;      // packed, facts: rows of the column, and tokens of a row
   std::size_t width = 0;
+  std::span<const PackedRecord> records;  // the records of packs
 
   Column start_column(std::size_t column_values) const;  // allocates nothing
   void move_values(Column& column);                      // moves the offsets too, if there are any
@@ -120,10 +122,6 @@ class ColumnBuilder {
   void begin_at(std::size_t place);
   void fill_packs() { begin_at(packs_ * width_); }
   void keep(std::size_t first, std::size_t count) noexcept;
-  // Puts a number `count` times, or the numbers 0, 1, ... below `count`.
-  void put_copies(std::size_t count, std::int32_t number) noexcept;
-  void put_counts(std::size_t count);
-  void put_numbers(std::size_t row, std::span<const std::int64_t> ints) { put_ints(row, ints); }
 
   // Each put_ function puts a whole row. Rows are put in order, except after roll_back(). After any
   // result but `ok` the row must be rolled back. `record` contains the values; the bytes around the
@@ -165,8 +163,8 @@ class ColumnBuilder {
   // The number of values in the last row that was put. Only if rows may differ.
   std::size_t last_count() const noexcept { return value_count_ - last_value_count_; }
 
-  // If rows may differ, `rows` may exceed the rows that were begun.
-  Column finish(std::size_t rows);
+  // If rows may differ, `rows` may exceed the rows that were begun. `records` are those of packs.
+  Column finish(std::size_t rows, std::span<const PackedRecord> records = {});
 
  private:
   void mark_row(std::size_t row);
@@ -220,7 +218,6 @@ class ColumnBuilder {
   GrowingBuffer offsets_;
   GrowingBuffer row_splits_;
   std::vector<std::int64_t> scratch_;
-  std::vector<std::int32_t> counts_;   // 0, 1, ...
   std::unique_ptr<ImageRows> images_;  // null unless the values are images
 };
 

@@ -1,7 +1,6 @@
 #include "core/example/decode.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -164,16 +163,18 @@ void BatchDecoder::begin(std::size_t rows, std::size_t packs,
   for (ColumnBuilder& column : columns_) column.begin(rows);
   for (Absence& absence : absences_) absence = Absence();
   tokens_.assign(tokens.begin(), tokens.end());
-  for (const std::uint32_t slot : packed_) {
-    const FeatureSpec& spec = (*schema_)[slot].spec;
-    if (spec.layout == &kStartsLayout) {
+  packed_records_.clear();
+  for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
+    const CompiledFeature& feature = (*schema_)[slot];
+    const std::size_t budget = feature.spec.budget;
+    if (feature.spec.layout == &kStartsLayout) {
       columns_[slot].begin_packs(rows, tokens.size() + 2);
-    } else if (!tokens.empty()) {
-      if (spec.budget >= tokens.size()) {
-        throw Error(ErrorKind::invalid, "The rows have no budget " + std::to_string(spec.budget) +
-                                            " for feature '" + spec.name + "'.");
+    } else if (!tokens.empty() && (feature.is_packed() || feature.is_fact())) {
+      if (budget >= tokens.size()) {
+        throw Error(ErrorKind::invalid, "The rows have no budget " + std::to_string(budget) +
+                                            " for feature '" + feature.spec.name + "'.");
       }
-      columns_[slot].begin_packs(packs, tokens_[spec.budget]);
+      columns_[slot].begin_packs(packs, tokens_[budget]);
     }
   }
 }
@@ -181,7 +182,7 @@ void BatchDecoder::begin(std::size_t rows, std::size_t packs,
 void BatchDecoder::decode(std::span<const WireBytes> records,
                           std::span<const std::int64_t> record_numbers,
                           std::span<const std::uint64_t> draws,
-                          std::span<const Plan::Packed> packed) {
+                          std::span<const PackedRecord> packed) {
   if (!packed_.empty() && (tokens_.empty() || packed.size() != records.size())) {
     throw Error(ErrorKind::invalid, "Records are packed by a Loader alone.");
   }
@@ -204,7 +205,7 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
       continue;
     }
     if (!draws.empty()) set_draw(draws[i]);
-    if (!packed.empty()) begin_record(packed[i]);
+    if (!packed.empty()) begin_packed(packed[i]);
     fixed_seen_ = 0;
     seen_ = 0;
     if (decode_usual(records[i]) != Attempt::done) [[unlikely]] {
@@ -213,7 +214,7 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
       decode_exactly(records[i], record_number);
     }
     if (!padded_.empty()) settle_padding(records[i], record_number);
-    if (!packed.empty()) end_record(packed[i], record_number);
+    if (!packed.empty()) end_packed(packed[i], record_number);
     end_row(record_number);
     if (records[i].size() >= kMinPlacedBytes) expect_string_of(records[i]);
   }
@@ -233,41 +234,29 @@ void BatchDecoder::settle_padding(WireBytes record, std::int64_t record_number) 
   }
 }
 
-void BatchDecoder::begin_record(const Plan::Packed& packed) {
+void BatchDecoder::begin_packed(const PackedRecord& packed) {
   for (const std::uint32_t slot : packed_) {
-    const FeatureSpec& spec = (*schema_)[slot].spec;
-    if (spec.layout == &kStartsLayout) continue;
-    columns_[slot].begin_at(packed.row * tokens_[spec.budget] + packed.columns[spec.budget]);
+    const std::size_t budget = (*schema_)[slot].spec.budget;
+    columns_[slot].begin_at(packed.row * tokens_[budget] + packed.columns[budget]);
   }
 }
 
-void BatchDecoder::end_record(const Plan::Packed& packed, std::int64_t record_number) {
-  const Piece& piece = packed.piece;
+// Keeps the values that were counted.
+void BatchDecoder::end_packed(const PackedRecord& packed, std::int64_t record_number) {
   for (const std::uint32_t slot : packed_) {
-    const CompiledFeature& feature = (*schema_)[slot];
+    const FeatureSpec& spec = (*schema_)[slot].spec;
     ColumnBuilder& column = columns_[slot];
-    const std::size_t budget = feature.spec.budget;
-    const std::size_t length = piece.lengths[budget];
-    if (feature.spec.layout == &kSegmentsLayout) {
-      column.put_copies(length, packed.segment);
-    } else if (feature.spec.layout == &kPositionsLayout) {
-      column.put_counts(length);
-    } else if (feature.spec.layout == &kStartsLayout) {
-      std::array<std::int64_t, kMaxBudgets + 2> numbers = {static_cast<std::int64_t>(packed.row)};
-      std::copy_n(packed.columns.begin(), tokens_.size(), numbers.begin() + 1);
-      numbers[tokens_.size() + 1] = piece.number;
-      column.put_numbers(next_row_, std::span(numbers).first(tokens_.size() + 2));
-    } else {
-      const std::size_t first = static_cast<std::size_t>(piece.number) * tokens_[budget];
-      const bool is_there = slots_[slot].seen == next_row_ + 1;
-      const std::size_t found = is_there ? column.last_count() : 0;
-      const bool goes_on = (piece.goes_on >> budget & 1) != 0;
-      if (goes_on ? found < first + length : found != first + length) {
-        complain_length({record_number, &find_origin_}, feature.spec, found, first + length);
-      }
-      if (is_there) column.keep(first, length);
+    const std::size_t length = packed.lengths[spec.budget];
+    const std::size_t first = static_cast<std::size_t>(packed.piece) * tokens_[spec.budget];
+    const bool is_there = slots_[slot].seen == next_row_ + 1;
+    const std::size_t found = is_there ? column.last_count() : 0;
+    const bool goes_on = (packed.goes_on >> spec.budget & 1) != 0;
+    if (goes_on ? found < first + length : found != first + length) {
+      complain_length({record_number, &find_origin_}, spec, found, first + length);
     }
+    if (is_there) column.keep(first, length);
   }
+  packed_records_.push_back(packed);
 }
 
 // Finishes a row whose features have all been put.
@@ -523,11 +512,10 @@ std::vector<Column> BatchDecoder::finish() {
   }
   std::vector<Column> columns;
   columns.reserve(columns_.size());
-  for (const std::uint32_t slot : packed_) {
-    const FeatureSpec& spec = (*schema_)[slot].spec;
-    if (spec.layout != &kStartsLayout) columns_[slot].fill_packs();
+  for (const std::uint32_t slot : packed_) columns_[slot].fill_packs();
+  for (ColumnBuilder& column : columns_) {
+    columns.push_back(column.finish(next_row_, packed_records_));
   }
-  for (ColumnBuilder& column : columns_) columns.push_back(column.finish(next_row_));
   for (std::size_t slot = 0; slot < absences_.size(); ++slot) {
     columns[slot].absent_rows = absences_[slot].rows;
     columns[slot].presence = std::move(absences_[slot].presence);

@@ -43,7 +43,7 @@ class BatchDecoder {
   // cropped or mirrored at random, and `packed` if they are packed. `invalid` is thrown if they are
   // missing. A record whose length is not the counted one throws `feature`.
   void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers,
-              std::span<const std::uint64_t> draws = {}, std::span<const Plan::Packed> packed = {});
+              std::span<const std::uint64_t> draws = {}, std::span<const PackedRecord> packed = {});
 
   // Returns where to read the next record of `record_bytes`, if the previous record was mostly one
   // string: the string then needs no copy. Returns null if the record should be read elsewhere.
@@ -94,8 +94,8 @@ class BatchDecoder {
   void set_draw(std::uint64_t draw) noexcept;
 
   void settle_padding(WireBytes record, std::int64_t record_number);
-  void begin_record(const Plan::Packed& packed);
-  void end_record(const Plan::Packed& packed, std::int64_t record_number);
+  void begin_packed(const PackedRecord& packed);
+  void end_packed(const PackedRecord& packed, std::int64_t record_number);
 
   void decode_exactly(WireBytes record, std::int64_t record_number);
   void collect_entries(WireBytes record, std::int64_t record_number);
@@ -109,9 +109,10 @@ class BatchDecoder {
   std::vector<ColumnBuilder> columns_;
   std::vector<ColumnBuilder*> images_;  // the columns of images
   bool needs_draws_ = false;
-  std::vector<std::uint32_t> padded_;  // the slots of windows whose padding is told apart
-  std::vector<std::uint32_t> packed_;  // the slots of packed features, and of facts about them
-  std::vector<std::size_t> tokens_;    // of a row, in each budget
+  std::vector<std::uint32_t> padded_;         // the slots of windows whose padding is told apart
+  std::vector<std::uint32_t> packed_;         // the slots of packed features
+  std::vector<std::size_t> tokens_;           // of a row, in each budget
+  std::vector<PackedRecord> packed_records_;  // decoded so far
   std::vector<Entry> entries_;
   // The rows that lack a feature, as in Column.
   struct Absence {

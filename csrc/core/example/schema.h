@@ -63,7 +63,7 @@ struct CompiledFeature {
   bool may_hold_padding() const noexcept {
     return (spec.image && spec.image->frames > 0) || (spec.scaling && spec.scaling->keeps_padding);
   }
-  bool is_packed() const noexcept { return spec.layout == &kPackedLayout || is_fact(); }
+  bool is_packed() const noexcept { return spec.layout == &kPackedLayout; }
 };
 
 // Immutable. Threads may share a schema.

@@ -96,7 +96,7 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
     const auto asked = records.subspan(first, count);
     decoder_->decode(wires_, {piece->indices(), piece->size()},
                      of_read(*piece, asked, draws, first, piece_draws_),
-                     of_read<Plan::Packed>(*piece, asked, packed.places, first, piece_packed_));
+                     of_read<PackedRecord>(*piece, asked, packed.records, first, piece_packed_));
     std::memcpy(batch.indices.as<std::int64_t>() + batch.rows, piece->indices(),
                 piece->size() * sizeof(std::int64_t));
     std::memcpy(batch.valid.as<bool>() + batch.rows, piece->valid(), piece->size() * sizeof(bool));

@@ -66,7 +66,7 @@ class BatchWork {
   std::unique_ptr<BatchDecoder> decoder_;   // null if batches hold records
   std::vector<WireBytes> wires_;
   std::vector<std::uint64_t> piece_draws_;
-  std::vector<Plan::Packed> piece_packed_;
+  std::vector<PackedRecord> piece_packed_;
 };
 
 }  // namespace tfrfast

@@ -42,7 +42,7 @@ class Workers::RowNumbers {
     if (packed_.tokens.empty()) {
       plan_->rows(*epoch_, step.step, records(), valid());
     } else {
-      std::copy(packed_.records.begin(), packed_.records.end(), records());
+      packed_.write_records(records());
       std::fill_n(valid(), count_, true);
     }
     draws_.clear();

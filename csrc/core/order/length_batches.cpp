@@ -89,6 +89,7 @@ struct LengthBatches::Sorted {
 // The limit of each bucket is a tenth larger than that of the bucket before.
 LengthBatches::Sorted LengthBatches::sort(const CountedRecords& counted, std::int64_t tokens) {
   check_range("tokens", tokens, 1, (std::int64_t{1} << 31) - 1);
+  check_range("the number of tables of lengths", counted.tables.size(), 1, 1);
   counted.check();
   std::vector<std::int64_t> bounds = {1};
   while (bounds.back() < tokens) {
@@ -137,12 +138,10 @@ LengthBatches::LengthBatches(CountedRecords counted, std::int64_t tokens)
     : LengthBatches(counted, tokens, sort(counted, tokens)) {}
 
 LengthBatches::LengthBatches(CountedRecords counted, std::int64_t tokens, Sorted sorted)
-    : Order(batches_of(sorted.buckets), counted.records),
-      counted_(std::move(counted)),
+    : CountedOrder(batches_of(sorted.buckets), std::move(counted)),
       tokens_(tokens),
       buckets_(std::move(sorted.buckets)),
       members_(std::move(sorted.members)) {
-  counted_.close();
   std::int64_t all = 0;
   first_batches_.push_back(0);
   for (const Bucket& bucket : buckets_) {
@@ -157,14 +156,6 @@ LengthBatches::LengthBatches(CountedRecords counted, std::int64_t tokens, Sorted
 std::unique_ptr<const EpochOrder> LengthBatches::of_epoch(std::uint64_t seed,
                                                           std::uint64_t epoch) const {
   return std::make_unique<const LengthEpoch>(*this, seed, epoch);
-}
-
-std::shared_ptr<const Order> LengthBatches::over(std::int64_t records) const {
-  if (records != this->records()) {
-    refuse("the number of records", records,
-           "that of the lengths, which is " + std::to_string(this->records()));
-  }
-  return shared_from_this();
 }
 
 std::string LengthBatches::describe_shuffle(std::uint64_t seed) const {
@@ -184,22 +175,12 @@ std::string LengthBatches::describe_records() const {
          std::to_string(hash.finish());
 }
 
-void LengthBatches::encode(Encoder& encoder) const {
-  const std::string text = describe(0);
-  remember_order(text, weak_from_this());
-  encoder.string(text);
-  counted_.encode(encoder);
-  encoder.integer(tokens_);
-}
-
 std::shared_ptr<const Order> LengthBatches::decode(Decoder& decoder) {
-  const std::string text(decoder.string());
-  CountedRecords counted = CountedRecords::decode(decoder);
-  const std::int64_t tokens = decoder.integer();
-  if (auto living = living_order(text)) return living;
-  if (counted.references.size() != 1) decoder.refuse("it has not one table of lengths");
-  counted.open();
-  return std::make_shared<const LengthBatches>(std::move(counted), tokens);
+  return decode_with(
+      kName, decoder, [](Decoder& options) { return options.integer(); },
+      [](CountedRecords counted, std::int64_t tokens) {
+        return std::make_shared<const LengthBatches>(std::move(counted), tokens);
+      });
 }
 
 }  // namespace tfrfast

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "core/order/compact_numbers.h"
-#include "core/order/length_table.h"
-#include "core/order/order.h"
+#include "core/order/counted_order.h"
 
 namespace tfrfast {
 
@@ -17,7 +16,7 @@ namespace tfrfast {
 // of all buckets are shuffled. docs/permutation.md specifies the order.
 //
 // Immutable. Any number of threads. Holds 4 bytes per record.
-class LengthBatches final : public Order, public std::enable_shared_from_this<LengthBatches> {
+class LengthBatches final : public CountedOrder {
  public:
   static constexpr const char* kName = "by tokens";
 
@@ -34,11 +33,9 @@ class LengthBatches final : public Order, public std::enable_shared_from_this<Le
   std::int64_t max_rows() const noexcept override { return max_rows_; }
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
-  std::shared_ptr<const Order> over(std::int64_t records) const override;
   std::string describe_shuffle(std::uint64_t seed) const override;
   std::string describe_records() const override;
   const char* name() const noexcept override { return kName; }
-  void encode(Encoder& encoder) const override;
 
  private:
   friend class LengthEpoch;
@@ -46,8 +43,8 @@ class LengthBatches final : public Order, public std::enable_shared_from_this<Le
 
   LengthBatches(CountedRecords counted, std::int64_t tokens, Sorted sorted);
   static Sorted sort(const CountedRecords& counted, std::int64_t tokens);
+  void encode_options(Encoder& encoder) const override { encoder.integer(tokens_); }
 
-  CountedRecords counted_;  // the table is closed
   std::int64_t tokens_;
   std::vector<Bucket> buckets_;
   CompactNumbers members_;                   // bucket by bucket

@@ -8,8 +8,6 @@
 #include "core/base/utf8.h"
 #include "core/crc32c/crc32c.h"
 #include "core/index/believed.h"
-#include "core/order/permutation.h"
-#include "core/order/ranges.h"
 #include "core/order/siphash.h"
 #include "core/storage/local/own_file.h"
 
@@ -123,59 +121,6 @@ std::shared_ptr<const LengthTable> LengthTable::open(const LengthReference& refe
       ErrorKind::stale_index,
       "'" + reference.path + "' holds other lengths than those of this plan. Make the plan again.",
       {reference.path, {}, {}});
-}
-
-void CountedRecords::check() const {
-  check_range("the first record", first, 0, kMaxPermutationSize);
-  check_range("the number of records", records, 0, kMaxPermutationSize - first);
-  for (const auto& table : tables) {
-    const auto size = static_cast<std::int64_t>(table->size());
-    if (size >= first + records) continue;
-    refuse("the number of lengths", size, std::to_string(first + records) + " or more");
-  }
-  for (const std::int64_t index : indices) {
-    if (index >= 0 && index < records) continue;
-    throw Error(ErrorKind::invalid, "indices hold " + std::to_string(index) + ", but there are " +
-                                        std::to_string(records) + " records.");
-  }
-}
-
-void CountedRecords::encode(Encoder& encoder) const {
-  encoder.integer(first);
-  encoder.integer(records);
-  encoder.flag(has_indices);
-  encoder.integers(indices);
-  encoder.number(references.size());
-  for (const LengthReference& reference : references) {
-    encoder.string(reference.path);
-    encoder.number(reference.hash);
-  }
-}
-
-CountedRecords CountedRecords::decode(Decoder& decoder) {
-  CountedRecords counted;
-  counted.first = decoder.integer();
-  counted.records = decoder.integer();
-  counted.has_indices = decoder.flag();
-  counted.indices = decoder.integers();
-  counted.references.resize(decoder.count());
-  for (LengthReference& reference : counted.references) {
-    reference.path = decoder.string();
-    reference.hash = decoder.number();
-  }
-  return counted;
-}
-
-void CountedRecords::open() {
-  for (const LengthReference& reference : references) {
-    tables.push_back(LengthTable::open(reference));
-  }
-}
-
-void CountedRecords::close() {
-  references.clear();
-  for (const auto& table : tables) references.push_back(table->reference());
-  tables.clear();
 }
 
 }  // namespace tfrfast

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/encoding.h"
 #include "core/index/shard_set.h"
 
 namespace tfrfast {
@@ -48,35 +47,6 @@ class LengthTable {
   std::string feature_;
   std::uint64_t fingerprint_ = 0;
   std::uint64_t stamp_ = 0;
-};
-
-// The records of an order that their lengths decide: records [first, first + records) of tables, or
-// some of them. Record numbers count from `first`.
-struct CountedRecords {
-  std::vector<std::shared_ptr<const LengthTable>> tables;
-  std::int64_t first = 0;
-  std::int64_t records = 0;
-  bool has_indices = false;
-  std::vector<std::int64_t> indices;  // only these records
-
-  void check() const;  // throws Error invalid
-  std::size_t count() const noexcept {
-    return has_indices ? indices.size() : static_cast<std::size_t>(records);
-  }
-  std::int64_t record(std::size_t i) const noexcept {
-    return has_indices ? indices[i] : static_cast<std::int64_t>(i);
-  }
-  std::uint32_t length(std::int64_t record, std::size_t table = 0) const noexcept {
-    return (*tables[table])[static_cast<std::size_t>(first + record)];
-  }
-
-  // The tables are encoded as references. open() opens them after decode(). An order that has
-  // sorted its records closes them.
-  void encode(Encoder& encoder) const;
-  static CountedRecords decode(Decoder& decoder);
-  void open();
-  void close();
-  std::vector<LengthReference> references;  // of closed tables
 };
 
 }  // namespace tfrfast

@@ -310,14 +310,14 @@ void MixtureEpoch::write_rows(std::int64_t position, std::int64_t* out) const {
   for (std::int64_t i = 0; i < rows; ++i) out[i] += mixture_->first_records_[batch.source];
 }
 
-void MixtureEpoch::add_packs(std::span<const std::int64_t> positions, Packs& packs) const {
-  if (mixture_->tokens().empty()) return;
+void MixtureEpoch::add_packs(std::span<const std::int64_t> positions, std::uint32_t first_row,
+                             std::vector<PackedRecord>& records) const {
   for (const std::int64_t position : positions) {
     const SourceBatch batch = batch_at(position);
-    std::size_t record = packs.records.size();
-    batch.order->add_packs({&batch.position, 1}, packs);
-    for (; record < packs.records.size(); ++record) {
-      packs.records[record] += mixture_->first_records_[batch.source];
+    std::size_t next = records.size();
+    batch.order->add_packs({&batch.position, 1}, first_row++, records);
+    for (; next < records.size(); ++next) {
+      records[next].record += mixture_->first_records_[batch.source];
     }
   }
 }

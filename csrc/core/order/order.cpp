@@ -1,10 +1,7 @@
 #include "core/order/order.h"
 
-#include <map>
-#include <mutex>
 #include <utility>
 
-#include "core/base/fork.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/chosen_order.h"
 #include "core/order/in_order.h"
@@ -36,18 +33,6 @@ constexpr NamedOrder kOrders[] = {
     {InterleavedOrder::kName, &InterleavedOrder::decode},
 };
 
-constinit std::mutex living_lock;
-std::mutex& living_mutex() {
-  return living_lock;
-}
-[[maybe_unused]] const int kLivingGuarded = make_fork_wait_for<living_mutex>();
-
-using LivingOrders = std::map<std::string, std::weak_ptr<const Order>>;
-LivingOrders& living_orders() {
-  static LivingOrders& orders = *new LivingOrders();
-  return orders;
-}
-
 }  // namespace
 
 Order::Order(std::int64_t positions, std::int64_t records, std::int64_t streams)
@@ -58,18 +43,6 @@ Order::Order(std::int64_t positions, std::int64_t records, std::int64_t streams)
 std::shared_ptr<const Order> Order::over_files(const std::vector<std::int64_t>&,
                                                std::int64_t records) const {
   return records == records_ ? nullptr : over(records);
-}
-
-void remember_order(const std::string& text, std::weak_ptr<const Order> order) {
-  const std::lock_guard lock(living_mutex());
-  std::erase_if(living_orders(), [](const auto& each) { return each.second.expired(); });
-  living_orders()[text] = std::move(order);
-}
-
-std::shared_ptr<const Order> living_order(const std::string& text) {
-  const std::lock_guard lock(living_mutex());
-  const auto found = living_orders().find(text);
-  return found == living_orders().end() ? nullptr : found->second.lock();
 }
 
 std::string Order::describe(std::uint64_t seed) const {

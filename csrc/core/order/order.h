@@ -20,16 +20,15 @@ inline constexpr std::uint32_t kOrderVersion = 1;
 inline constexpr std::size_t kMaxBudgets = 4;
 using Lengths = std::array<std::uint32_t, kMaxBudgets>;  // unused budgets are 0
 
-struct Piece {
+// A record, or a piece of a long record, in a batch of packs.
+struct PackedRecord {
+  std::int64_t record = 0;
+  std::int64_t piece = 0;    // its number among the record's pieces
+  std::uint32_t row = 0;     // of the batch
+  std::int32_t segment = 0;  // its number in the row, from 1 on
+  Lengths columns{};         // where its tokens begin, in each budget
   Lengths lengths{};
-  std::int64_t number = 0;   // among the record's pieces
   std::uint8_t goes_on = 0;  // a bit for each budget: more of the record's tokens were counted
-};
-
-struct Packs {
-  std::vector<std::int64_t> records;
-  std::vector<Piece> pieces;      // of each record
-  std::vector<std::size_t> ends;  // of each pack, among the records
 };
 
 // The order of one epoch. Immutable. Any number of threads.
@@ -51,8 +50,10 @@ class EpochOrder {
     evaluate(&position, 1, out);
   }
 
-  // If positions are packs: appends the pieces of each pack, in the order of write_rows().
-  virtual void add_packs(std::span<const std::int64_t>, Packs&) const {}
+  // If positions are packs: appends the records of each pack, in the order of write_rows(). The
+  // packs become rows of a batch, from `first_row` on.
+  virtual void add_packs(std::span<const std::int64_t> /*positions*/, std::uint32_t /*first_row*/,
+                         std::vector<PackedRecord>&) const {}
 };
 
 // A pure function of seed, epoch and position. Immutable. Any number of threads.
@@ -112,11 +113,6 @@ class Order {
   std::int64_t records_;
   std::int64_t streams_;
 };
-
-// Orders that hold numbers for each record are not encoded whole. Inside the process, they are
-// found by a text while they live.
-void remember_order(const std::string& text, std::weak_ptr<const Order> order);
-std::shared_ptr<const Order> living_order(const std::string& text);  // null if there is none
 
 void encode_order(Encoder& encoder, const Order& order);
 // Throws Error(invalid) for an order that this version does not know.

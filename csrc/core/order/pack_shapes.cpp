@@ -78,21 +78,19 @@ class PackShapes::Drawing {
       const auto found = spare > 0 ? best_fit(lengths) : open_.end();
       std::int64_t each, packs;
       if (found != open_.end()) {
-        const Group group = found->second.back();
-        each = std::min(fitting(lengths, found->first),
-                        std::max<std::int64_t>(1, count / group.packs));
-        each = std::min(each, spare);
+        const auto [space, node] = *found;
+        Group& group = groups_[node];
+        each = std::min(
+            {fitting(lengths, space), std::max<std::int64_t>(1, count / group.packs), spare});
         packs = std::min({group.packs, count / each, spare / each});
-        Lengths space = found->first;
-        std::vector<Group>& groups = found->second;
-        if (packs == group.packs) {
-          groups.pop_back();
-          if (groups.empty()) open_.erase(found);
-        } else {
-          groups.back().begin += packs;
-          groups.back().packs -= packs;
+        const std::int64_t begin = group.begin;
+        group.begin += packs;
+        group.packs -= packs;
+        if (group.packs == 0) {
+          found->second = group.earlier;
+          if (group.earlier == kNone) open_.erase(found);
         }
-        add(length_class, group.node, group.begin, each, packs, space);
+        add(length_class, node, begin, each, packs, space);
       } else {
         each = std::min(fitting(lengths, tokens_), count);
         if (spare < each - 1) each = spare + 1;
@@ -109,24 +107,35 @@ class PackShapes::Drawing {
   }
 
   PackShapes finish() {
-    std::int64_t first_pack = 0;
-    for (const auto& [space, groups] : open_) {
-      for (const Group& group : groups) {
-        shapes_.runs_.push_back({group.node, group.begin, first_pack});
-        first_pack += group.packs;
+    std::vector<Run>& runs = shapes_.runs_;
+    for (const auto& [space, last] : open_) {
+      const auto first = static_cast<std::ptrdiff_t>(runs.size());
+      for (std::uint32_t node = last; node != kNone; node = groups_[node].earlier) {
+        runs.push_back({node, groups_[node].begin, 0});
+      }
+      std::reverse(runs.begin() + first, runs.end());
+    }
+    unsigned& shift = shapes_.guide_shift_;
+    while (shapes_.packs_ >> shift > static_cast<std::int64_t>(runs.size())) ++shift;
+    std::int64_t packs = 0;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      runs[i].first_pack = packs;
+      packs += groups_[runs[i].node].packs;
+      while (static_cast<std::int64_t>(shapes_.guide_.size()) << shift < packs) {
+        shapes_.guide_.push_back(i);
       }
     }
     return std::move(shapes_);
   }
 
  private:
-  // Neighbouring packs of a node, with the same free space.
+  // The packs of a node that have not grown further, which are neighbours.
   struct Group {
-    std::uint32_t node = kNone;
     std::int64_t begin = 0;
     std::int64_t packs = 0;
+    std::uint32_t earlier = kNone;  // the node of the group of the same space made before
   };
-  using Open = std::map<Lengths, std::vector<Group>>;
+  using Open = std::map<Lengths, std::uint32_t>;  // by free space: the node of the last group
 
   Open::iterator best_fit(const Lengths& lengths) {
     auto found = open_.lower_bound(lengths);
@@ -145,7 +154,9 @@ class PackShapes::Drawing {
     for (std::size_t b = 0; b < kMaxBudgets; ++b) {
       space[b] -= classes_[length_class].lengths[b] * static_cast<std::uint32_t>(each);
     }
-    open_[space].push_back({node, 0, packs});
+    std::uint32_t& last = open_.try_emplace(space, kNone).first->second;
+    groups_.push_back({0, packs, last});
+    last = node;
   }
 
   const std::vector<LengthClass>& classes_;
@@ -154,6 +165,7 @@ class PackShapes::Drawing {
   std::vector<std::int64_t> next_places_;
   std::int64_t left_ = 0;
   Open open_;
+  std::vector<Group> groups_;  // of each node
   PackShapes shapes_;
 };
 
@@ -169,8 +181,10 @@ std::optional<PackShapes> PackShapes::draw(const std::vector<LengthClass>& class
 }
 
 const PackShapes::Run& PackShapes::run_of(std::int64_t pack) const noexcept {
+  const auto at = static_cast<std::size_t>(pack >> guide_shift_);
+  const std::size_t end = at + 1 < guide_.size() ? guide_[at + 1] + 1 : runs_.size();
   const auto after =
-      std::upper_bound(runs_.begin(), runs_.end(), pack,
+      std::upper_bound(runs_.data() + guide_[at], runs_.data() + end, pack,
                        [](std::int64_t number, const Run& run) { return number < run.first_pack; });
   return *(after - 1);
 }

@@ -15,6 +15,7 @@ namespace tfrfast {
 // All pieces of one length.
 struct LengthClass {
   Lengths lengths{};
+  std::int64_t first = 0;  // the number of all shorter pieces
   std::int64_t count = 0;
 };
 
@@ -86,6 +87,10 @@ class PackShapes {
 
   std::vector<Node> nodes_;
   std::vector<Run> runs_;
+  // The number of the run that has pack i << guide_shift_, so that a search stays in few cache
+  // lines.
+  std::vector<std::size_t> guide_;
+  unsigned guide_shift_ = 0;
   std::int64_t packs_ = 0;
 };
 

@@ -64,20 +64,20 @@ class ClassNumbers {
   std::unordered_map<Lengths, std::uint32_t, Hash> others_;
 };
 
-void check_spec(const PackingSpec& spec) {
-  if (spec.tokens.empty() || spec.tokens.size() > kMaxBudgets ||
-      spec.counted.tables.size() != spec.tokens.size()) {
+void check_packing(const CountedRecords& counted, const PackingOptions& options) {
+  if (options.tokens.empty() || options.tokens.size() > kMaxBudgets ||
+      counted.tables.size() != options.tokens.size()) {
     throw Error(ErrorKind::invalid, "A pack has from 1 to 4 budgets of tokens, each with lengths.");
   }
-  for (const std::int64_t tokens : spec.tokens) check_range("tokens", tokens, 1, kMaxTokens);
-  spec.counted.check();
-  if (spec.overlong != Overlong::split) return;
-  if (spec.tokens.size() > 1) {
+  for (const std::int64_t tokens : options.tokens) check_range("tokens", tokens, 1, kMaxTokens);
+  counted.check();
+  if (options.overlong != Overlong::split) return;
+  if (options.tokens.size() > 1) {
     throw Error(ErrorKind::invalid,
                 "overlong=\"split\" goes with one budget of tokens: a piece of one feature would "
                 "end within another. Use \"cut\" or \"error\".");
   }
-  const std::vector<std::int64_t>& indices = spec.counted.indices;
+  const std::vector<std::int64_t>& indices = counted.indices;
   for (std::size_t i = 1; i < indices.size(); ++i) {
     if (indices[i - 1] < indices[i]) continue;
     throw Error(ErrorKind::invalid,
@@ -101,7 +101,6 @@ const char* name_of(Overlong overlong) noexcept {
 // The pieces of all records, sorted by length.
 struct PackedOrder::Sorted {
   std::vector<LengthClass> classes;
-  std::vector<std::int64_t> first_members;
   CompactNumbers members;
   std::vector<bool> go_on;
   Lengths row{};
@@ -110,9 +109,9 @@ struct PackedOrder::Sorted {
   // Calls visit(record, lengths, goes_on) for each piece. `goes_on` has a bit for each budget: the
   // record has more tokens than the row that the piece fills.
   template <class Visit>
-  static void for_each_piece(const PackingSpec& spec, Fill& fill, Visit&& visit) {
-    const std::size_t budgets = spec.tokens.size();
-    const CountedRecords& counted = spec.counted;
+  static void for_each_piece(const CountedRecords& counted, const PackingOptions& options,
+                             Fill& fill, Visit&& visit) {
+    const std::size_t budgets = options.tokens.size();
     for (std::size_t i = 0; i < counted.count(); ++i) {
       const std::int64_t record = counted.record(i);
       Lengths lengths{};
@@ -122,17 +121,17 @@ struct PackedOrder::Sorted {
       for (std::size_t b = 0; b < budgets; ++b) {
         lengths[b] = counted.length(record, b);
         all += lengths[b];
-        const auto tokens = static_cast<std::uint32_t>(spec.tokens[b]);
+        const auto tokens = static_cast<std::uint32_t>(options.tokens[b]);
         if (lengths[b] <= tokens) continue;
         is_long = true;
-        if (spec.overlong == Overlong::refuse) {
+        if (options.overlong == Overlong::refuse) {
           throw Error(ErrorKind::invalid,
                       "Record " + std::to_string(counted.first + record) + " has " +
                           std::to_string(lengths[b]) + " tokens, and a row has " +
                           std::to_string(tokens) +
                           ". Allow more, or give overlong=\"cut\" or \"split\".");
         }
-        if (spec.overlong == Overlong::split) continue;
+        if (options.overlong == Overlong::split) continue;
         lengths[b] = tokens;
         goes_on |= 1u << b;
       }
@@ -141,9 +140,9 @@ struct PackedOrder::Sorted {
         continue;
       }
       ++fill.records;
-      if (is_long) ++(spec.overlong == Overlong::cut ? fill.cut : fill.split);
-      if (is_long && spec.overlong == Overlong::split) {
-        const auto tokens = static_cast<std::uint32_t>(spec.tokens[0]);
+      if (is_long) ++(options.overlong == Overlong::cut ? fill.cut : fill.split);
+      if (is_long && options.overlong == Overlong::split) {
+        const auto tokens = static_cast<std::uint32_t>(options.tokens[0]);
         for (; lengths[0] > tokens; lengths[0] -= tokens) visit(record, Lengths{tokens}, 1u);
       }
       visit(record, lengths, goes_on);
@@ -151,47 +150,49 @@ struct PackedOrder::Sorted {
   }
 };
 
-PackedOrder::Sorted PackedOrder::sort(const PackingSpec& spec) {
-  check_spec(spec);
+PackedOrder::Sorted PackedOrder::sort(const CountedRecords& counted,
+                                      const PackingOptions& options) {
+  check_packing(counted, options);
   Sorted sorted;
-  sorted.fill.tokens.resize(spec.tokens.size());
-  for (std::size_t b = 0; b < spec.tokens.size(); ++b) {
-    sorted.row[b] = static_cast<std::uint32_t>(spec.tokens[b]);
+  sorted.fill.tokens.resize(options.tokens.size());
+  for (std::size_t b = 0; b < options.tokens.size(); ++b) {
+    sorted.row[b] = static_cast<std::uint32_t>(options.tokens[b]);
   }
-  ClassNumbers numbers(spec.tokens.size());
+  ClassNumbers numbers(options.tokens.size());
   std::vector<LengthClass> found;
-  Sorted::for_each_piece(spec, sorted.fill, [&](std::int64_t, const Lengths& lengths, unsigned) {
-    std::uint32_t& number = numbers.of(lengths);
-    if (number == ClassNumbers::kNew) {
-      number = static_cast<std::uint32_t>(found.size());
-      found.push_back({lengths, 0});
-    }
-    ++found[number].count;
-  });
+  Sorted::for_each_piece(counted, options, sorted.fill,
+                         [&](std::int64_t, const Lengths& lengths, unsigned) {
+                           std::uint32_t& number = numbers.of(lengths);
+                           if (number == ClassNumbers::kNew) {
+                             number = static_cast<std::uint32_t>(found.size());
+                             found.push_back({lengths, 0, 0});
+                           }
+                           ++found[number].count;
+                         });
   sorted.classes = found;
   std::sort(sorted.classes.begin(), sorted.classes.end(),
             [](const LengthClass& a, const LengthClass& b) { return a.lengths < b.lengths; });
   std::int64_t pieces = 0;
+  std::vector<std::int64_t> next;
   for (std::uint32_t c = 0; c < sorted.classes.size(); ++c) {
-    const LengthClass& each = sorted.classes[c];
-    sorted.first_members.push_back(pieces);
+    LengthClass& each = sorted.classes[c];
+    each.first = pieces;
+    next.push_back(pieces);
     pieces += each.count;
     numbers.of(each.lengths) = c;
-    for (std::size_t b = 0; b < spec.tokens.size(); ++b) {
+    for (std::size_t b = 0; b < options.tokens.size(); ++b) {
       sorted.fill.tokens[b] += std::int64_t{each.lengths[b]} * each.count;
     }
   }
-  sorted.first_members.push_back(pieces);
   sorted.fill.pieces = pieces;
-  sorted.members = CompactNumbers(static_cast<std::size_t>(pieces), spec.counted.records);
-  const std::size_t budgets = spec.tokens.size();
+  sorted.members = CompactNumbers(static_cast<std::size_t>(pieces), counted.records);
+  const std::size_t budgets = options.tokens.size();
   if (sorted.fill.cut + sorted.fill.split != 0) {
     sorted.go_on.resize(static_cast<std::size_t>(pieces) * budgets);
   }
-  std::vector<std::int64_t> next = sorted.first_members;
   Fill again;
   Sorted::for_each_piece(
-      spec, again, [&](std::int64_t record, const Lengths& lengths, unsigned goes_on) {
+      counted, options, again, [&](std::int64_t record, const Lengths& lengths, unsigned goes_on) {
         const auto member = static_cast<std::size_t>(next[numbers.of(lengths)]++);
         sorted.members.set(member, record);
         for (std::size_t b = 0; goes_on >> b != 0; ++b) {
@@ -209,155 +210,156 @@ PackedOrder::Sorted PackedOrder::sort(const PackingSpec& spec) {
 // Does not own the PackedOrder.
 class PackedEpoch final : public EpochOrder {
  public:
-  PackedEpoch(const PackedOrder& order, std::shared_ptr<const PackShapes> shapes,
-              std::uint64_t seed, std::uint64_t epoch)
+  PackedEpoch(const PackedOrder& order, std::uint64_t seed, std::uint64_t epoch)
       : order_(&order),
-        shapes_(std::move(shapes)),
+        drawn_(order.drawn(seed, epoch)),
         packs_(order.positions(), derive_key(KeyPurpose::packs, seed, epoch)),
-        place_key_(derive_key(KeyPurpose::places, seed, epoch)),
-        place_keys_(expand_key(place_key_, kPlaceRounds)),
+        place_keys_(expand_key(derive_key(KeyPurpose::places, seed, epoch), kPlaceRounds)),
         row_key_(derive_key(KeyPurpose::rows, seed, epoch)) {}
 
   // Writes the first record of each pack.
   void evaluate(const std::int64_t* positions, std::size_t count,
                 std::int64_t* out) const override {
-    for (std::size_t i = 0; i < count; ++i) out[i] = members_at({positions + i, 1})[0].record;
+    for (std::size_t i = 0; i < count; ++i) out[i] = records_at(positions[i])[0].record;
   }
 
   std::int64_t rows_at(std::int64_t position) const override {
     std::int64_t rows = 0;
-    PackShapes::Walk walk(*shapes_, packs_.at(position));
+    PackShapes::Walk walk(drawn_->shapes, packs_.at(position));
     while (!walk.at_end()) rows += walk.next().count;
     return rows;
   }
 
   void write_rows(std::int64_t position, std::int64_t* out) const override {
-    for (const Member& member : members_at({&position, 1})) *out++ = member.record;
+    for (const PackedRecord& each : records_at(position)) *out++ = each.record;
   }
 
-  void add_packs(std::span<const std::int64_t> positions, Packs& packs) const override {
-    for (const Member& member : members_at(positions, &packs.ends)) {
-      packs.records.push_back(member.record);
-      packs.pieces.push_back(
-          {order_->classes_[member.length_class].lengths, number_of(member), goes_on(member)});
-    }
-  }
-
- private:
-  struct Member {
-    std::uint32_t length_class = 0;
-    std::int64_t place = 0;  // among the pieces of the class
-    std::int64_t record = 0;
-  };
-
-  // Appends the end of each pack to `ends`.
-  std::vector<Member> members_at(std::span<const std::int64_t> positions,
-                                 std::vector<std::size_t>* ends = nullptr) const {
+  void add_packs(std::span<const std::int64_t> positions, std::uint32_t first_row,
+                 std::vector<PackedRecord>& records) const override {
     std::vector<std::int64_t> packs(positions.size());
     packs_.evaluate(positions.data(), positions.size(), packs.data());
     // Side by side, since the memory of each step of a walk is far away.
     std::vector<PackShapes::Walk> walks;
-    for (const std::int64_t pack : packs) walks.emplace_back(*shapes_, pack);
-    std::vector<std::pair<std::size_t, PackShapes::Places>> found;  // with the number of the pack
-    std::vector<std::size_t> own_ends(packs.size() + 1);
+    walks.reserve(packs.size());
+    for (const std::int64_t pack : packs) walks.emplace_back(drawn_->shapes, pack);
+    std::vector<Member> found;
+    std::vector<std::size_t> ends(packs.size() + 1);  // of each pack, among the members
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
-      for (std::size_t i = 0; i < walks.size(); ++i) {
-        if (walks[i].at_end()) continue;
+      for (std::uint32_t row = 0; row < packs.size(); ++row) {
+        if (walks[row].at_end()) continue;
         goes_on = true;
-        found.emplace_back(i, walks[i].next());
-        own_ends[i + 1] += static_cast<std::size_t>(found.back().second.count);
+        const PackShapes::Places places = walks[row].next();
+        for (std::int64_t i = 0; i < places.count; ++i) {
+          found.push_back({places.length_class, row, places.first + i, 0});
+        }
+        ends[row + 1] += static_cast<std::size_t>(places.count);
       }
     }
-    std::partial_sum(own_ends.begin(), own_ends.end(), own_ends.begin());
-    std::vector<Member> members(own_ends.back());
-    for (const auto& [i, places] : found) {
-      for (std::int64_t n = 0; n < places.count; ++n) {
-        members[own_ends[i]++] = {places.length_class, places.first + n, 0};
+    find_members(found);
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<Member> members(found.size());
+    for (const Member& member : found) members[ends[member.row]++] = member;
+    const std::size_t before = records.size();
+    records.resize(before + members.size());
+    PackedRecord* out = records.data() + before;
+    std::size_t next = 0;
+    for (std::uint32_t row = 0; row < packs.size(); ++row) {
+      const std::uint64_t tweak = siphash(row_key_, {static_cast<std::uint64_t>(packs[row])});
+      PeriodShuffle::exchange(tweak, ends[row] - next, members.data() + next);
+      Lengths columns{};
+      for (std::int32_t segment = 1; next < ends[row]; ++next, ++segment) {
+        const Member& member = members[next];
+        const Lengths& lengths = order_->classes_[member.length_class].lengths;
+        *out++ = {member.record, piece_of(member), first_row + row, segment,
+                  columns,       lengths,          goes_on(member)};
+        for (std::size_t b = 0; b < kMaxBudgets; ++b) columns[b] += lengths[b];
       }
     }
-    ManyPermutations lanes(place_keys_);
-    for (std::size_t done = 0; done < members.size();) {
-      lanes.clear();
-      const std::size_t used = std::min(kLanes, members.size() - done);
-      for (std::size_t i = 0; i < used; ++i) {
-        const Member& member = members[done + i];
-        lanes.add(order_->classes_[member.length_class].count,
-                  siphash(place_key_, {member.length_class}), member.place);
-      }
-      lanes.run();
-      for (std::size_t i = 0; i < used; ++i) {
-        Member& member = members[done + i];
-        member.place = lanes.result(i);
-        member.record = order_->members_[member_of(member)];
-      }
-      done += used;
-    }
-    const std::size_t before = ends == nullptr || ends->empty() ? 0 : ends->back();
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i < packs.size(); ++i) {
-      const std::uint64_t tweak = siphash(row_key_, {static_cast<std::uint64_t>(packs[i])});
-      PeriodShuffle::exchange(tweak, own_ends[i] - begin, members.data() + begin);
-      begin = own_ends[i];
-      if (ends != nullptr) ends->push_back(before + begin);
-    }
-    return members;
   }
 
-  std::size_t member_of(const Member& member) const noexcept {
-    return static_cast<std::size_t>(order_->first_members_[member.length_class] + member.place);
+ private:
+  // A place of a class, and then the member of the order there.
+  struct Member {
+    std::uint32_t length_class = 0;
+    std::uint32_t row = 0;
+    std::int64_t number = 0;
+    std::int64_t record = 0;
+  };
+
+  std::vector<PackedRecord> records_at(std::int64_t position) const {
+    std::vector<PackedRecord> records;
+    add_packs({&position, 1}, 0, records);
+    return records;
+  }
+
+  // Permutes the places of each class.
+  void find_members(std::span<Member> members) const noexcept {
+    ManyPermutations lanes(place_keys_);
+    while (!members.empty()) {
+      const auto part = members.first(std::min(kLanes, members.size()));
+      members = members.subspan(part.size());
+      lanes.clear();
+      for (const Member& member : part) {
+        lanes.add(order_->classes_[member.length_class].count, drawn_->tweaks[member.length_class],
+                  member.number);
+      }
+      lanes.run();
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        part[i].number = order_->classes_[part[i].length_class].first + lanes.result(i);
+        part[i].record = order_->members_[static_cast<std::size_t>(part[i].number)];
+      }
+    }
   }
 
   std::uint8_t goes_on(const Member& member) const noexcept {
     if (order_->go_on_.empty()) return 0;
-    const std::size_t budgets = order_->spec_.tokens.size();
+    const std::size_t budgets = order_->options_.tokens.size();
     unsigned bits = 0;
     for (std::size_t b = 0; b < budgets; ++b) {
-      bits |= unsigned{order_->go_on_[member_of(member) * budgets + b]} << b;
+      bits |= unsigned{order_->go_on_[static_cast<std::size_t>(member.number) * budgets + b]} << b;
     }
     return static_cast<std::uint8_t>(bits);
   }
 
-  // Full pieces of a record are neighbours in their class; the rest of the record comes after them.
-  std::int64_t number_of(const Member& member) const noexcept {
-    if (order_->fill_.split == 0) return 0;
-    const std::size_t last = order_->classes_.size() - 1;
-    if (order_->classes_[last].lengths[0] != order_->row_[0]) return 0;
+  // Full pieces of a record are neighbours in their class, the last; the rest of the record comes
+  // after them.
+  std::int64_t piece_of(const Member& member) const noexcept {
+    const LengthClass& full = order_->classes_.back();
+    if (order_->fill_.split == 0 || full.lengths != order_->row_) return 0;
+    const auto begin = static_cast<std::size_t>(full.first);
     const auto [first, end] = order_->members_.equal_range(
-        static_cast<std::size_t>(order_->first_members_[last]),
-        static_cast<std::size_t>(order_->first_members_[last + 1]), member.record);
-    return static_cast<std::int64_t>((member.length_class == last ? member_of(member) : end) -
-                                     first);
+        begin, begin + static_cast<std::size_t>(full.count), member.record);
+    const bool is_full = member.length_class + std::size_t{1} == order_->classes_.size();
+    return (is_full ? member.number : static_cast<std::int64_t>(end)) -
+           static_cast<std::int64_t>(first);
   }
 
   const PackedOrder* order_;
-  const std::shared_ptr<const PackShapes> shapes_;
+  const std::shared_ptr<const PackedOrder::Drawn> drawn_;
   const Permutation packs_;
-  const SipKey place_key_;
   const RoundKeys place_keys_;
   const SipKey row_key_;
 };
 
-PackedOrder::PackedOrder(PackingSpec spec) : PackedOrder(spec, sort(spec)) {}
+PackedOrder::PackedOrder(CountedRecords counted, PackingOptions options)
+    : PackedOrder(counted, options, sort(counted, options)) {}
 
-PackedOrder::PackedOrder(PackingSpec spec, Sorted sorted)
-    : Order(sorted.fill.packs, spec.counted.records),
-      spec_(std::move(spec)),
+PackedOrder::PackedOrder(CountedRecords counted, PackingOptions options, Sorted sorted)
+    : CountedOrder(sorted.fill.packs, std::move(counted)),
+      options_(std::move(options)),
       row_(sorted.row),
       classes_(std::move(sorted.classes)),
-      first_members_(std::move(sorted.first_members)),
       members_(std::move(sorted.members)),
       go_on_(std::move(sorted.go_on)),
       fill_(std::move(sorted.fill)),
-      max_rows_(fill_.packs == 0 ? 1 : (fill_.pieces + fill_.packs - 1) / fill_.packs) {
-  spec_.counted.close();
-}
+      max_rows_(fill_.packs == 0 ? 1 : (fill_.pieces + fill_.packs - 1) / fill_.packs) {}
 
-std::shared_ptr<const PackShapes> PackedOrder::shapes(std::uint64_t seed,
-                                                      std::uint64_t epoch) const {
+std::shared_ptr<const PackedOrder::Drawn> PackedOrder::drawn(std::uint64_t seed,
+                                                             std::uint64_t epoch) const {
   const std::lock_guard lock(every_draw);
-  for (const Drawn& drawn : drawn_) {
-    if (drawn.seed == seed && drawn.epoch == epoch) return drawn.shapes;
+  for (const auto& each : drawn_) {
+    if (each->seed == seed && each->epoch == epoch) return each;
   }
   const SipKey key = derive_key(KeyPurpose::shapes, seed, epoch);
   std::optional<PackShapes> shapes;
@@ -368,62 +370,55 @@ std::shared_ptr<const PackShapes> PackedOrder::shapes(std::uint64_t seed,
     shapes = PackShapes::draw(classes_, row_, derive_key(KeyPurpose::shapes, 0, 0), kFixedAttempt,
                               positions());
   }
+  const SipKey place_key = derive_key(KeyPurpose::places, seed, epoch);
+  std::vector<std::uint64_t> tweaks;
+  for (std::uint64_t c = 0; c < classes_.size(); ++c) tweaks.push_back(siphash(place_key, {c}));
   if (drawn_.size() == kEpochsKept) drawn_.erase(drawn_.begin());
-  drawn_.push_back({seed, epoch, std::make_shared<const PackShapes>(std::move(*shapes))});
-  return drawn_.back().shapes;
+  drawn_.push_back(
+      std::make_shared<const Drawn>(Drawn{seed, epoch, std::move(*shapes), std::move(tweaks)}));
+  return drawn_.back();
 }
 
 std::unique_ptr<const EpochOrder> PackedOrder::of_epoch(std::uint64_t seed,
                                                         std::uint64_t epoch) const {
-  return std::make_unique<const PackedEpoch>(*this, shapes(seed, epoch), seed, epoch);
-}
-
-std::shared_ptr<const Order> PackedOrder::over(std::int64_t records) const {
-  if (records != this->records()) {
-    refuse("the number of records", records,
-           "that of the lengths, which is " + std::to_string(this->records()));
-  }
-  return shared_from_this();
+  return std::make_unique<const PackedEpoch>(*this, seed, epoch);
 }
 
 std::string PackedOrder::describe_shuffle(std::uint64_t seed) const {
   std::string text = "shuffle=packed packs=" + std::to_string(positions());
-  for (const std::int64_t tokens : spec_.tokens) text += " tokens=" + std::to_string(tokens);
-  return text + " overlong=" + name_of(spec_.overlong) + " seed=" + std::to_string(seed);
+  for (const std::int64_t tokens : options_.tokens) text += " tokens=" + std::to_string(tokens);
+  return text + " overlong=" + name_of(options_.overlong) + " seed=" + std::to_string(seed);
 }
 
 std::string PackedOrder::describe_records() const {
   std::string text = Order::describe_records();
-  for (const LengthReference& table : spec_.counted.references) {
-    text += " lengths=" + std::to_string(spec_.counted.first) + ":" + std::to_string(table.hash);
+  for (const LengthReference& table : counted().references) {
+    text += " lengths=" + std::to_string(counted().first) + ":" + std::to_string(table.hash);
   }
-  if (!spec_.counted.has_indices) return text;
+  if (!counted().has_indices) return text;
   SipHash hash(SipKey{});
-  for (const std::int64_t index : spec_.counted.indices) {
+  for (const std::int64_t index : counted().indices) {
     hash.add(static_cast<std::uint64_t>(index));
   }
-  return text + " indices=" + std::to_string(spec_.counted.indices.size()) + ":" +
+  return text + " indices=" + std::to_string(counted().indices.size()) + ":" +
          std::to_string(hash.finish());
 }
 
-void PackedOrder::encode(Encoder& encoder) const {
-  const std::string text = describe(0);
-  remember_order(text, weak_from_this());
-  encoder.string(text);
-  spec_.counted.encode(encoder);
-  encoder.integers(spec_.tokens);
-  encoder.string(name_of(spec_.overlong));
+void PackedOrder::encode_options(Encoder& encoder) const {
+  encoder.integers(options_.tokens);
+  encoder.string(name_of(options_.overlong));
 }
 
 std::shared_ptr<const Order> PackedOrder::decode(Decoder& decoder) {
-  const std::string text(decoder.string());
-  PackingSpec spec;
-  spec.counted = CountedRecords::decode(decoder);
-  spec.tokens = decoder.integers();
-  spec.overlong = overlong_named(decoder.string());
-  if (auto living = living_order(text)) return living;
-  spec.counted.open();
-  return std::make_shared<const PackedOrder>(std::move(spec));
+  return decode_with(
+      kName, decoder,
+      [](Decoder& options) {
+        std::vector<std::int64_t> tokens = options.integers();
+        return PackingOptions{std::move(tokens), overlong_named(options.string())};
+      },
+      [](CountedRecords counted, const PackingOptions& options) {
+        return std::make_shared<const PackedOrder>(std::move(counted), options);
+      });
 }
 
 }  // namespace tfrfast

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/order/compact_numbers.h"
-#include "core/order/length_table.h"
-#include "core/order/order.h"
+#include "core/order/counted_order.h"
 #include "core/order/pack_shapes.h"
 
 namespace tfrfast {
@@ -23,8 +22,7 @@ enum class Overlong : std::uint8_t {
 Overlong overlong_named(std::string_view name);  // throws Error(invalid)
 const char* name_of(Overlong overlong) noexcept;
 
-struct PackingSpec {
-  CountedRecords counted;            // with a table for each budget
+struct PackingOptions {
   std::vector<std::int64_t> tokens;  // the budgets of a row
   Overlong overlong = Overlong::refuse;
 };
@@ -35,11 +33,12 @@ struct PackingSpec {
 //
 // Immutable for users. Any number of threads. Holds 4 bytes for each piece, a bit in each budget
 // if records are cut or split, and the shapes of the last epochs.
-class PackedOrder final : public Order, public std::enable_shared_from_this<PackedOrder> {
+class PackedOrder final : public CountedOrder {
  public:
   static constexpr const char* kName = "packed";
 
-  explicit PackedOrder(PackingSpec spec);  // throws Error(invalid)
+  // `counted` has a table for each budget. Throws Error(invalid).
+  PackedOrder(CountedRecords counted, PackingOptions options);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   struct Fill {
@@ -53,39 +52,39 @@ class PackedOrder final : public Order, public std::enable_shared_from_this<Pack
   };
   const Fill& fill() const noexcept { return fill_; }
 
-  std::span<const std::int64_t> tokens() const noexcept override { return spec_.tokens; }
+  std::span<const std::int64_t> tokens() const noexcept override { return options_.tokens; }
   std::int64_t max_rows() const noexcept override { return max_rows_; }
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
-  std::shared_ptr<const Order> over(std::int64_t records) const override;
   std::string describe_shuffle(std::uint64_t seed) const override;
   std::string describe_records() const override;
   const char* name() const noexcept override { return kName; }
-  void encode(Encoder& encoder) const override;
 
  private:
   friend class PackedEpoch;
   struct Sorted;
 
-  PackedOrder(PackingSpec spec, Sorted sorted);
-  static Sorted sort(const PackingSpec& spec);
-  std::shared_ptr<const PackShapes> shapes(std::uint64_t seed, std::uint64_t epoch) const;
-
-  PackingSpec spec_;                         // the tables are closed
-  Lengths row_{};                            // the budgets
-  std::vector<LengthClass> classes_;         // ascending
-  std::vector<std::int64_t> first_members_;  // of each class, and the end
-  CompactNumbers members_;                   // the record of each piece, class by class
-  std::vector<bool> go_on_;                  // of each member, in each budget; or empty
+  PackedOrder(CountedRecords counted, PackingOptions options, Sorted sorted);
+  static Sorted sort(const CountedRecords& counted, const PackingOptions& options);
+  void encode_options(Encoder& encoder) const override;
+  PackingOptions options_;
+  Lengths row_{};                     // the budgets
+  std::vector<LengthClass> classes_;  // ascending
+  CompactNumbers members_;            // the record of each piece, class by class
+  std::vector<bool> go_on_;           // of each member, in each budget; or empty
   Fill fill_;
   std::int64_t max_rows_ = 1;
 
+  // What is drawn for an epoch.
   struct Drawn {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
-    std::shared_ptr<const PackShapes> shapes;
+    PackShapes shapes;
+    std::vector<std::uint64_t> tweaks;  // of each class's permutation
   };
-  mutable std::vector<Drawn> drawn_;  // of the last epochs; the lock of all draws guards it
+  std::shared_ptr<const Drawn> drawn(std::uint64_t seed, std::uint64_t epoch) const;
+  // Of the last epochs. The lock of all draws guards it.
+  mutable std::vector<std::shared_ptr<const Drawn>> drawn_;
 };
 
 }  // namespace tfrfast

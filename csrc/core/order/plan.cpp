@@ -221,21 +221,7 @@ Plan::PackedBatch Plan::packed(const EpochOrder& epoch, std::int64_t step) const
   batch.packs = static_cast<std::size_t>(at.real_rows + at.padding_rows);
   std::vector<std::int64_t> positions = positions_of(at);
   positions.resize(static_cast<std::size_t>(at.real_rows));
-  Packs packs;
-  epoch.add_packs(positions, packs);
-  batch.records = std::move(packs.records);
-  batch.places.resize(batch.records.size());
-  std::size_t i = 0;
-  for (std::size_t row = 0; row < positions.size(); ++row) {
-    Packed next;
-    next.row = row;
-    for (; i < packs.ends[row]; ++i) {
-      next.piece = packs.pieces[i];
-      batch.places[i] = next;
-      ++next.segment;
-      for (std::size_t b = 0; b < kMaxBudgets; ++b) next.columns[b] += next.piece.lengths[b];
-    }
-  }
+  epoch.add_packs(positions, 0, batch.records);
   return batch;
 }
 

@@ -80,19 +80,15 @@ class Plan {
     return rows(*of_epoch(epoch), step, out_indices, out_valid);
   }
 
-  // Where a record of packs goes. Columns are counted in each budget.
-  struct Packed {
-    std::size_t row = 0;  // the pack's place in the batch
-    Lengths columns{};
-    Piece piece;
-    std::int32_t segment = 1;  // counts the records of the row
-  };
   // A batch of packs. Packs of padding stay empty.
   struct PackedBatch {
     std::size_t packs = 0;
     std::span<const std::int64_t> tokens;  // of a pack; empty if positions are not packs
-    std::vector<std::int64_t> records;
-    std::vector<Packed> places;  // of the records
+    std::vector<PackedRecord> records;
+
+    void write_records(std::int64_t* out) const noexcept {
+      for (const PackedRecord& each : records) *out++ = each.record;
+    }
   };
   PackedBatch packed(const EpochOrder& epoch, std::int64_t step) const;
 

@@ -1,4 +1,4 @@
-"""Every order, in batches of rows and of tokens, for Grain and JAX."""
+"""Every order, in batches of rows, tokens and packs, for Grain and JAX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from every_order import ID, batchings, is_refused, numbers, orders, planned, source_in_order
+from every_order import (
+    ID,
+    IDS,
+    batchings,
+    is_refused,
+    numbers,
+    orders,
+    planned,
+    source_in_order,
+)
 
 pytest.importorskip("grain", reason="needs grain")
 
@@ -36,12 +45,13 @@ def in_a_worker(source: Any, batching: Any, **options: Any) -> Any:
 @batchings
 @orders
 def test_batches_are_the_plans_and_resume(
-    tmp_path: Path, name: str, tokens: int | None, road: Any
+    tmp_path: Path, name: str, batching: str, road: Any
 ) -> None:
-    call, plan = planned(tmp_path, name, tokens)
+    call, plan = planned(tmp_path, name, batching)
     if is_refused(call, plan, road):
         return
-    expected = numbers(plan)[1::2] if road is in_a_worker else numbers(plan)
+    expected = [IDS[each].tolist() for each in numbers(plan)]
+    expected = expected[1::2] if road is in_a_worker else expected
     begun, resumed = call(road), call(road)
     if road is on_devices:
         first = list(islice(begun, 1))
@@ -51,8 +61,8 @@ def test_batches_are_the_plans_and_resume(
         first = list(islice(batches, 1))
         resumed = iter(resumed)
         resumed.set_state(batches.get_state())
-    rest = [batch.indices.tolist() for batch in resumed]
-    assert [batch.indices.tolist() for batch in first] == expected[:1]
+    rest = [batch["id"].tolist() for batch in resumed]
+    assert [batch["id"].tolist() for batch in first] == expected[:1]
     # An iterator at the end of its epoch continues with the next epoch.
     assert rest == expected[1:] or plan.steps == 1
 

@@ -1,4 +1,4 @@
-"""Every order, in batches of rows and of tokens, in every adapter of this environment."""
+"""Every order, in batches of rows, tokens and packs, in every adapter of this environment."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from every_order import batchings, is_refused, numbers, orders, planned
-from mixed_files import SIZES, write_sets
+from every_order import IDS, batchings, is_refused, numbers, orders, planned
+from mixed_files import write_sets
 
 tf = pytest.importorskip("tensorflow")
 
@@ -30,16 +30,15 @@ def passes(epochs: Any) -> list[Any]:
 
 @batchings
 @orders
-def test_batches_are_the_plans_and_resume(tmp_path: Path, name: str, tokens: int | None) -> None:
-    call, plan = planned(tmp_path, name, tokens)
+def test_batches_are_the_plans_and_resume(tmp_path: Path, name: str, batching: str) -> None:
+    call, plan = planned(tmp_path, name, batching)
     if is_refused(call, plan, tfr.Loader):
         return
 
     def loader() -> tfr.Loader:
         return call(tfr.Loader)  # type: ignore[no-any-return]
 
-    ids = np.concatenate([np.arange(size) for size in SIZES.values()])
-    expected = [ids[each].tolist() for each in numbers(plan)]
+    expected = [IDS[each].tolist() for each in numbers(plan)]
     assert len(expected) > (name != "in order, of some")
     for road, batches in ROADS.items():
         assert batches(loader()) == expected, road
