@@ -159,16 +159,6 @@ std::vector<std::int64_t> mixture_counts(const Mixture& mixture, std::uint64_t s
   return mixture.counts(seed, epoch, position);
 }
 
-py::tuple mixture_place(const Mixture& mixture, std::uint64_t seed, std::size_t source,
-                        std::int64_t earlier) {
-  Mixture::Place place;
-  {
-    const WithoutGil without_gil;
-    place = mixture.place_of(seed, source, earlier);
-  }
-  return py::make_tuple(place.epoch, place.position);
-}
-
 Plan make_plan(std::shared_ptr<Order> order, std::uint64_t seed, std::int64_t batch_size,
                std::int64_t rank, std::int64_t world, const std::string& remainder,
                std::int64_t start) {
@@ -319,7 +309,6 @@ void register_order(py::module_& module) {
       .def(py::init(&make_mixture), py::kw_only(), py::arg("sources"), py::arg("arrangement"),
            py::arg("repeats"), py::arg("length"), py::arg("unit_rows"), py::arg("segments"))
       .def("counts", &mixture_counts, py::arg("seed"), py::arg("epoch"), py::arg("position"))
-      .def("place_of", &mixture_place, py::arg("seed"), py::arg("source"), py::arg("earlier"))
       .def_static("longest_without_repeats", &Mixture::longest_without_repeats, py::arg("records"),
                   py::arg("weights"), py::arg("unit_rows"), py::arg("max_length"));
 

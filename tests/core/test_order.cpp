@@ -193,6 +193,13 @@ TEST_CASE("a plan comes back from its encoding as it was") {
   CHECK_THROWS_WITH_AS(Plan::decode("tfrfast"), doctest::Contains("This is not a plan"), Error);
 }
 
+TEST_CASE("an order by lengths is found again while it lives, by its whole encoding") {
+  const auto order = batches_by_length({5, 5, 2, 2, 5}, 10);
+  const std::string other = encoded(*batches_by_length({5, 5, 2, 2, 5}, 11));  // the same batches
+  CHECK(decoded(encoded(*order)) == order);
+  CHECK_THROWS_WITH_AS(decoded(other), doctest::Contains("an array of another process"), Error);
+}
+
 TEST_CASE("batches of any number of rows are dealt whole, each once") {
   std::vector<std::int64_t> members(100);
   std::iota(members.begin(), members.end(), 0);

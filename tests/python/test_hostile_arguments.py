@@ -106,7 +106,6 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "Loader.timeline": (loader.timeline, {"steps": 3}),
         "Mixture": (tfr.Mixture, {"sources": {"a": (reader, 1)}}),
         "Mixture.counts": (mixture.counts, {"epoch": 0, "position": 1}),
-        "Mixture.place_of": (mixture.place_of, {"name": "a", "number": 1}),
         "Mixture.with_weights": (
             mixture.with_weights,
             {"weights": {"a": 1, "b": 1}, "epoch": 1, "position": 0},

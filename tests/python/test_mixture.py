@@ -178,7 +178,6 @@ def test_an_epoch_that_stops_leaves_no_record_for_another_period() -> None:
     mixture = tfr.Mixture({"a": (100, 2), "b": (30, 1)}, on_exhausted="stop")
     assert tfr.Plan(mixture, 1).positions == 91
     assert mixture.counts(0, 91) == {"a": 61, "b": 30}
-    assert mixture.counts(*mixture.place_of("b", 30))["b"] == 30
     shorter = tfr.Mixture({"a": (100, 2), "b": (30, 1)}, on_exhausted="stop", length=10)
     assert tfr.Plan(shorter, 1).positions == 10
 
@@ -368,16 +367,9 @@ def test_batches_of_one_source_each(order: Any, batch_size: int) -> None:
     assert [counts[n] - before[n] for n in mixture.names] == [counted[s] for s in range(3)]
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda mixture: mixture.counts(0, 50),
-        lambda mixture: mixture.place_of("a", 7),
-    ],
-)
-def test_without_a_batch_size_batches_of_one_source_have_no_places(ask: Any) -> None:
+def test_without_a_batch_size_batches_of_one_source_are_not_counted() -> None:
     with pytest.raises(TypeError, match="batch_size must be given for a Mixture with per_source"):
-        ask(tfr.Mixture({"a": (100, 4), "b": (100, 1)}, per_source=True))
+        tfr.Mixture({"a": (100, 4), "b": (100, 1)}, per_source=True).counts(0, 50)
 
 
 def test_positions_inside_a_batch_of_one_source_are_refused() -> None:

@@ -253,7 +253,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         self._share.check(self.plan)
-        return _Epoch(self)
+        return _LoaderEpoch(self)
 
     @property
     def epoch(self) -> int:
@@ -439,7 +439,7 @@ class Loader:
         return f"Loader({self.reader!r}, {self.plan!r}, epoch={self.epoch}, step={self.step})"
 
 
-class _Epoch:
+class _LoaderEpoch:
     """The iterator of one `for` loop."""
 
     def __init__(self, loader: Loader) -> None:
@@ -447,7 +447,7 @@ class _Epoch:
         self._next = loader._core.begin().next
         self._timeline = loader._timeline
 
-    def __iter__(self) -> _Epoch:
+    def __iter__(self) -> _LoaderEpoch:
         return self
 
     def __next__(self) -> Any:

@@ -34,7 +34,7 @@ class WrappedLoader:
 
     def __iter__(self) -> Iterator[Any]:
         self._settled()
-        return _Epoch(self)
+        return _WrappedEpoch(self)
 
     @property
     def plan(self) -> Plan:
@@ -90,7 +90,7 @@ class WrappedLoader:
         self._loader.close()
 
 
-class _Epoch:
+class _WrappedEpoch:
     """The iterator of one `for` loop. Threads may share the iterator: each batch goes to one
     thread.
     """
@@ -101,7 +101,7 @@ class _Epoch:
         self._beginning = threading.Lock()
         self._home = _native.HomeProcess()
 
-    def __iter__(self) -> _Epoch:
+    def __iter__(self) -> _WrappedEpoch:
         return self
 
     def __next__(self) -> Any:

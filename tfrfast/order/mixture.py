@@ -225,25 +225,6 @@ class Mixture(Order):
         counts = order.counts(self.seed, epoch_number(epoch), where)
         return dict(zip(self.names, counts, strict=True))
 
-    @explains_arguments
-    def place_of(
-        self,
-        name: str,
-        number: SupportsIndex,
-        *,
-        batch_size: SupportsIndex | CountedBatching | None = None,
-    ) -> tuple[int, int]:
-        """Returns the epoch and the position of a source's record after `number` records of the
-        source.
-
-        The inverse of `counts`.
-        """
-        if name not in self.names:
-            raise ValueError(f"{name!r} is not a source: the sources are {_listed(self.names)}.")
-        order = self._order_of(self._unit(batch_size))
-        earlier = integer("number", number, 0, _native.MAX_RECORDS)
-        return order.place_of(self.seed, self.names.index(name), earlier)
-
     def _native_order(self, num_records: int, batching: int | CountedBatching) -> _native.Order:
         return self._order_of(self._unit(batching))
 

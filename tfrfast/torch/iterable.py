@@ -106,7 +106,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return self.plan.steps
 
     def __iter__(self) -> Iterator[Any]:
-        return _Epoch(self)
+        return _IterableEpoch(self)
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Makes the next iteration deliver this epoch, also in running workers.
@@ -128,7 +128,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return f"IterableDataset({self.reader!r}, batch_size={self._plan.batching})"
 
 
-class _Epoch:
+class _IterableEpoch:
     """One process's share of an epoch. A StatefulDataLoader saves the share's state."""
 
     def __init__(self, dataset: IterableDataset) -> None:
@@ -142,7 +142,7 @@ class _Epoch:
         self._step = self._worker
         self._batches: Iterator[Any] | None = None
 
-    def __iter__(self) -> _Epoch:
+    def __iter__(self) -> _IterableEpoch:
         return self
 
     def __next__(self) -> Any:

@@ -71,7 +71,7 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         self._remainder = remainder
         self._epoch, self._start = 0, start
         self._at_beginning = True
-        self._current: _Epoch | None = None
+        self._current: _SampledEpoch | None = None
 
     @property
     def plan(self) -> Plan:
@@ -96,9 +96,9 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         return self.plan.steps
 
     def __iter__(self) -> Iterator[list[int]]:
-        return _Epoch(self)
+        return _SampledEpoch(self)
 
-    def _begin(self, iterator: _Epoch) -> tuple[int, int]:
+    def _begin(self, iterator: _SampledEpoch) -> tuple[int, int]:
         """Returns the epoch and the first step of an iterator whose first batch is requested.
 
         The epoch counts only then, because a DataLoader with workers makes two iterators for its
@@ -161,7 +161,7 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         return f"BatchSampler({self._plan!r}, epoch={self._epoch})"
 
 
-class _Epoch:
+class _SampledEpoch:
     """The iterator of one `for` loop. A StatefulDataLoader saves the iterator's state."""
 
     def __init__(self, sampler: BatchSampler) -> None:
@@ -170,7 +170,7 @@ class _Epoch:
         self._epoch = self._step = 0
         self._ended = False
 
-    def __iter__(self) -> _Epoch:
+    def __iter__(self) -> _SampledEpoch:
         return self
 
     def __next__(self) -> list[int]:

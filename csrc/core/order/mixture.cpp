@@ -258,32 +258,6 @@ std::vector<std::int64_t> Mixture::counts(std::uint64_t seed, std::uint64_t epoc
   return counts;
 }
 
-Mixture::Place Mixture::place_of(std::uint64_t seed, std::size_t source,
-                                 std::int64_t earlier) const {
-  const auto all = beginnings(seed);
-  const auto unit = static_cast<Wide>(earlier / spec_.unit_rows);
-  std::size_t number = segments_.size() - 1;
-  while ((*all)[number][source].drawn > unit) --number;
-  const Segment& segment = segments_[number];
-  Wide left = unit - (*all)[number][source].drawn;
-  std::uint64_t epoch = segment.epoch;
-  if (const auto first = static_cast<Wide>(segment.first.draws(source)); left >= first) {
-    left -= first;
-    const auto whole = static_cast<Wide>(segment.whole.draws(source));
-    if (whole == 0) {
-      throw Error(ErrorKind::invalid, "No epoch has so many records of source " +
-                                          std::to_string(source) + ": its weight is too small.");
-    }
-    epoch += 1 + static_cast<std::uint64_t>(left / whole);
-    left %= whole;
-  }
-  const std::int64_t begin = segment.begin_in(epoch);
-  const std::int64_t position =
-      begin + segment.in(epoch).position_of(PeriodShuffle(seed, epoch), begin, source,
-                                            static_cast<std::int64_t>(left));
-  return {epoch, position * spec_.unit_rows + earlier % spec_.unit_rows};
-}
-
 std::int64_t Mixture::longest_without_repeats(const std::vector<std::int64_t>& records,
                                               const std::vector<std::int64_t>& weights,
                                               std::int64_t unit_rows, std::int64_t max_length) {

@@ -57,14 +57,6 @@ class Mixture final : public Order {
   std::vector<std::int64_t> counts(std::uint64_t seed, std::uint64_t epoch,
                                    std::int64_t position) const;
 
-  // The place of the record that the source gives after `earlier` records since the beginning.
-  // Throws Error(invalid) if there is no such place.
-  struct Place {
-    std::uint64_t epoch = 0;
-    std::int64_t position = 0;
-  };
-  Place place_of(std::uint64_t seed, std::size_t source, std::int64_t earlier) const;
-
   // The longest epoch, at most `max_length`, that needs no record of a source twice.
   static std::int64_t longest_without_repeats(const std::vector<std::int64_t>& records,
                                               const std::vector<std::int64_t>& weights,

@@ -26,7 +26,7 @@ struct MixtureEpoch::SourceRows {
 // Finds the slots at positions of a stretch. Fast for ascending positions.
 class MixtureEpoch::Finder {
  public:
-  Finder(const MixtureEpoch& epoch, const Run& run) noexcept
+  Finder(const MixtureEpoch& epoch, const WeightedRun& run) noexcept
       : epoch_(epoch),
         stretch_(*run.stretch),
         begin_(run.stretch_begin),
@@ -136,7 +136,7 @@ MixtureEpoch::MixtureEpoch(const Mixture& mixture, std::uint64_t seed, std::uint
 void MixtureEpoch::add_run(const Mixture::Segment& segment,
                            const std::vector<Mixture::Beginning>& beginnings, std::int64_t begin,
                            std::int64_t end) {
-  Run run{begin, end, &segment.in(epoch_), segment.begin_in(epoch_), {}};
+  WeightedRun run{begin, end, &segment.in(epoch_), segment.begin_in(epoch_), {}};
   for (std::size_t s = 0; s < recent_.size(); ++s) {
     Draws draws;
     if (mixture_->spec_.repeats || segment.epoch == epoch_) {
@@ -152,7 +152,7 @@ void MixtureEpoch::add_run(const Mixture::Segment& segment,
   runs_.push_back(std::move(run));
 }
 
-MixtureEpoch::Place MixtureEpoch::place_of(std::size_t source, Wide draw) const noexcept {
+MixtureEpoch::SourcePlace MixtureEpoch::place_of(std::size_t source, Wide draw) const noexcept {
   const MixtureSpec& spec = mixture_->spec_;
   const std::int64_t rows = spec.repeats ? spec.unit_rows : 1;
   const std::int64_t size =
@@ -164,8 +164,8 @@ MixtureEpoch::Place MixtureEpoch::place_of(std::size_t source, Wide draw) const 
           spec.repeats ? position : position * spec.unit_rows};
 }
 
-MixtureEpoch::Place MixtureEpoch::place_in(const Run& run, std::size_t source,
-                                           std::int64_t draw) const noexcept {
+MixtureEpoch::SourcePlace MixtureEpoch::place_in(const WeightedRun& run, std::size_t source,
+                                                 std::int64_t draw) const noexcept {
   const Draws& draws = run.draws[source];
   if (draws.has_left_over) {
     return place_of(source, draws.beginning->draw(draws.before + static_cast<Wide>(draw)));
@@ -187,8 +187,8 @@ std::shared_ptr<const EpochOrder> MixtureEpoch::order_of(std::size_t source,
   return order;
 }
 
-void MixtureEpoch::evaluate_source(const Run& run, std::size_t source, const SourceRows& rows,
-                                   std::int64_t* out) const {
+void MixtureEpoch::evaluate_source(const WeightedRun& run, std::size_t source,
+                                   const SourceRows& rows, std::int64_t* out) const {
   const std::int64_t size = mixture_->spec_.sources[source]->positions();
   const std::int64_t first_record = mixture_->first_records_[source];
   std::int64_t positions[kBlockRows];
@@ -212,7 +212,7 @@ void MixtureEpoch::evaluate_source(const Run& run, std::size_t source, const Sou
   bool all_in_one = true;
   for (std::size_t i = 0; i < rows.count; ++i) {
     const std::uint16_t row = rows.numbers[i];
-    Place place = place_in(run, source, rows.draws[row]);
+    SourcePlace place = place_in(run, source, rows.draws[row]);
     if (rows.offsets != nullptr) place.position += rows.offsets[row];
     if (place.position >= size) {  // the place is in a later epoch of the source
       place.epoch += static_cast<std::uint64_t>(place.position / size);
@@ -248,8 +248,8 @@ void MixtureEpoch::evaluate_source(const Run& run, std::size_t source, const Sou
   }
 }
 
-void MixtureEpoch::evaluate_block(const Run& run, const std::int64_t* positions, std::size_t count,
-                                  std::int64_t* out) const {
+void MixtureEpoch::evaluate_block(const WeightedRun& run, const std::int64_t* positions,
+                                  std::size_t count, std::int64_t* out) const {
   const std::int64_t unit = mixture_->spec_.unit_rows;
   const std::size_t source_count = recent_.size();
   std::int64_t units[kBlockRows], draws[kBlockRows], offsets[kBlockRows];
@@ -279,18 +279,18 @@ void MixtureEpoch::evaluate_block(const Run& run, const std::int64_t* positions,
   }
 }
 
-const MixtureEpoch::Run& MixtureEpoch::run_at(std::int64_t unit) const noexcept {
+const MixtureEpoch::WeightedRun& MixtureEpoch::run_at(std::int64_t unit) const noexcept {
   std::size_t number = 0;
   while (unit >= runs_[number].end) ++number;
   return runs_[number];
 }
 
 MixtureEpoch::SourceBatch MixtureEpoch::batch_at(std::int64_t position) const {
-  const Run& run = run_at(position);
+  const WeightedRun& run = run_at(position);
   std::uint16_t source = 0;
   std::int64_t draw = 0;
   Finder(*this, run).find(&position, 1, &source, &draw);
-  const Place place = place_in(run, source, draw);
+  const SourcePlace place = place_in(run, source, draw);
   const std::int64_t size = mixture_->spec_.sources[source]->positions();
   const std::uint64_t epoch = place.epoch + static_cast<std::uint64_t>(place.position / size);
   return {source, order_of(source, epoch), place.position % size};
@@ -326,7 +326,7 @@ void MixtureEpoch::evaluate(const std::int64_t* positions, std::size_t count,
                             std::int64_t* out) const {
   const std::int64_t unit = mixture_->spec_.unit_rows;
   for (std::size_t done = 0; done < count;) {
-    const Run& run = run_at(positions[done] / unit);
+    const WeightedRun& run = run_at(positions[done] / unit);
     const std::int64_t begin = run.begin * unit, end = run.end * unit;
     std::size_t rows = 1;
     while (rows < kBlockRows && done + rows < count && positions[done + rows] >= begin &&

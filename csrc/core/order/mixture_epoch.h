@@ -26,7 +26,7 @@ class MixtureEpoch final : public EpochOrder {
   using Wide = Mixture::Wide;
 
   // A place in a source: an epoch of the source, and a position in that epoch.
-  struct Place {
+  struct SourcePlace {
     std::uint64_t epoch = 0;
     std::int64_t position = 0;
   };
@@ -36,10 +36,10 @@ class MixtureEpoch final : public EpochOrder {
     // of the segment; null if each epoch starts again
     const Mixture::Beginning* beginning = nullptr;
     bool has_left_over = false;  // whether the run's draws include left-over draws
-    Place first;                 // the place of the run's draw 0, if no draws are left over
+    SourcePlace first;           // the place of the run's draw 0, if no draws are left over
   };
   // Positions, in units, in one segment.
-  struct Run {
+  struct WeightedRun {
     std::int64_t begin = 0;
     std::int64_t end = 0;
     const Stretch* stretch = nullptr;
@@ -55,16 +55,17 @@ class MixtureEpoch final : public EpochOrder {
   };
   class Finder;
 
-  Place place_of(std::size_t source, Wide draw) const noexcept;
-  Place place_in(const Run& run, std::size_t source, std::int64_t draw) const noexcept;
+  SourcePlace place_of(std::size_t source, Wide draw) const noexcept;
+  SourcePlace place_in(const WeightedRun& run, std::size_t source,
+                       std::int64_t draw) const noexcept;
   void add_run(const Mixture::Segment& segment, const std::vector<Mixture::Beginning>& beginnings,
                std::int64_t begin, std::int64_t end);
-  void evaluate_block(const Run& run, const std::int64_t* positions, std::size_t count,
+  void evaluate_block(const WeightedRun& run, const std::int64_t* positions, std::size_t count,
                       std::int64_t* out) const;
-  void evaluate_source(const Run& run, std::size_t source, const SourceRows& rows,
+  void evaluate_source(const WeightedRun& run, std::size_t source, const SourceRows& rows,
                        std::int64_t* out) const;
   SourceBatch batch_at(std::int64_t position) const;
-  const Run& run_at(std::int64_t unit) const noexcept;
+  const WeightedRun& run_at(std::int64_t unit) const noexcept;
   std::shared_ptr<const EpochOrder> order_of(std::size_t source, std::uint64_t epoch) const;
 
   const Mixture* mixture_;
@@ -72,7 +73,7 @@ class MixtureEpoch final : public EpochOrder {
   PeriodShuffle shuffle_;
   std::shared_ptr<const Mixture::Beginnings> beginnings_;
   std::vector<std::uint64_t> seeds_;  // by source
-  std::vector<Run> runs_;
+  std::vector<WeightedRun> runs_;
 
   struct Recent {
     std::uint64_t epoch = 0;

@@ -107,7 +107,7 @@ class PackShapes::Drawing {
   }
 
   PackShapes finish() {
-    std::vector<Run>& runs = shapes_.runs_;
+    std::vector<PackRun>& runs = shapes_.runs_;
     for (const auto& [space, last] : open_) {
       const auto first = static_cast<std::ptrdiff_t>(runs.size());
       for (std::uint32_t node = last; node != kNone; node = groups_[node].earlier) {
@@ -180,12 +180,12 @@ std::optional<PackShapes> PackShapes::draw(const std::vector<LengthClass>& class
   return drawing.finish();
 }
 
-const PackShapes::Run& PackShapes::run_of(std::int64_t pack) const noexcept {
+const PackShapes::PackRun& PackShapes::run_of(std::int64_t pack) const noexcept {
   const auto at = static_cast<std::size_t>(pack >> guide_shift_);
   const std::size_t end = at + 1 < guide_.size() ? guide_[at + 1] + 1 : runs_.size();
-  const auto after =
-      std::upper_bound(runs_.data() + guide_[at], runs_.data() + end, pack,
-                       [](std::int64_t number, const Run& run) { return number < run.first_pack; });
+  const auto after = std::upper_bound(
+      runs_.data() + guide_[at], runs_.data() + end, pack,
+      [](std::int64_t number, const PackRun& run) { return number < run.first_pack; });
   return *(after - 1);
 }
 

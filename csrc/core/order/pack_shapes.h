@@ -25,14 +25,14 @@ class PackShapes {
   static constexpr std::uint32_t kNone = 0xffff'ffff;
   // Each of some neighbouring packs got `each` pieces of a class. Before, they were a part of the
   // packs of node `before`, from before_begin on.
-  struct Node {
+  struct Growth {
     std::uint32_t before = kNone;
     std::uint32_t length_class = 0;
     std::int64_t before_begin = 0;
     std::int64_t first_place = 0;
     std::int64_t each = 1;
   };
-  struct Run {
+  struct PackRun {
     std::uint32_t node = kNone;
     std::int64_t begin = 0;       // in the node's packs
     std::int64_t first_pack = 0;  // the number of the first pack
@@ -50,7 +50,7 @@ class PackShapes {
   std::int64_t packs() const noexcept { return packs_; }
 
   // Neighbouring places of a class in a pack.
-  struct Places {
+  struct ClassPlaces {
     std::uint32_t length_class = 0;
     std::int64_t first = 0;
     std::int64_t count = 0;
@@ -59,14 +59,15 @@ class PackShapes {
   class Walk {
    public:
     Walk(const PackShapes& shapes, std::int64_t pack) noexcept : nodes_(shapes.nodes_.data()) {
-      const Run& run = shapes.run_of(pack);
+      const PackRun& run = shapes.run_of(pack);
       node_ = run.node;
       at_ = run.begin + pack - run.first_pack;
     }
     bool at_end() const noexcept { return node_ == kNone; }
-    Places next() noexcept {
-      const Node& added = nodes_[node_];
-      const Places places{added.length_class, added.first_place + at_ * added.each, added.each};
+    ClassPlaces next() noexcept {
+      const Growth& added = nodes_[node_];
+      const ClassPlaces places{added.length_class, added.first_place + at_ * added.each,
+                               added.each};
       at_ += added.before_begin;
       node_ = added.before;
       // Nodes lie anywhere. Other packs are walked through meanwhile.
@@ -75,7 +76,7 @@ class PackShapes {
     }
 
    private:
-    const Node* nodes_;
+    const Growth* nodes_;
     std::uint32_t node_ = kNone;
     std::int64_t at_ = 0;
   };
@@ -83,10 +84,10 @@ class PackShapes {
  private:
   class Drawing;
 
-  const Run& run_of(std::int64_t pack) const noexcept;
+  const PackRun& run_of(std::int64_t pack) const noexcept;
 
-  std::vector<Node> nodes_;
-  std::vector<Run> runs_;
+  std::vector<Growth> nodes_;
+  std::vector<PackRun> runs_;
   // The number of the run that has pack i << guide_shift_, so that a search stays in few cache
   // lines.
   std::vector<std::size_t> guide_;

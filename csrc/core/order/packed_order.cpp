@@ -243,13 +243,14 @@ class PackedEpoch final : public EpochOrder {
     walks.reserve(packs.size());
     for (const std::int64_t pack : packs) walks.emplace_back(drawn_->shapes, pack);
     std::vector<Member> found;
+    found.reserve(packs.size() * static_cast<std::size_t>(order_->max_rows()));
     std::vector<std::size_t> ends(packs.size() + 1);  // of each pack, among the members
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (std::uint32_t row = 0; row < packs.size(); ++row) {
         if (walks[row].at_end()) continue;
         goes_on = true;
-        const PackShapes::Places places = walks[row].next();
+        const PackShapes::ClassPlaces places = walks[row].next();
         for (std::int64_t i = 0; i < places.count; ++i) {
           found.push_back({places.length_class, row, places.first + i, 0});
         }
@@ -336,7 +337,7 @@ class PackedEpoch final : public EpochOrder {
   }
 
   const PackedOrder* order_;
-  const std::shared_ptr<const PackedOrder::Drawn> drawn_;
+  const std::shared_ptr<const PackedOrder::DrawnEpoch> drawn_;
   const Permutation packs_;
   const RoundKeys place_keys_;
   const SipKey row_key_;
@@ -355,8 +356,8 @@ PackedOrder::PackedOrder(CountedRecords counted, PackingOptions options, Sorted 
       fill_(std::move(sorted.fill)),
       max_rows_(fill_.packs == 0 ? 1 : (fill_.pieces + fill_.packs - 1) / fill_.packs) {}
 
-std::shared_ptr<const PackedOrder::Drawn> PackedOrder::drawn(std::uint64_t seed,
-                                                             std::uint64_t epoch) const {
+std::shared_ptr<const PackedOrder::DrawnEpoch> PackedOrder::drawn(std::uint64_t seed,
+                                                                  std::uint64_t epoch) const {
   const std::lock_guard lock(every_draw);
   for (const auto& each : drawn_) {
     if (each->seed == seed && each->epoch == epoch) return each;
@@ -374,8 +375,8 @@ std::shared_ptr<const PackedOrder::Drawn> PackedOrder::drawn(std::uint64_t seed,
   std::vector<std::uint64_t> tweaks;
   for (std::uint64_t c = 0; c < classes_.size(); ++c) tweaks.push_back(siphash(place_key, {c}));
   if (drawn_.size() == kEpochsKept) drawn_.erase(drawn_.begin());
-  drawn_.push_back(
-      std::make_shared<const Drawn>(Drawn{seed, epoch, std::move(*shapes), std::move(tweaks)}));
+  drawn_.push_back(std::make_shared<const DrawnEpoch>(
+      DrawnEpoch{seed, epoch, std::move(*shapes), std::move(tweaks)}));
   return drawn_.back();
 }
 

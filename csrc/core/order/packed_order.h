@@ -76,15 +76,15 @@ class PackedOrder final : public CountedOrder {
   std::int64_t max_rows_ = 1;
 
   // What is drawn for an epoch.
-  struct Drawn {
+  struct DrawnEpoch {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
     PackShapes shapes;
     std::vector<std::uint64_t> tweaks;  // of each class's permutation
   };
-  std::shared_ptr<const Drawn> drawn(std::uint64_t seed, std::uint64_t epoch) const;
+  std::shared_ptr<const DrawnEpoch> drawn(std::uint64_t seed, std::uint64_t epoch) const;
   // Of the last epochs. The lock of all draws guards it.
-  mutable std::vector<std::shared_ptr<const Drawn>> drawn_;
+  mutable std::vector<std::shared_ptr<const DrawnEpoch>> drawn_;
 };
 
 }  // namespace tfrfast

@@ -34,9 +34,6 @@ class Slots {
   std::int64_t slot_at(std::int64_t position) const noexcept {
     return slot_at_[static_cast<std::size_t>(position)];
   }
-  std::int64_t position_of(std::int64_t slot) const noexcept {
-    return position_of_[static_cast<std::size_t>(slot)];
-  }
   // Returns how many of the source's slots stand before `position`.
   std::int64_t owned_before(std::size_t source, std::int64_t position) const noexcept;
 

@@ -73,22 +73,4 @@ std::vector<std::int64_t> Stretch::draws_before_position(const PeriodShuffle& sh
   return draws;
 }
 
-std::int64_t Stretch::position_of(const PeriodShuffle& shuffle, std::int64_t begin,
-                                  std::size_t source, std::int64_t earlier) const {
-  const std::int64_t in_periods = draws_before(source, periods_);
-  const std::int64_t period = earlier < in_periods ? earlier / period_->owned(source) : periods_;
-  std::int64_t left = earlier - draws_before(source, period);
-  const std::int64_t period_begin = period * period_size();
-  const Slots& slots = this->slots(period);
-  if (arrangement_ == Arrangement::spread) {
-    return period_begin + slots.position_of(slots.first(source) + left);
-  }
-  std::vector<std::uint32_t> all(static_cast<std::size_t>(slots.size()));
-  shuffle.first_slots(shuffle.tweak(begin, period), period_size(), slots.size(), slots.size(),
-                      all.data());
-  std::int64_t position = 0;
-  while (slots.source(all[static_cast<std::size_t>(position)]) != source || left-- > 0) ++position;
-  return period_begin + position;
-}
-
 }  // namespace tfrfast

@@ -53,9 +53,6 @@ class Stretch {
   // Counts each source's draws before a position of the stretch.
   std::vector<std::int64_t> draws_before_position(const PeriodShuffle& shuffle, std::int64_t begin,
                                                   std::int64_t position) const;
-  // The position in the stretch of the source's draw number `earlier`.
-  std::int64_t position_of(const PeriodShuffle& shuffle, std::int64_t begin, std::size_t source,
-                           std::int64_t earlier) const;
 
  private:
   std::shared_ptr<const Slots> period_;
