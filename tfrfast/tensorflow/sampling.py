@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import stat
 import struct
+import zlib
+
+from tfrfast.base.codecs import CODECS
 
 _SAMPLE_BYTES = 64 << 10
 _HEADER = struct.Struct("<QI")  # the payload's length and its checksum
 _FRAME_BYTES = _HEADER.size + 4
 
 
-def mean_record_bytes(path: bytes) -> int | None:
+def mean_record_bytes(path: bytes, compression: str = "") -> int | None:
     """Returns the mean size of the first records of a file; None if they cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
             return None
         with open(path, "rb") as file:
             sample = file.read(_SAMPLE_BYTES)
-    except (OSError, ValueError):
+        if compression:
+            inflating = zlib.decompressobj(CODECS[compression].window_bits)
+            sample = inflating.decompress(sample, _SAMPLE_BYTES)
+    except (OSError, ValueError, zlib.error):
         return None
     at = count = payload_bytes = 0
     while at + _HEADER.size <= len(sample):

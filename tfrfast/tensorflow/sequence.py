@@ -64,6 +64,13 @@ class Sequence:
             epochs = 0
         return replace(self, epochs=epochs, repeated=True, batch=batch)
 
+    def together(self, count: int) -> Sequence:
+        """Returns the same records in blocks of `count` batches."""
+        batch = self.batch
+        if batch is None or count == 1:
+            return self
+        return replace(self, batch=replace(batch, rows=batch.rows * count, drop_remainder=False))
+
     def over(self, record_count: int) -> Sequence:
         """Returns the same calls on that many records, before a shuffle."""
         assert self.positions is None

@@ -118,4 +118,4 @@ class Source:
         The estimate does not depend on indexes, so that graphs are the same.
         """
         names = self.names.known
-        return None if self.compression or not names else mean_record_bytes(names[0])
+        return mean_record_bytes(names[0], self.compression) if names else None

@@ -258,3 +258,121 @@ def test_what_is_large_or_decodes_images_stays_tensorflows(
     for names, made in chains:
         rows = tf.data.TFRecordDataset(names).map(lambda r: tf.io.parse_single_example(r, specs))
         assert not is_planned(tfr.accelerate(rows.map(made)))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16])
+@pytest.mark.parametrize("drop", [False, True])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda records, batch: batch(records.map(fixed)),
+        lambda records, batch: batch(records.map(fixed).repeat(2)),
+        lambda records, batch: batch(records.map(fixed)).repeat(2).prefetch(2),
+        lambda records, batch: batch(records.map(listed).map(lambda values: values[:2])),
+    ],
+    ids=["once", "epochs in batches", "batches in epochs", "padded"],
+)
+def test_batches_are_cut_from_blocks(
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: int,
+    drop: bool,
+    build: Callable[[Any, Any], Any],
+) -> None:
+    monkeypatch.setattr(batching, "_BLOCK_ROWS", 32)
+
+    def batch(rows_of: Any) -> Any:
+        if rows_of.element_spec == tf.TensorSpec([None], tf.float32):
+            return rows_of.padded_batch(rows, [4], drop_remainder=drop)
+        return rows_of.batch(rows, drop)
+
+    theirs = build(tf.data.TFRecordDataset(files), batch)
+    ours = tfr.accelerate(theirs)
+    assert ours._work.plan.pipeline.together == 32 // rows
+    assert ours.element_spec == theirs.element_spec
+    assert int(ours.cardinality()) == int(theirs.cardinality())
+    expected = outcomes(theirs)
+    assert outcomes(ours) == expected
+    for place in (0, 2, len(expected) - 1):
+        begun = iter(ours)
+        for _ in range(place):
+            next(begun)
+        path = tf.train.Checkpoint(iterator=begun).write(str(tmp_path / f"at-{place}"))
+        resumed = iter(ours)
+        tf.train.Checkpoint(iterator=resumed).read(path)
+        assert [plain(each) for each in resumed] == expected[place:]
+
+
+@pytest.mark.parametrize("rows", [3, 8])
+def test_shuffled_batches_of_blocks_save_positions_alone(
+    files: list[str], tmp_path: Path, rows: int
+) -> None:
+    ours = tfr.accelerate(
+        tf.data.TFRecordDataset(files).map(fixed).shuffle(99, seed=1).batch(rows).repeat(2)
+    )
+    assert ours._work.plan.pipeline.together == 16 // rows
+    assert "positions alone" in str(tfr.explain(ours))
+    assert int(ours._built.cardinality()) == 2 * -(-51 // rows)
+    begun = iter(ours)
+    found = [plain(next(begun)) for _ in range(25 // rows)]
+    path = tf.train.Checkpoint(iterator=begun).write(str(tmp_path / "state"))
+    resumed = iter(ours)
+    tf.train.Checkpoint(iterator=resumed).read(path)
+    rest = [plain(each) for each in resumed]
+    assert rest == [plain(each) for each in begun]
+    sizes = 2 * [*[rows] * (51 // rows), 51 % rows]
+    ids = [numbers_of(each) for each in (*found, *rest)]
+    assert [len(each) for each in ids] == [size for size in sizes if size]
+    flat = [number for each in ids for number in each]
+    assert sorted(flat[:51]) == sorted(flat[51:]) == list(range(51))
+
+
+def numbers_of(batch: Any) -> list[int]:
+    return list(batch["id"])
+
+
+def sparse(record: Any) -> Any:
+    return parsed(record)["numbers"]
+
+
+def listed(record: Any) -> Any:
+    return parsed(record)["weights"]
+
+
+@pytest.mark.parametrize(
+    ("build", "kept"),
+    [
+        (lambda records: records.map(fixed).batch(1), 16),
+        (lambda records: records.map(fixed).batch(12), 1),
+        (lambda records: records.map(sparse).batch(4), 1),
+        (lambda records: records.map(sparse).batch(3), None),
+        (lambda records: records.map(listed).padded_batch(16), 1),
+        (lambda records: records.map(listed).padded_batch(15), None),
+        (lambda records: records.map(lambda record: tf.tile(listed(record)[:1], [2])).batch(7), 0),
+    ],
+    ids=["one shape", "a block", "sparse", "few sparse", "lists", "few lists", "by row"],
+)
+def test_what_is_made_whole_depends_on_the_rows(
+    files: list[str], build: Callable[[Any], Any], kept: int | None
+) -> None:
+    """`kept` is the number of batches of a block; None: single elements, 0: TensorFlow's."""
+    work = tfr.accelerate(build(tf.data.TFRecordDataset(files)))._work
+    if kept == 0:
+        assert work.plan is None or work.plan.pipeline.lifted is None
+    elif kept is None:
+        assert work.plan.pipeline.single is not None
+    else:
+        assert (work.plan.pipeline.single, work.plan.pipeline.together) == (None, kept)
+
+
+def test_batches_that_would_take_too_much_memory_are_not_made_whole(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "_MAX_BYTES", 100_000)
+    records = tf.data.TFRecordDataset(files).shuffle(99)
+    for wide, fits in ((10, True), (1_000, False)):
+        rows = records.map(lambda record, wide=wide: tf.one_hot(parsed(record)["id"], wide))
+        step = tfr.explain(tfr.accelerate(rows.batch(16))).steps[-1]
+        assert step.fused is fits
+        assert fits or "too large" in step.why

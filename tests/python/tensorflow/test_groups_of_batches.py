@@ -191,5 +191,12 @@ def test_the_size_of_records_is_estimated_where_it_can_be(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "pipe")  # nobody writes to it
     (tmp_path / "empty").touch()
     assert mean_record_bytes(os.fsencode(tmp_path / "records")) == 3
+    for compression in ("GZIP", "ZLIB"):
+        with tf.io.TFRecordWriter(str(tmp_path / compression), compression) as writer:
+            writer.write(b"1" * 1_000_000)
+            writer.write(b"")
+        found = mean_record_bytes(os.fsencode(tmp_path / compression), compression)
+        assert found == 1_000_000  # the second record is not in the sample
+        assert mean_record_bytes(os.fsencode(tmp_path / "records"), compression) is None
     for name in ("pipe", "empty", "missing", "."):
         assert mean_record_bytes(os.fsencode(tmp_path / name)) is None

@@ -71,7 +71,7 @@ def test_random_rows_are_padded_as_tensorflow_pads_them(files: list[str], seed: 
         .repeat(1)
         .map(lambda row: tuple(f(row) for f in makers))
     )
-    theirs = rows.padded_batch(8, shapes, **options)
+    theirs = rows.padded_batch(16, shapes, **options)
     ours = tfr.accelerate(theirs)
     assert ours.element_spec == theirs.element_spec
     assert outcomes(ours) == outcomes(theirs)

@@ -18,6 +18,7 @@ from tfrfast.tensorflow.build.functions import (
     flat_map,
     parallel_flat_map,
     parallel_map,
+    parallel_reads,
     take_while,
 )
 from tfrfast.tensorflow.build.making import made_by_a_call, made_once
@@ -28,6 +29,7 @@ from tfrfast.tensorflow.library import ops
 _GROUP_BYTES = 4 << 20
 _MAX_GROUP = 8
 _MOST_CALLS_OF_FEW = 16
+_BYTES_AT_ONCE = 256 << 20
 
 
 def group_of(batch_bytes: int, count: int | None = None) -> int:
@@ -40,6 +42,16 @@ def group_of(batch_bytes: int, count: int | None = None) -> int:
     if count is not None:
         most = min(most, count // _MOST_CALLS_OF_FEW)
     return 1 << max(0, most.bit_length() - 1)
+
+
+def batches_at_once(batch_bytes: int) -> int:
+    """Returns the number of batches in work at once: large batches take memory, but two keep all
+    threads busy.
+
+    Each batch is made in one piece. Joining pieces of 16 MiB takes up to twice the time and, unless
+    a function makes many large values one after the other, more memory.
+    """
+    return max(2, min(parallel_reads(), _BYTES_AT_ONCE // max(1, batch_bytes)))
 
 
 class Read(NamedTuple):
@@ -67,13 +79,16 @@ class Batches:
         size: int,
         is_full: bool,
         group: int,
+        record_bytes: int,
         known_by: Any,
         *tensors: Any,
         finished: Callable[[Any], Any] = lambda dataset: dataset,
     ) -> None:
-        """`tensors` are the source and its order, which is "" for file order."""
+        """`tensors` are the source and its order, which is "" for file order. `record_bytes` is the
+        approximate size of records, 0 if unknown.
+        """
         assert group == 1 or not is_full
-        self._size, self._group = size, group
+        self.size, self._group, self._record_bytes = size, group, record_bytes
         #: The rows of each batch, if all must be full.
         self.rows = size if is_full else None
         #: Returns the finished dataset, with its length, and repeated if requested.
@@ -96,6 +111,7 @@ class Batches:
         on_one_thread: bool = True,
     ) -> Any:
         """Maps a function over the tensors of batches, like parallel_map()."""
+        calls = calls or batches_at_once(self.size * self._group * self._record_bytes)
         return parallel_map(self._known_by, function, calls=calls, on_one_thread=on_one_thread)
 
     def mapped_each(self, function: Callable[..., Any], *, calls: int) -> Any:
@@ -104,7 +120,8 @@ class Batches:
 
     def contents(self, features: TensorFeatures | None) -> Any:
         """Returns the batches as columns of the features or, without features, as strings."""
-        values = type(self), self._size, self.rows is not None, self._group, features
+        made_as = self.size, self.rows is not None, self._group, self._record_bytes
+        values = type(self), made_as, features
         return self.finished(made_once(_contents, values, self._known_by, *self._tensors))
 
     def block(self, *batch: Any) -> tuple[Any, Any, Any]:
@@ -134,13 +151,11 @@ class StringBatches(Batches):
 
 def _contents(
     kind: Callable[..., Batches],
-    size: int,
-    is_full: bool,
-    group: int,
+    made_as: tuple[int, bool, int, int],
     features: TensorFeatures | None,
     *given: Any,
 ) -> Any:
-    batches = kind(size, is_full, group, *given)
+    batches, (_, is_full, group, _) = kind(*made_as, *given), made_as
     shapes = [[batches.rows]] if features is None else features.shapes(batches.rows)
     width = len(shapes)
 

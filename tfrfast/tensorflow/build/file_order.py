@@ -85,12 +85,16 @@ class FileOrder:
         return _ended(made_once(_records, (), *self._given(sequence)), sequence)
 
     def batches(
-        self, sequence: Sequence, record_bytes: int | None = None, in_blocks: bool = False
+        self,
+        sequence: Sequence,
+        record_bytes: int | None,
+        grouped: bool,
+        in_blocks: bool,
     ) -> Batches:
         """Returns the batches of a sequence without a shuffle.
 
-        If the size of records is known, one call reads several small batches. With `in_blocks`,
-        batches may have fewer rows.
+        With `grouped`, one call reads several small batches, if the size of records is known. With
+        `in_blocks`, batches may have fewer rows.
         """
         batch = sequence.batch
         assert batch is not None
@@ -103,13 +107,15 @@ class FileOrder:
         # Damaged records are left out before batches are cut, so that batches are full.
         if self._skips_damage:
             strings = made_once(_cut_payloads, (size, is_full), *self._given(sequence))
-            return StringBatches(size, is_full, 1, strings, finished=finished)
-        can_group = not (is_full or record_bytes is None)
+            return StringBatches(size, is_full, 1, record_bytes or 0, strings, finished=finished)
+        can_group = grouped and not is_full and record_bytes is not None
         group = group_of(size * (record_bytes or 0)) if can_group else 1
         repeats, source, files, wanted = self._given(sequence, size, group, in_blocks)
         walked = made_once(_walked, (True,), repeats, source, files, wanted)
         order = tf.constant("")
-        return Batches(size, is_full, group, walked, source, order, finished=finished)
+        return Batches(
+            size, is_full, group, record_bytes or 0, walked, source, order, finished=finished
+        )
 
 
 def stream(source: Source) -> Any:
@@ -172,7 +178,7 @@ def _cut_payloads(size: int, is_full: bool, *given: Any) -> Any:
 def _payloads(may_shard: bool, *given: Any) -> Any:
     """Returns the records in blocks."""
     _, source, _, _ = given
-    return Batches(0, False, 1, _walked(may_shard, *given), source, tf.constant("")).blocks()
+    return Batches(0, False, 1, 0, _walked(may_shard, *given), source, tf.constant("")).blocks()
 
 
 def _repeats(sequence: Sequence) -> int | None:

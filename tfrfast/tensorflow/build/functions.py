@@ -194,14 +194,19 @@ def chosen(condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> 
 
 def of_optional(optional: Any, spec: Any) -> Any:
     """Returns a dataset of the element, like `spec`, of an optional."""
-    shapes = internals.flat_shapes(spec)
-    parts = tf.raw_ops.OptionalGetValue(
-        optional=optional,
-        output_types=internals.flat_types(spec),
-        output_shapes=shapes,
-    )
+    parts, shapes = values_of(optional, spec), internals.flat_shapes(spec)
     variant = tf.raw_ops.TensorDataset(components=parts, output_shapes=shapes)
     return tf.data.experimental.from_variant(variant, spec)
+
+
+def values_of(optional: Any, spec: Any) -> list[Any]:
+    """Returns the tensors of the element, like `spec`, of an optional."""
+    values: list[Any] = tf.raw_ops.OptionalGetValue(
+        optional=optional,
+        output_types=internals.flat_types(spec),
+        output_shapes=internals.flat_shapes(spec),
+    )
+    return values
 
 
 def unbatched(dataset: Any) -> Any:

@@ -7,52 +7,41 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.build.batches import Batches, in_parts
+from tfrfast.tensorflow.build.batches import Batches, batches_at_once, in_parts
 from tfrfast.tensorflow.build.functions import (
     chosen,
     filter_as_traced,
     flat_map,
     map_as_traced,
     of_optional,
-    parallel_reads,
     serial_map,
     unbatched,
+    values_of,
     with_spec,
 )
 from tfrfast.tensorflow.lift.lifted import Lifted
-
-_BYTES_AT_ONCE = 256 << 20
+from tfrfast.tensorflow.sequence import Batched
 
 
 def lifted_batches(
     batches: Batches,
-    size: int,
+    batch: Batched | None,
     lifted: Lifted,
     record_bytes: int,
     symbolic: bool,
-    in_blocks: bool = False,
+    together: int,
 ) -> Any:
-    """Returns batches of `size` rows of the maps' results, for records of about `record_bytes`
-    bytes.
+    """Returns batches of the maps' results, for records of about `record_bytes` bytes.
 
-    With `symbolic`, checkpoints hold only positions. With `in_blocks`, later stages unbatch the
-    batches: an invalid batch comes as batches of one row, up to the row that fails.
+    With `symbolic`, checkpoints hold only positions. From each of `batches`, `together` batches are
+    cut. Without `batch`, later stages unbatch the batches: an invalid one comes as batches of one
+    row, up to the row that fails.
     """
+    calls = batches_at_once(batches.size * lifted.row_bytes(record_bytes))
     # Reading a full batch fails if a record is bad, and leaves no part of the batch.
-    calls = batches_at_once(size * lifted.row_bytes(record_bytes))
     if batches.rows is not None and not (lifted.whole.checked or lifted.raises):
         return batches.finished(_sound(batches, lifted, calls))
-    return batches.finished(_checked(batches, size, lifted, calls, symbolic, in_blocks))
-
-
-def batches_at_once(batch_bytes: int) -> int:
-    """Returns the number of batches in work at once: large batches take memory, but two keep all
-    threads busy.
-
-    Each batch is made in one piece. Joining pieces of 16 MiB takes up to twice the time and, unless
-    a function makes many large values one after the other, more memory.
-    """
-    return max(2, min(parallel_reads(), _BYTES_AT_ONCE // max(1, batch_bytes)))
+    return batches.finished(_checked(batches, batch, lifted, calls, symbolic, together))
 
 
 def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[list[Any], Any]:
@@ -77,7 +66,12 @@ def _sound(batches: Batches, lifted: Lifted, calls: int) -> Any:
 
 
 def _checked(
-    batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: bool, in_blocks: bool
+    batches: Batches,
+    wanted: Batched | None,
+    lifted: Lifted,
+    calls: int,
+    symbolic: bool,
+    together: int,
 ) -> Any:
     """Lets TensorFlow make an invalid batch from records, by the original functions.
 
@@ -90,7 +84,8 @@ def _checked(
         components, holds = _decoded(batches, batch, lifted)
         return tf.raw_ops.OptionalFromValue(components=components), holds, *batch
 
-    spec = lifted.batch_spec(batches.rows)
+    is_full = wanted is not None and wanted.drop_remainder
+    spec = lifted.batch_spec(wanted.rows if wanted is not None and is_full else None)
 
     def alone(*parts: Any) -> tuple[Any, ...]:
         """Returns a batch of one row. Where an element has no values although its shape says so,
@@ -107,15 +102,20 @@ def _checked(
                 elements = filter_as_traced(elements, function)
             else:
                 elements = map_as_traced(elements, function, element_spec)
-        if in_blocks:
+        if wanted is None:
             return serial_map(elements, alone)
-        is_full, padding = batches.rows is not None, lifted.padding
+        rows, padding = wanted.rows, lifted.padding
         if padding is None:
-            return elements.batch(size, is_full)
-        return elements.padded_batch(size, *padding.arguments(elements.element_spec), is_full)
+            return elements.batch(rows, is_full)
+        return elements.padded_batch(rows, *padding.arguments(elements.element_spec), is_full)
 
     def emit(packed: Any, holds: Any, *batch: Any) -> Any:
-        return chosen(holds, lambda: of_optional(packed, spec), lambda: one_by_one(*batch))
+        def made() -> Any:
+            if wanted is None or together == 1:
+                return of_optional(packed, spec)
+            return _cut(values_of(packed, lifted.batch_spec(None)), wanted, spec)
+
+        return chosen(holds, made, lambda: one_by_one(*batch))
 
     def decode_or_not(*batch: Any) -> Any:
         """Returns a dataset of the decoded batch or, if decoding fails, of an invalid batch."""
@@ -134,3 +134,23 @@ def _checked(
     else:  # other checkpoints cannot hold get_single_element()
         made = batches.mapped_each(decode_or_not, calls=calls)
     return flat_map(made, emit)
+
+
+def _cut(columns: list[Any], batch: Batched, spec: Any) -> Any:
+    """Returns the batches, like `spec`, of the rows of columns."""
+    rows = tf.shape(columns[0], tf.int64)[0]
+    count = rows // batch.rows
+    whole = count * batch.rows
+    shapes = internals.flat_shapes(spec)
+
+    def of(each: Any) -> Any:
+        return tf.reshape(each[:whole], tf.stack([count, batch.rows, *each.shape[1:]]))
+
+    variant = tf.raw_ops.TensorSliceDataset(components=list(map(of, columns)), output_shapes=shapes)
+    batches = tf.data.experimental.from_variant(variant, spec)
+    if batch.drop_remainder:
+        return batches
+    rest = [each[whole:] for each in columns]
+    variant = tf.raw_ops.TensorDataset(components=rest, output_shapes=shapes)
+    last = tf.data.experimental.from_variant(variant, spec)
+    return batches.concatenate(last.take(tf.minimum(rows - whole, 1)))

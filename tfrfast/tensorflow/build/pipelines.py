@@ -61,11 +61,11 @@ def _batches(pipeline: Pipeline, batch: Batched) -> Any:
     if pipeline.lifted is not None:
         made = lifted_batches(
             batches,
-            batch.rows,
+            None if pipeline.in_blocks else batch,
             pipeline.lifted,
             _record_bytes(pipeline) or 0,
             _is_symbolic(pipeline),
-            pipeline.in_blocks,
+            pipeline.together,
         )
         if pipeline.selected is not None:
             return made.rebatch(pipeline.selected.rows, pipeline.selected.drop_remainder)
@@ -78,17 +78,18 @@ def _batches(pipeline: Pipeline, batch: Batched) -> Any:
 def _unread_batches(pipeline: Pipeline) -> Batches:
     source, sequence = pipeline.source, pipeline.sequence
     assert sequence is not None
+    blocks = sequence.together(pipeline.together)
     grouped = pipeline.lifted is None
     if sequence.shuffle is None:
-        record_bytes = _record_bytes(pipeline) if grouped else None
-        return FileOrder(source).batches(sequence, record_bytes, pipeline.in_blocks)
+        are_cut = pipeline.in_blocks or pipeline.together > 1
+        return FileOrder(source).batches(blocks, source.record_bytes, grouped, are_cut)
     assert source.plan is not None
     return shuffled_batches(
         source.plan,
-        sequence,
+        blocks,
         grouped=grouped,
         symbolic=pipeline.saves_positions,
-        counted=not pipeline.in_blocks,
+        counted=None if pipeline.in_blocks else sequence,
     )
 
 

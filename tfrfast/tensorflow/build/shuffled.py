@@ -27,12 +27,12 @@ def shuffled_batches(
     *,
     grouped: bool = False,
     symbolic: bool = True,
-    counted: bool = True,
+    counted: Sequence | None,
 ) -> Batches:
     """Returns the batches of a shuffle.
 
-    With `symbolic`, checkpoints hold positions alone. Unless `counted`, there may be more elements
-    than batches.
+    With `symbolic`, checkpoints hold positions alone. `counted` has as many elements as will be
+    made of the batches; None: any number.
     """
     batch, shuffle = sequence.batch, sequence.shuffle
     assert batch is not None
@@ -44,7 +44,7 @@ def shuffled_batches(
     source, order = tf.constant(plan.source), tf.constant(encoded)
 
     def finished(dataset: Any) -> Any:
-        made = with_length(dataset, sequence.length) if counted else dataset
+        made = dataset if counted is None else with_length(dataset, counted.length)
         return with_positions(made) if symbolic else made
 
     numbers = (count, piece_size(count, group), as_int64(shuffle.seed))
@@ -55,9 +55,8 @@ def shuffled_batches(
         source,
         order,
     )
-    return Batches(
-        batch.rows, batch.drop_remainder, group, known_by, source, order, finished=finished
-    )
+    made_as = batch.rows, batch.drop_remainder, group, mean_bytes(plan)
+    return Batches(*made_as, known_by, source, order, finished=finished)
 
 
 def _steps(
@@ -77,7 +76,8 @@ def _steps(
 def shuffled_records(plan: OpenPlan, sequence: Sequence, symbolic: bool) -> Any:
     """Returns the single records of a shuffle."""
     rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // mean_bytes(plan)))
-    blocks = shuffled_batches(plan, dataclasses.replace(sequence, batch=Batched(rows))).blocks()
+    in_blocks = dataclasses.replace(sequence, batch=Batched(rows))
+    blocks = shuffled_batches(plan, in_blocks, counted=in_blocks).blocks()
     elements = with_length(unbatched(blocks), sequence.length)
     return with_positions(elements) if symbolic else elements
 

@@ -20,12 +20,17 @@ from tfrfast.tensorflow.source import Source
 
 _LEAVE_IT_OUT = "no num_parallel_reads, or shuffle() first"
 _ON_BATCHES = "batch() first, and then map() on batches"
+_TOO_LARGE = Refusal("its batches are too large to be made whole", "smaller batches")
 _TOO_SHORT = Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
 # Single elements are made in blocks of so many rows and bytes: a call costs little beside a block.
 _BLOCK_ROWS = 256
 _BLOCK_BYTES = 4 << 20
 # Smaller blocks gain nothing.
 _MIN_BLOCK_ROWS = 8
+# Two batches are made at once, at least. All their values take no more memory.
+_MAX_BYTES = 256 << 20
+# The fewest rows for which a batch is made whole: see docs/vectorising.md.
+_MIN_ROWS_OF_LISTS, _MIN_ROWS_OF_SPARSE, _MIN_LARGE_ROWS, _MIN_ROWS_ONE_BY_ONE = 16, 4, 2, 8
 
 
 def why_streamed(source: Source) -> Refusal:
@@ -40,9 +45,16 @@ def why_streamed(source: Source) -> Refusal:
 
 
 def batched(
-    pipeline: Pipeline, batch: Batched, why_unlifted: str, padding: Padding | None = None
+    pipeline: Pipeline,
+    batch: Batched,
+    why_unlifted: str,
+    padding: Padding | None = None,
+    in_blocks: bool = False,
 ) -> Pipeline | Refusal:
-    """Reads batches. May build indexes."""
+    """Reads batches. May build indexes.
+
+    With `in_blocks`, single elements may be made in blocks, which suits small batches better.
+    """
     is_first = pipeline.batch is None
     if is_first and pipeline.filtered and padding is None:
         return _selected(pipeline, batch, why_unlifted)
@@ -54,7 +66,41 @@ def batched(
         if isinstance(found, Refusal):
             return _unlifted(pipeline, found)
         lifted = found
-    return _cut(pipeline, batch, lifted)
+    made = _cut(pipeline, batch, lifted)
+    if lifted is None or isinstance(made, Refusal):
+        return made
+    if 2 * batch.rows * _row_bytes(pipeline, lifted) > _MAX_BYTES and batch.rows > 1:
+        return _unlifted(pipeline, _TOO_LARGE)
+    if in_blocks and batch.rows < (fewest := _fewest_rows(pipeline, lifted, batch)):
+        return Refusal(f"fewer than {fewest} rows of this kind cost less one by one")
+    return replace(made, together=_together(pipeline, batch, lifted))
+
+
+def _together(pipeline: Pipeline, batch: Batched, lifted: Lifted) -> int:
+    """Returns the number of batches that are cut from a block, which costs less than one by one."""
+    has_empty = any(map(_is_empty, tf.nest.flatten(lifted.batch_spec(batch.rows))))
+    if lifted.by_element or has_empty or not _has_rows_of_one_shape(lifted, batch):
+        return 1
+    return max(1, _block_rows(pipeline, lifted) // batch.rows)
+
+
+def _fewest_rows(pipeline: Pipeline, lifted: Lifted, batch: Batched) -> int:
+    """Returns the fewest rows for which a batch costs less than single elements of blocks."""
+    specs = tf.nest.flatten(lifted.calls[-1].spec)
+    if lifted.by_element:
+        return _MIN_ROWS_ONE_BY_ONE
+    if _has_rows_of_one_shape(lifted, batch):
+        return 1
+    if _block_rows(pipeline, lifted) < _MIN_BLOCK_ROWS:
+        return _MIN_LARGE_ROWS
+    if any(isinstance(each, tf.SparseTensorSpec) for each in specs):
+        return _MIN_ROWS_OF_SPARSE
+    are_lists = all(each.shape.is_fully_defined() or _is_list(each.shape) for each in specs)
+    return _MIN_ROWS_OF_LISTS if are_lists else _MIN_ROWS_ONE_BY_ONE
+
+
+def _has_rows_of_one_shape(lifted: Lifted, batch: Batched) -> bool:
+    return all(map(_has_one_shape, tf.nest.flatten(lifted.batch_spec(batch.rows))))
 
 
 def rebatched(pipeline: Pipeline, batch: Batched) -> Pipeline | Refusal:
@@ -164,12 +210,20 @@ def _blocks(pipeline: Pipeline, calls: tuple[Any, ...], why_unlifted: str) -> Pi
         return made
     if made.sequence is None or lifted.by_element:
         return Refusal("its elements are made row by row")
-    record_bytes = pipeline.source.record_bytes or _BLOCK_BYTES // _BLOCK_ROWS
-    row_bytes = max(1, record_bytes, lifted.row_bytes(record_bytes))
-    rows = min(_BLOCK_ROWS, _BLOCK_BYTES // row_bytes)
+    rows = _block_rows(pipeline, lifted)
     if rows < _MIN_BLOCK_ROWS:
         return Refusal("its elements are too large for blocks")
     return replace(made, sequence=replace(made.sequence, batch=Batched(rows)))
+
+
+def _block_rows(pipeline: Pipeline, lifted: Lifted) -> int:
+    return min(_BLOCK_ROWS, _BLOCK_BYTES // _row_bytes(pipeline, lifted))
+
+
+def _row_bytes(pipeline: Pipeline, lifted: Lifted) -> int:
+    """Returns the approximate bytes of all values of a row."""
+    record_bytes = pipeline.source.record_bytes or _BLOCK_BYTES // _BLOCK_ROWS
+    return max(1, record_bytes, lifted.row_bytes(record_bytes))
 
 
 def _lifted(

@@ -31,6 +31,7 @@ class Pipeline:
     sequence: Sequence | None = None  # None: the order of the files is unknown here
     features: TensorFeatures | None = None  # the decoded features of batches
     lifted: Lifted | None = None  # the maps whose batches are decoded
+    together: int = 1  # the number of batches that are decoded as one block, and cut from it
     selected: Batched | None = None  # the batches of rows that pass the filters
     single: Single | None = None  # the purpose of unbatching; None: batches are requested
     cached: bool = False  # True for records in memory, until a planned call needs other records

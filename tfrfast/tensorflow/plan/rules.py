@@ -234,8 +234,6 @@ def _shuffle(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refus
 
 def _batch(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal:
     batch = batch_of(call)
-    if not planning.asked and batch is not None and batch.rows < MIN_ROWS:
-        return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
     before = planning.before_batches(pipeline)
     if isinstance(before, Refusal):
         return before
@@ -251,8 +249,12 @@ def _batch(planning: Planning, pipeline: Pipeline, call: Any) -> Taken | Refusal
         if any(shape is None for shape in shapes):
             return Refusal("a padded shape is known only in the graph", "give Python integers")
         padding = Padding(tuple(tuple(map(int, shape)) for shape in shapes), tuple(flat[1]))
-    made = batched(before, batch, planning.unlifted, padding)
-    return made if isinstance(made, Refusal) else Taken(made)
+    made = batched(before, batch, planning.unlifted, padding, in_blocks=not planning.asked)
+    if isinstance(made, Refusal):
+        return made
+    if not planning.asked and made.lifted is None and batch.rows < MIN_ROWS:
+        return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
+    return Taken(made)
 
 
 def batch_of(call: Any) -> Batched | None:
