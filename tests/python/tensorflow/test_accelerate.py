@@ -152,6 +152,7 @@ ORDERED: dict[str, Chain] = {
     "part of the records": lambda files: names_of(files).interleave(read, 3).skip(5).take(40),
     "repeated": lambda files: names_of(files).interleave(read, 3).repeat(2),
     "repeated names": lambda files: names_of(files).repeat(2).flat_map(read),
+    "repeated names in turns": lambda files: names_of(files).repeat(2).interleave(read, 3, 2),
     "filtered": lambda files: tf.data.TFRecordDataset(files).filter(
         lambda record: record_number(record) % 2 == 0
     ),
@@ -756,3 +757,19 @@ def test_maps_that_depend_on_the_file_stay_inside(files: list[str]) -> None:
         batches = names_of(files).flat_map(inside).batch(8)
         assert tfr.accelerate(batches) is batches
         assert why in str(tfr.explain(batches))
+
+
+@pytest.mark.parametrize("batch", [3, 8])
+def test_single_elements_of_files_in_any_order_are_made_in_blocks(
+    files: list[str], batch: int
+) -> None:
+    """As the official transformer of tensorflow/models evaluates: filtered, then padded."""
+    records = names_of(files).interleave(read, 3, num_parallel_calls=2, deterministic=False)
+    rows = records.map(record_number).filter(lambda number: number % 3 > 0)
+    theirs = rows.padded_batch(batch, [])
+    ours = tfr.accelerate(theirs)
+    assert is_planned(ours)
+    assert sorted(numbers(ours)) == sorted(numbers(theirs))
+    file_after_file = names_of(files).flat_map(read).map(record_number)
+    expected = file_after_file.filter(lambda number: number % 3 > 0).padded_batch(batch, [])
+    assert [each.numpy().tolist() for each in ours] == [each.numpy().tolist() for each in expected]

@@ -182,6 +182,117 @@ class TestExplain:
             ]
 
 
+def named(files: list[str], turns: int = 3) -> Any:
+    names = tf.data.Dataset.from_tensor_slices(files)
+    return names.interleave(tf.data.TFRecordDataset, turns)
+
+
+#: A chain, why its last call is not planned, what explain() advises, and that.
+_ADVISED: dict[str, tuple[Any, str, str, Any]] = {
+    "batches shuffled": (
+        lambda files: tfr.TFRecordDataset(files).batch(4).shuffle(3),
+        "it is given batches",
+        "shuffle() before batch()",
+        lambda files: tfr.TFRecordDataset(files).shuffle(3).batch(4),
+    ),
+    "shuffled twice": (
+        lambda files: tfr.TFRecordDataset(files).shuffle(3).shuffle(3),
+        "there is a shuffle() before it, which is exact",
+        "leave it out",
+        lambda files: tfr.TFRecordDataset(files).shuffle(3),
+    ),
+    "a part of batches": (
+        lambda files: tfr.TFRecordDataset(files).batch(4).skip(1),
+        "it counts batches",
+        "skip() of records, before batch()",
+        lambda files: tfr.TFRecordDataset(files).skip(4).batch(4),
+    ),
+    "a part of what is printed": (
+        lambda files: tfr.TFRecordDataset(files).map(parse_and_print).skip(1),
+        "a map() before it prints each element",
+        "skip() before map()",
+        lambda files: tfr.TFRecordDataset(files).skip(1).map(parse_and_print),
+    ),
+    "a part of interleaved files": (
+        lambda files: tfr.accelerate(named(files).shard(2, 1).shuffle(9).batch(8)),
+        "only some records of interleaved files are shuffled",
+        "shuffle(n, seed=...) of all records, and then the part",
+        lambda files: tfr.accelerate(named(files).shuffle(9, seed=1).shard(2, 1).batch(8)),
+    ),
+    "a function that does more than parse": (
+        lambda files: tfr.TFRecordDataset(files).batch(4).map(lambda e: (parse_and_more(e), e)),
+        "it does more than parse batches",
+        ".parse_example(features) first, and then map() for the rest",
+        lambda files: tfr.TFRecordDataset(files).batch(4).parse_example(FEATURES),
+    ),
+    "strings filtered": (
+        lambda files: tfr.TFRecordDataset(files).map(tf.strings.length).batch(4),
+        "map() before it makes single elements: it does not parse Examples",
+        "batch() first, and then map() on batches",
+        lambda files: tfr.TFRecordDataset(files).batch(4),
+    ),
+    "what a cache keeps": (
+        lambda files: tfr.TFRecordDataset(files).map(parse_one).cache(),
+        "it keeps what map() or filter() made",
+        "cache() before them, or none",
+        lambda files: tfr.TFRecordDataset(files).cache().map(parse_one).batch(4),
+    ),
+    "batches too large": (
+        lambda files: tfr.TFRecordDataset(files).map(a_wide_row).batch(4096),
+        "map() before it makes single elements: its batches are too large to be made whole",
+        "smaller batches",
+        lambda files: tfr.TFRecordDataset(files).map(a_wide_row).batch(16),
+    ),
+    "a kept order, shuffled": (
+        lambda files: tfr.accelerate(
+            named(files, 1).shuffle(9, reshuffle_each_iteration=False).shuffle(9).batch(8)
+        ),
+        "the shuffle() before it has one order in all iterations",
+        "",
+        None,
+    ),
+    "filtered and counted": (
+        lambda files: tfr.TFRecordDataset(files).filter(lambda _: True).repeat(2),
+        "it repeats what filter() lets through",
+        "",
+        None,
+    ),
+    "short batches joined": (
+        lambda files: tfr.TFRecordDataset(files).batch(3, drop_remainder=True).rebatch(2),
+        "drop_remainder=True before it leaves records out",
+        "",
+        None,
+    ),
+    "lists of different lengths": (
+        lambda files: tfr.accelerate(
+            tf.data.TFRecordDataset(files).map(numbers_of_one).padded_batch(8)
+        ),
+        "fewer than 16 rows of this kind cost less one by one",
+        "",
+        None,
+    ),
+}
+
+
+def a_wide_row(record: Any) -> Any:
+    return tf.one_hot(parse_one(record)["id"], 10_000)
+
+
+def numbers_of_one(record: Any) -> Any:
+    specs = {"numbers": tf.io.RaggedFeature(tf.int64)}
+    return tf.io.parse_single_example(record, specs)["numbers"]
+
+
+@pytest.mark.parametrize("name", _ADVISED)
+def test_what_is_advised_is_planned(files: list[str], name: str) -> None:
+    refused, why, instead, advised = _ADVISED[name]
+    first = next(step for step in tfr.explain(refused(files)).steps if step.ends_plan)
+    assert (first.why, first.instead) == (why, instead)
+    if advised is not None:
+        assert not any(step.ends_plan for step in tfr.explain(advised(files)).steps)
+        next(iter(advised(files)))
+
+
 def test_compressed_records_stay_in_memory(tmp_path: Path) -> None:
     path = str(tmp_path / "data.gz")
     with tfr.Writer(path, compression="GZIP") as writer:

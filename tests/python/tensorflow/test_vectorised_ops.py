@@ -226,7 +226,10 @@ TABLE = tf.lookup.StaticHashTable(
 )
 FIXED = tf.constant([[1.5, 2.5], [3.5, 4.5], [5.5, 6.5]])
 RAW = tf.constant([bytes([k, 255 - k, 1, 2, 128, 127, 64, 63] * 2) for k in range(ROWS)])
-DECODED = [tf.uint8, tf.int8, tf.int16, tf.uint16, tf.int32, tf.int64, F32, tf.float64]
+DECODED = [
+    *(tf.uint8, tf.int8, tf.int16, tf.uint16, tf.int32, tf.int64),
+    *(tf.bfloat16, tf.float16, F32, tf.float64),
+]
 
 
 def where(*columns: Any) -> list[Any]:

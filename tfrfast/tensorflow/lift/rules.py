@@ -252,9 +252,9 @@ def _gather(call: Call) -> Sequence[Any]:
     return call.same([values, tf.where(fits, numbers, tf.zeros_like(numbers)), at])
 
 
-#: Types that TensorFlow decodes from strings of a given length.
+#: Types that are decoded from strings of a given length.
 _DECODED = (
-    *(tf.float32, tf.float64),
+    *(tf.bfloat16, tf.float16, tf.float32, tf.float64),
     *(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16),
 )
 
@@ -269,13 +269,14 @@ def _decode_raw(call: Call) -> Sequence[Any]:
     call.require(tf.equal(tf.strings.length(text), length))
     if not length:
         return [tf.zeros(call.with_rows([*call.shape(), 0]), decoded.dtype)]
+    is_half = decoded.dtype == tf.float16  # which TensorFlow does not decode in strings of a length
     made = tf.raw_ops.DecodePaddedRaw(
         input_bytes=text,
         fixed_length=length,
-        out_type=decoded.dtype,
+        out_type=tf.int16 if is_half else decoded.dtype,
         little_endian=call.op.get_attr("little_endian"),
     )
-    return [made]
+    return [tf.bitcast(made, tf.float16) if is_half else made]
 
 
 def _required_count(tensor: Any) -> int | None:

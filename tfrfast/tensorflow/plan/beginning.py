@@ -38,8 +38,14 @@ def begin(planning: Planning, records: Records | AskedRecords) -> Pipeline | Ref
         return Refusal("there are no files")
     if any(b"://" in name and not _is_reached(name) for name in names.files):
         return Refusal("names with such a scheme are read by TensorFlow")
+    if names.epochs != 1 and records.has_order and records.turns != 1:
+        repeated = names.repeated  # a file may still be read when its next turn begins
+        if repeated is not None:
+            names = names._replace(files=tuple(repeated), epochs=1)
+            records = records._replace(names=names)
     order_of_files = None
-    planning.in_order = records.has_order
+    # Without an order of turns, file after file is an order that TensorFlow could have given.
+    planning.in_order = not names.shuffled
     if not _comes_shuffle(planning, of_all=names.shuffled):
         # An order that all iterations keep stays TensorFlow's, because TensorFlow may read another
         # dataset in the same order.

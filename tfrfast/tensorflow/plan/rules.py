@@ -38,7 +38,7 @@ INDEXED_BYTES = 16 << 30
 MIN_ROWS = 8
 BATCHES = {"batch", "padded_batch", "batch in parallel"}
 MAPS = {"ragged_batch", "map", "map in parallel"}
-KEPT = Refusal("cache() keeps what map() made", "cache() before map(), or after batch()")
+KEPT = Refusal("cache() keeps what map() made, and later calls are made of it in each epoch")
 #: Why batches before ignore_errors() are made of single elements.
 LEAVES_OUT = Refusal("ignore_errors() after it leaves out single elements")
 # After these calls, each epoch cuts the same batches of a cache()'s elements.
@@ -46,7 +46,7 @@ _BETWEEN_CACHE_AND_BATCH = {"with_options", "prefetch", "shard", "skip", "take",
 _UNKNOWN = Refusal("an argument is known only in the graph", "give Python integers")
 _OF_BATCHES = Refusal("it is given batches")
 _PARSED = "as parse_example(): records are decoded where they are read"
-_SHUFFLE_FIRST = "shuffle() before it, or no num_parallel_reads"
+_SHUFFLE_FIRST = "shuffle(n, seed=...) of all records, and then the part"
 _OVERLAPPING = (
     "shard() after a shuffle() without a seed: every process draws an order of its own, so that "
     "their shards would overlap and miss records. Give shuffle() a seed, the same everywhere, or "
@@ -54,7 +54,6 @@ _OVERLAPPING = (
 )
 #: The reasons for methods that no rule plans.
 _WITHOUT_RULE = {
-    "concatenate": Refusal("it joins two datasets", "one TFRecordDataset of all files"),
     "ignore_errors": Refusal("it leaves out what fails", 'on_corruption="skip"'),
     "unbatch": Refusal("it makes single elements"),
 }
