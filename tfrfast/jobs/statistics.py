@@ -120,13 +120,19 @@ def _numeric(features: Features) -> tuple[Features, dict[str, tuple[int, ...]]]:
     """Returns the numeric features, and the shape of each."""
     shapes: dict[str, tuple[int, ...]] = {}
     for name, column in parse_example([], features).items():
-        values = getattr(column, "values", column)
+        values = _values_of(column)
         if isinstance(values, np.ndarray):
             if values.dtype.kind not in "iub" and values.dtype != np.float32:
                 raise TypeError(f"{name!r} has values of {values.dtype}: take float32 or integers.")
             is_fixed = isinstance(column, np.ndarray) and 0 not in column.shape[1:]
             shapes[name] = column.shape[1:] if is_fixed else ()
     return {name: features[name] for name in shapes}, shapes
+
+
+def _values_of(column: Any) -> Any:
+    while hasattr(column, "values"):  # of rows of any length, on each level
+        column = column.values
+    return column
 
 
 @dataclass
@@ -166,7 +172,7 @@ class _Sum:
             some = numbers[at : at + size]
             columns = parse_example(reader.read(np.arange(some.start, some.stop)), self.features)
             for name, column in columns.items():
-                values = getattr(column, "values", column)
+                values = _values_of(column)
                 if self.shapes[name] and column.shape[1:] != self.shapes[name]:
                     raise FeatureError(f"{name!r} has rows of different shapes: give it a VarLen.")
                 kinds[name] = "float32" if values.dtype == np.float32 else "int64"

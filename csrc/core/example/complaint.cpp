@@ -46,9 +46,12 @@ const char* advice_for(RecordKind kind) {
       return "tfr.parse_sequence_example parses it, and tfr.Steps reads its steps; with a dict of "
              "specs, its context alone is parsed.";
     case RecordKind::event:
-      return "TensorBoard reads it. Give the shards that hold Examples, without this one.";
+      return "tfr.Message.event() has its fields as features. Or give the shards that hold "
+             "Examples, "
+             "without this one.";
     default:
-      return "Give the shards that hold Examples. A Reader gives the bytes of any record.";
+      return "Give the shards that hold Examples; tfr.Message parses other messages, and a Reader "
+             "gives the bytes of any record.";
   }
 }
 

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("google.protobuf")
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from tests.support.scenarios import scenario_file
+from scenarios import scenario_file
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tfrfast as tfr
-from tests.support.scenarios import scenarios
+from scenarios import scenarios
 from tfrfast.cli import main
 
 

@@ -14,7 +14,7 @@ import tfrfast as tfr
 pytest.importorskip("google.protobuf")
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from tests.support.scenarios import scenarios
+from scenarios import scenarios
 
 FIELD = descriptor_pb2.FieldDescriptorProto
 

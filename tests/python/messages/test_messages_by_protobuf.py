@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,8 @@ import tfrfast as tfr
 pytest.importorskip("google.protobuf")
 from google.protobuf.message import DecodeError
 
-from tests.support.random_messages import Schema, read_by_protobuf, tree_of
+import waymo_like
+from random_messages import Schema, read_by_protobuf, tree_of
 
 
 def _wanted(schema: Schema, message: tfr.Message) -> list[tuple[str, str]]:
@@ -78,3 +80,21 @@ def test_columns_are_what_protobuf_reads(seed: int) -> None:
                 oracle.DESCRIPTOR, {key: column[row] for key, column in columns.items()}
             )
             assert repr(found) == repr(tree), (seed, part, row, good[row])
+
+
+def test_messages_of_waymos_sizes_are_read_as_by_protobuf(tmp_path: Path) -> None:
+    records = waymo_like.scenarios(3)
+    assert sum(map(len, records)) > 1_000_000
+    path = tmp_path / "scenarios"
+    with tfr.Writer(path) as writer:
+        for record in records:
+            writer.write(record)
+    message = tfr.Message(waymo_like.scenario_set(), waymo_like.NAME)
+    features = message.features()
+    kind = waymo_like.scenario_type()
+    wanted = [(name, "values") for name in features]
+    (batch,) = tfr.Loader(path, 3, features=features, shuffle=False)
+    columns = {each: batch[each[0]].tolist() for each in wanted}
+    for row, record in enumerate(records):
+        found = tree_of(kind.DESCRIPTOR, {key: column[row] for key, column in columns.items()})
+        assert found == read_by_protobuf(kind.FromString(record), wanted)
