@@ -96,21 +96,6 @@ def test_what_needs_the_records_again_stays_tensorflows(files: list[str]) -> Non
     assert "taken out" not in str(tfr.explain(ours))
 
 
-def test_a_bad_record_is_an_error_at_its_batch(tmp_path: Path) -> None:
-    path = str(tmp_path / "shard")
-    with tf.io.TFRecordWriter(path) as writer:
-        for number in range(20):
-            writer.write(tfr.encode_example({"id": number}) if number != 11 else b"no example")
-
-    def ids(records: Any) -> Any:
-        return tf.io.parse_example(records, {"id": SPECS["id"]})["id"] + 1
-
-    theirs = tf.data.TFRecordDataset(path).batch(8).map(ids)
-    found = outcomes(tfr.accelerate(theirs))
-    assert found[:2] == outcomes(theirs)[:2]
-    assert found[1] is tf.errors.InvalidArgumentError
-
-
 INNER: dict[str, Any] = {
     "place": tf.io.FixedLenFeature([], tf.int64, -1),
     "score": tf.io.FixedLenFeature([2], tf.float32),

@@ -258,24 +258,6 @@ class TestErrors:
         theirs = CHAINS[chain](tf.data.TFRecordDataset(bad), parse).ignore_errors()
         assert len(elements(left[0])) >= len(elements(theirs))
 
-    @pytest.mark.parametrize("drop", [False, True])
-    def test_ignored_after_another_map_lose_no_more_than_tensorflow(
-        self, bad: str, drop: bool
-    ) -> None:
-        ours, theirs = (
-            reader(bad)
-            .map(lambda record: parse(record)["id"])
-            .batch(4, drop_remainder=drop)
-            .map(lambda number: number + 1)
-            .ignore_errors()
-            for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
-        )
-        assert not is_lifted(ours)
-        left, expected = (sum(elements(each), []) for each in (ours, theirs))
-        assert set(left) >= set(expected)
-        assert left == sorted(set(left))
-        assert set(left) <= set(range(1, 32)) - {11}
-
     def test_ignored_before_batch(self, bad: str) -> None:
         ours, theirs = (
             elements(reader(bad).map(parse).ignore_errors().batch(1))

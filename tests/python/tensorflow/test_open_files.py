@@ -45,18 +45,6 @@ def test_files_stay_mapped_until_the_dataset_goes(tmp_path: Path) -> None:
     assert mapped(path) == []
 
 
-def test_a_file_that_changed_is_read_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "data"
-    write_shard(path, [b"old"] * 5)
-    dataset = tfr.TFRecordDataset(str(path)).batch(10)
-    assert [list(batch.numpy()) for batch in dataset] == [[b"old"] * 5]
-    write_shard(path, [b"newer"] * 7)
-    assert [list(batch.numpy()) for batch in dataset] == [[b"newer"] * 7]
-    path.unlink()
-    with pytest.raises(tf.errors.NotFoundError):
-        list(dataset)
-
-
 def test_another_file_of_the_same_size_and_time_is_read_to_its_end(tmp_path: Path) -> None:
     path, other = tmp_path / "data", tmp_path / "other"
     write_shard(path, [b"old"] * 100)
