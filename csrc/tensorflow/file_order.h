@@ -55,8 +55,8 @@ struct Cursor {
   std::int64_t left = 0;         // records left in this turn; 0: the turn begins
   std::vector<Slot> slots;
   std::deque<Run> ahead;
-  // The versions of files that a batch opens, in order. A walk notes them for the batch, and
-  // whoever reads the batch opens no other files.
+  // The versions of the files that a batch opens, in order. The walk notes them, and the batch is
+  // read from these files alone.
   std::deque<std::int64_t> opened;
 
   std::int64_t files_ahead() const noexcept;

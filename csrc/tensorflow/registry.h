@@ -17,8 +17,8 @@ std::shared_ptr<const Source> open_source(std::string_view text);
 // changed files is opened again, and judged by their present contents, so touching a file changes
 // nothing. But under a plan no record may move: throws Error stale_index.
 std::shared_ptr<const Source> begin_source(std::string_view text);
-// The same for a planned source whose records are open. If others still read what the files were
-// before a change, the result is another edition.
+// Like open_source(), for a planned source whose records are open already. If files of the open
+// source have changed, its readers keep it, and the result is another edition.
 std::shared_ptr<const Source> adopt_source(SourceSpec spec,
                                            const std::shared_ptr<const RecordSource>& records);
 

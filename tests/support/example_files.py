@@ -41,6 +41,24 @@ def write_examples(folder: Path, counts: list[int]) -> list[str]:
     return files
 
 
+def elements(dataset: Any) -> list[Any]:
+    """Returns the elements of a tf.data dataset as plain Python."""
+    return [plain(each) for each in dataset]
+
+
+def until_error(dataset: Any) -> tuple[list[Any], Any]:
+    """Returns the elements before the first error, and the class of the error; None for none."""
+    import tensorflow as tf
+
+    found: list[Any] = []
+    try:
+        for each in dataset:
+            found.append(plain(each))
+    except tf.errors.OpError as error:
+        return found, type(error)
+    return found, None
+
+
 def outcomes(dataset: Any) -> list[Any]:
     """Returns each element of a tf.data dataset as plain Python, or the class of its error."""
     import tensorflow as tf

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from example_files import elements
 from record_files import write_shard, write_shards
 
 tf = pytest.importorskip("tensorflow")
@@ -23,36 +24,32 @@ def files(tmp_path: Path) -> list[str]:
     return write_shards(tmp_path, COUNTS)
 
 
-def values(dataset: Any) -> list[bytes]:
-    return [element.numpy() for element in dataset]
-
-
 def written(files: Any) -> list[bytes]:
-    return values(tf.data.TFRecordDataset(files))
+    return elements(tf.data.TFRecordDataset(files))
 
 
 class TestPatterns:
     def test_give_the_files_that_they_match(self, tmp_path: Path, files: list[str]) -> None:
-        assert values(tfr.TFRecordDataset(str(tmp_path / "data-*"))) == written(files)
-        assert values(tfr.TFRecordDataset(tmp_path / "data-00[02]")) == written(files[::2])
-        assert values(tfr.TFRecordDataset(tf.constant(str(tmp_path / "*")))) == written(files)
+        assert elements(tfr.TFRecordDataset(str(tmp_path / "data-*"))) == written(files)
+        assert elements(tfr.TFRecordDataset(tmp_path / "data-00[02]")) == written(files[::2])
+        assert elements(tfr.TFRecordDataset(tf.constant(str(tmp_path / "*")))) == written(files)
         among = [files[3], str(tmp_path / "data-00[12]"), files[0]]
-        assert values(tfr.TFRecordDataset(among)) == written([files[i] for i in (3, 1, 2, 0)])
+        assert elements(tfr.TFRecordDataset(among)) == written([files[i] for i in (3, 1, 2, 0)])
 
     def test_are_sorted_as_people_count(self, tmp_path: Path) -> None:
         for number in (10, 9, 1):
             write_shard(tmp_path / f"shard-{number}", [b"%d" % number])
         dataset = tfr.TFRecordDataset(str(tmp_path / "shard-*"))
-        assert values(dataset) == [b"1", b"9", b"10"]
+        assert elements(dataset) == [b"1", b"9", b"10"]
 
     def test_a_name_that_exists_is_no_pattern(self, tmp_path: Path) -> None:
         odd = write_shard(tmp_path / "odd[12]", [b"odd"])
         write_shard(tmp_path / "odd1", [b"one"])
-        assert values(tfr.TFRecordDataset(odd)) == [b"odd"]
+        assert elements(tfr.TFRecordDataset(odd)) == [b"odd"]
 
     def test_can_be_planned(self, tmp_path: Path, files: list[str]) -> None:
         pattern = str(tmp_path / "data-*")
-        assert sorted(values(tfr.TFRecordDataset(pattern).shuffle(1))) == sorted(written(files))
+        assert sorted(elements(tfr.TFRecordDataset(pattern).shuffle(1))) == sorted(written(files))
         assert tfr.TFRecordDataset(pattern).cardinality().numpy() == sum(COUNTS)
 
     def test_without_a_match_are_not_found(self, tmp_path: Path) -> None:
@@ -68,18 +65,18 @@ class TestPatterns:
         assert count().numpy() == sum(COUNTS)
 
     def test_of_tensorflows_filesystems(self, tmp_path: Path, files: list[str]) -> None:
-        assert values(tfr.TFRecordDataset(f"file://{tmp_path}/data-*")) == written(files)
+        assert elements(tfr.TFRecordDataset(f"file://{tmp_path}/data-*")) == written(files)
         with pytest.raises(tf.errors.NotFoundError, match=r"trian-\*"):
             tfr.TFRecordDataset(f"file://{tmp_path}/trian-*")
         with pytest.raises(tf.errors.OpError):  # as before, at the reading
-            values(tfr.TFRecordDataset("nosuch://bucket/data-*"))
+            elements(tfr.TFRecordDataset("nosuch://bucket/data-*"))
 
     def test_names_that_are_no_text(self, tmp_path: Path) -> None:
         name = os.fsencode(tmp_path) + b"/caf\xe9-1"
         Path(os.fsdecode(name)).write_bytes(
             Path(write_shard(tmp_path / "plain", [b"x"])).read_bytes()
         )
-        assert values(tfr.TFRecordDataset(os.fsencode(tmp_path) + b"/caf*")) == [b"x"]
+        assert elements(tfr.TFRecordDataset(os.fsencode(tmp_path) + b"/caf*")) == [b"x"]
 
 
 class TestDatasetsOfNames:
@@ -98,15 +95,15 @@ class TestDatasetsOfNames:
     def test_that_are_known_are_planned(self, files: list[str], chain: Any) -> None:
         expected = written(chain(files))
         streaming = tfr.TFRecordDataset(chain(files))
-        assert values(streaming) == expected
-        assert values(streaming.take(3)) == expected[:3]
+        assert elements(streaming) == expected
+        assert elements(streaming.take(3)) == expected[:3]
         tfr.Reader(files).close()
         planned = tfr.TFRecordDataset(chain(files))
         assert planned.cardinality().numpy() == len(expected)
-        assert values(planned.skip(2).batch(4).unbatch()) == expected[2:]
+        assert elements(planned.skip(2).batch(4).unbatch()) == expected[2:]
         shuffled = tfr.TFRecordDataset(chain(files)).shuffle(1, seed=1)
         assert tfr.explain(shuffled).steps[-1].fused
-        assert Counter(values(shuffled)) == Counter(expected)
+        assert Counter(elements(shuffled)) == Counter(expected)
 
     @pytest.mark.parametrize("seed", [None, 3])
     def test_in_a_random_order_are_planned_for_a_shuffle_only(
@@ -116,18 +113,18 @@ class TestDatasetsOfNames:
         names = Names.list_files(files[0][:-1] + "*", seed=seed)
         dataset = tfr.TFRecordDataset(names)
         assert dataset.cardinality() == sum(COUNTS)
-        orders = {tuple(values(dataset)) for _ in range(20)}
+        orders = {tuple(elements(dataset)) for _ in range(20)}
         assert len(orders) > 1  # each iteration has another order of files
         assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(written(files)))}
         shuffled = dataset.shuffle(1)
         assert tfr.explain(shuffled).steps[-1].fused
-        assert sorted(values(shuffled)) == sorted(written(files))
+        assert sorted(elements(shuffled)) == sorted(written(files))
         assert shuffled.cardinality().numpy() == sum(COUNTS)
 
     def test_in_a_random_order_keep_the_seed_of_their_shuffle(self, files: list[str]) -> None:
         def orders(reader: Any) -> list[list[bytes]]:
             dataset = reader(Names.from_tensor_slices(files).shuffle(4, seed=3))
-            return [values(dataset) for _ in range(3)]
+            return [elements(dataset) for _ in range(3)]
 
         assert orders(tfr.TFRecordDataset) == orders(tf.data.TFRecordDataset)
 
@@ -136,7 +133,7 @@ class TestDatasetsOfNames:
         names = Names.from_tensor_slices(files).shuffle(4, seed=3)
         batches = tfr.TFRecordDataset(names).batch(3)
         assert tfr.explain(batches).steps[-1].fused
-        orders = [[record for batch in values(batches) for record in batch] for _ in range(9)]
+        orders = [[record for batch in elements(batches) for record in batch] for _ in range(9)]
         whole = [written([file]) for file in files]
         for order in orders:
             assert sorted(order) == sorted(written(files))
@@ -145,7 +142,7 @@ class TestDatasetsOfNames:
                 assert order[first : first + len(records)] == records
         assert len({*map(tuple, orders)}) > 1
         again = tfr.TFRecordDataset(Names.from_tensor_slices(files).shuffle(4, seed=3)).batch(3)
-        assert [record for batch in values(again) for record in batch] == orders[0]
+        assert [record for batch in elements(again) for record in batch] == orders[0]
 
     def test_a_part_of_files_in_a_random_order_is_not_planned(self, files: list[str]) -> None:
         dataset = tfr.TFRecordDataset(Names.from_tensor_slices(files).shuffle(4)).take(5)
@@ -154,7 +151,7 @@ class TestDatasetsOfNames:
         assert take.fused
         assert not shuffle.fused
         assert "each iteration shuffles other records" in shuffle.why
-        assert len(values(shuffled)) == 5
+        assert len(elements(shuffled)) == 5
 
     @pytest.mark.parametrize(
         "chain",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from example_files import elements
 from record_files import flip_payload_byte, some_records, write_shard, write_shards
 
 tf = pytest.importorskip("tensorflow")
@@ -38,11 +39,6 @@ def source(request: pytest.FixtureRequest, files: list[str]) -> Any:
     dataset = tfr.TFRecordDataset(files)
     assert (dataset.cardinality().numpy() == sum(COUNTS)) == (request.param == "planned")
     return dataset
-
-
-def elements(dataset: Any) -> list[Any]:
-    values = [element.numpy() for element in dataset]
-    return [value if isinstance(value, bytes) else value.tolist() for value in values]
 
 
 def last_byte(record: Any) -> Any:

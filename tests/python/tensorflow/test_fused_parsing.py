@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, some_example, write_examples
+from example_files import elements, plain, some_example, write_examples
 from record_files import flip_payload_byte
 
 tf = pytest.importorskip("tensorflow")
@@ -36,10 +36,6 @@ COUNTS = [40, 0, 27, 1]
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return write_examples(tmp_path_factory.mktemp("examples"), COUNTS)
-
-
-def elements(dataset: Any) -> list[Any]:
-    return [plain(element) for element in dataset]
 
 
 Chain = Callable[[Any], Any]

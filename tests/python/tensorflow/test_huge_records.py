@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import tfrfast as tfr
+from example_files import elements
 from huge_files import HUGE, huge_files
 
 tf = pytest.importorskip("tensorflow")
@@ -14,10 +13,6 @@ tf = pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.newest
 
 NO_ROOM = "more than memory can hold"
-
-
-def elements(dataset: Any) -> list[Any]:
-    return [element.numpy() for element in dataset]
 
 
 @pytest.mark.parametrize("indexed", [False, True])

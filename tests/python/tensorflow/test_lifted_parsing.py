@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, some_example, write_examples
+from example_files import elements, plain, some_example, until_error, write_examples
 from graph_digests import graph_digest
 from record_files import flip_payload_byte, write_shard
 
@@ -54,21 +54,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture(autouse=True)
 def planned(files: list[str]) -> None:
     tfr.Reader(files).close()
-
-
-def elements(dataset: Any) -> list[Any]:
-    return [plain(element) for (element,) in tf.data.Dataset.zip((dataset,))]
-
-
-def until_error(dataset: Any) -> tuple[list[Any], Any]:
-    """Returns the elements before the first error, and the class of the error."""
-    found: list[Any] = []
-    try:
-        for element in dataset:
-            found.append(plain(element))
-    except tf.errors.OpError as error:
-        return found, type(error)
-    return found, None
 
 
 @pytest.mark.parametrize(

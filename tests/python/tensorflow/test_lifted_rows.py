@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import plain
+from example_files import until_error
 from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
@@ -140,17 +140,6 @@ def both(path: str, make: Callable[[Any], Any], rows: int) -> tuple[Any, Any]:
     assert ours.element_spec == theirs.element_spec
     assert is_lifted(ours)
     return ours, theirs
-
-
-def until_error(dataset: Any) -> list[Any]:
-    """Returns the batches, and the class of the first error."""
-    found: list[Any] = []
-    try:
-        for element in dataset:
-            found.append(plain(element))
-    except tf.errors.OpError as error:
-        found.append(type(error))
-    return found
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, write_examples
+from example_files import elements, plain, write_examples
 from record_files import flip_byte
 
 tf = pytest.importorskip("tensorflow")
@@ -43,10 +43,6 @@ def batches(loader: tfr.Loader, epochs: int = 1) -> list[Any]:
         for _ in range(epochs)
         for batch in loader
     ]
-
-
-def elements(dataset: Any) -> list[Any]:
-    return [plain(element) for element in dataset]
 
 
 PLANS: dict[str, dict[str, Any]] = {

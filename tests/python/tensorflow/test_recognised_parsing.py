@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, some_example, write_examples
+from example_files import elements, some_example, write_examples
 from record_files import write_shard
 from tfrfast.tensorflow import make_batched_features_dataset
 
@@ -91,10 +91,6 @@ APPLIED = {"applied": FEATURES, "applied, composite": COMPOSITE}
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return write_examples(tmp_path_factory.mktemp("examples"), [20, 0, 11])
-
-
-def elements(dataset: Any) -> list[Any]:
-    return [plain(element) for element in tf.data.Dataset.zip((dataset,))]
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["batches", "full batches"])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from example_files import elements
 from record_files import (
     cut,
     flip_length_byte,
@@ -48,12 +49,8 @@ def make(request: pytest.FixtureRequest) -> Any:
     return indexed
 
 
-def values(dataset: Any) -> list[bytes]:
-    return [element.numpy() for element in dataset]
-
-
 def written(files: list[str]) -> list[bytes]:
-    return values(tf.data.TFRecordDataset(files))
+    return elements(tf.data.TFRecordDataset(files))
 
 
 @pytest.fixture
@@ -77,10 +74,10 @@ def test_functions_do_without_an_attribute_that_tensorflow_does_not_know(
     assert functions._attributes()  # the versions that are tested know it
     functions._attributes.cache_clear()
     monkeypatch.setattr(functions, "RUNS_AS_IT_STANDS", {"no_such_attribute": True})
-    assert values(tfr.TFRecordDataset(files)) == written(files)
+    assert elements(tfr.TFRecordDataset(files)) == written(files)
     shuffled = tfr.TFRecordDataset(files).shuffle(1, seed=3)
     assert len(shuffled) == 102
-    assert sorted(values(shuffled)) == sorted(written(files))
+    assert sorted(elements(shuffled)) == sorted(written(files))
     assert not functions._attributes()
 
 
@@ -119,12 +116,12 @@ FORMS: dict[str, Callable[[Any, list[str]], Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_records_are_tensorflows(make: Any, files: list[str], form: str) -> None:
     dataset = FORMS[form](make, files)
-    assert values(dataset) == values(FORMS[form](tf.data.TFRecordDataset, files))
-    assert values(dataset) == values(dataset)
+    assert elements(dataset) == elements(FORMS[form](tf.data.TFRecordDataset, files))
+    assert elements(dataset) == elements(dataset)
 
 
 def test_autotuned_parallel_reads_lose_nothing(make: Any, files: list[str]) -> None:
-    read = values(make(files, num_parallel_reads=tf.data.AUTOTUNE))
+    read = elements(make(files, num_parallel_reads=tf.data.AUTOTUNE))
     assert sorted(read) == sorted(written(files))
 
 
@@ -154,13 +151,13 @@ def test_compressed_files(make: Any, tmp_path: Path, compression: str) -> None:
     with tf.io.TFRecordWriter(name, compression) as writer:
         for record in some_records(20):
             writer.write(record)
-    assert values(make(name, compression)) == some_records(20)
+    assert elements(make(name, compression)) == some_records(20)
 
 
 def test_records_of_every_size(make: Any, tmp_path: Path) -> None:
     sizes = [0, 1, 21, 22, 23, 255, 256, 4095, 70_000, 300_000, 1 << 20, (1 << 20) + 1, 3_000_000]
     records = [bytes([i]) * size for i, size in enumerate(sizes)]
-    assert values(make(write_shard(tmp_path / "sizes", records * 2))) == records * 2
+    assert elements(make(write_shard(tmp_path / "sizes", records * 2))) == records * 2
 
 
 class TestRefusals:
@@ -190,7 +187,7 @@ class TestRefusals:
     ) -> None:
         def outcome(make_one: Any) -> Any:
             try:
-                return values(make_one(files, **options))
+                return elements(make_one(files, **options))
             except tf.errors.OpError as error:
                 return type(error)
 
@@ -207,11 +204,11 @@ class TestRefusals:
         self, files: list[str]
     ) -> None:
         dataset = tfr.TFRecordDataset([files[2], "/no/such/file", files[0]])
-        assert values(dataset.ignore_errors()) == some_records(31, 2) + some_records(70, 0)
+        assert elements(dataset.ignore_errors()) == some_records(31, 2) + some_records(70, 0)
 
     def test_a_folder(self, make: Any, tmp_path: Path) -> None:
         with pytest.raises(tf.errors.OpError):
-            values(make(str(tmp_path)))
+            elements(make(str(tmp_path)))
 
 
 class TestDamage:
@@ -271,8 +268,8 @@ class TestDamage:
     ) -> None:
         cut(damaged[0], frame_starts(self.RECORDS)[59] + 5)
         dataset = tfr.TFRecordDataset(damaged).shuffle(1)
-        assert sorted(values(dataset)) == sorted(self.RECORDS[:59] + some_records(20, 7))
-        assert len(values(dataset.batch(100).unbatch())) == 79
+        assert sorted(elements(dataset)) == sorted(self.RECORDS[:59] + some_records(20, 7))
+        assert len(elements(dataset.batch(100).unbatch())) == 79
 
     @pytest.mark.parametrize("batch", [1, 7, 64])
     @pytest.mark.parametrize("damage", [flip_payload_byte, flip_length_byte])
@@ -284,7 +281,7 @@ class TestDamage:
 
         def survivors(dataset: Any) -> set[bytes]:
             kept = dataset.batch(batch).ignore_errors().unbatch()
-            return set(values(kept))
+            return set(elements(kept))
 
         assert survivors(make(damaged)) >= survivors(tf.data.TFRecordDataset(damaged))
 
@@ -301,8 +298,8 @@ class TestDamage:
         damage(damaged[0], self.RECORDS, 25)
         expected = self.RECORDS[:25] + self.RECORDS[26:] + some_records(20, 7)
         dataset = tfr.TFRecordDataset(damaged, on_corruption="skip")
-        assert values(dataset) == expected
-        assert values(dataset.batch(7).unbatch()) == expected
+        assert elements(dataset) == expected
+        assert elements(dataset.batch(7).unbatch()) == expected
 
     def test_structural_damage_ends_a_shuffle_at_once(self, damaged: list[str]) -> None:
         cut(damaged[0], -1)
@@ -342,7 +339,7 @@ class TestDamage:
         assert next(iterator).numpy().tolist() == self.RECORDS[:20]
         with pytest.raises(tf.errors.DataLossError, match="record 25"):
             next(iterator)
-        got = values(dataset.ignore_errors().unbatch())
+        got = elements(dataset.ignore_errors().unbatch())
         assert got == self.RECORDS[:20] + self.RECORDS[40:] + some_records(20, 7)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from example_files import elements
 from tfrecord_model import rested, shard_of, write_shard
 from tfrfast import _native
 
@@ -34,10 +35,6 @@ def rewrite(path: Path, records: list[bytes]) -> None:
     rested(path)
 
 
-def values(dataset: Any) -> list[bytes]:
-    return list(dataset.as_numpy_iterator())
-
-
 def is_planned(dataset: Any) -> bool:
     return bool(dataset.cardinality() != tf.data.UNKNOWN_CARDINALITY)
 
@@ -54,11 +51,11 @@ def test_a_stream_goes_on_without_a_stale_index_and_leaves_a_good_one(
         rewrite(path, records)
         dataset = tfr.TFRecordDataset(str(path))
         assert not is_planned(dataset)
-        assert values(dataset.skip(6000)) == records[6000:]
+        assert elements(dataset.skip(6000)) == records[6000:]
         again = tfr.TFRecordDataset(str(path))
         assert int(again.cardinality()) == len(records)
-        assert values(again.skip(6000)) == records[6000:]
-        assert values(again.shuffle(1).take(100)) != records[:100]
+        assert elements(again.skip(6000)) == records[6000:]
+        assert elements(again.shuffle(1).take(100)) != records[:100]
 
 
 def test_a_touched_shard_is_streamed_once_and_then_has_an_index_in_the_cache(path: Path) -> None:
@@ -66,7 +63,7 @@ def test_a_touched_shard_is_streamed_once_and_then_has_an_index_in_the_cache(pat
     os.utime(path, (1, 1))
     dataset = tfr.TFRecordDataset(str(path))
     assert not is_planned(dataset)
-    assert values(dataset) == RECORDS
+    assert elements(dataset) == RECORDS
     assert is_planned(tfr.TFRecordDataset(str(path)))
     reader = tfr.Reader(path, index="require")
     assert reader.shards[0].index == _native.cached_index_path(os.fsencode(path))
@@ -91,7 +88,7 @@ def test_a_plan_outlives_a_touch_and_follows_a_rewriting(path: Path) -> None:
     assert sorted(np_records(first)) == sorted(other[:5001])
     assert sorted(np_records(dataset)) == sorted(other)
     assert np_records(in_order) == other  # the contents at the beginning of the iteration
-    assert values(tfr.TFRecordDataset(str(path))) == other
+    assert elements(tfr.TFRecordDataset(str(path))) == other
 
 
 def np_records(dataset: Any) -> list[bytes]:
@@ -102,7 +99,7 @@ def test_a_cache_that_is_not_used_is_said_on_stderr(path: Path, cache: Path, cap
     indexes = cache / "index"
     indexes.mkdir()
     indexes.chmod(0o777)
-    assert values(tfr.TFRecordDataset(str(path))) == RECORDS
+    assert elements(tfr.TFRecordDataset(str(path))) == RECORDS
     assert f"tfrfast: The index cache '{indexes}' is not used" in capfd.readouterr().err
-    assert values(tfr.TFRecordDataset(str(path))) == RECORDS
+    assert elements(tfr.TFRecordDataset(str(path))) == RECORDS
     assert "tfrfast:" not in capfd.readouterr().err

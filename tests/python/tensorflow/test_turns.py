@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import write_examples
+from example_files import elements, write_examples
 from record_files import flip_payload_byte, some_records, write_shards
 
 tf = pytest.importorskip("tensorflow")
@@ -23,13 +23,6 @@ pytestmark = pytest.mark.newest
 
 COUNTS = [9, 0, 23, 4, 4, 1, 0, 30, 2]
 Chain = Callable[[Any], Any]
-
-
-def values(dataset: Any) -> list[Any]:
-    """Elements without a batch(), because a batch() would be planned."""
-    return [
-        element.numpy().tolist() if element.shape.rank else element.numpy() for element in dataset
-    ]
 
 
 def number_of(record: Any) -> Any:
@@ -63,7 +56,7 @@ def test_the_order_is_tensorflows(files: list[str], chain: str, reads: int) -> N
         CHAINS[chain](library.TFRecordDataset(files, num_parallel_reads=reads))
         for library in (tfr, tf.data)
     )
-    assert values(ours) == values(theirs)
+    assert elements(ours) == elements(theirs)
     assert ours.element_spec == theirs.element_spec
 
 
@@ -75,9 +68,9 @@ def test_any_files_take_turns_as_with_tensorflow(tmp_path: Path) -> None:
         folder.mkdir()
         files = write_shards(folder, counts)
         reads = chance.randint(2, 6)
-        theirs = values(tf.data.TFRecordDataset(files, num_parallel_reads=reads).batch(7))
+        theirs = elements(tf.data.TFRecordDataset(files, num_parallel_reads=reads).batch(7))
         ours = tfr.TFRecordDataset(files, num_parallel_reads=reads).batch(7)
-        assert values(ours) == theirs, (counts, reads)
+        assert elements(ours) == theirs, (counts, reads)
 
 
 @pytest.mark.parametrize(("processors", "turns"), [(1, 1), (3, 1), (4, 2), (16, 6)])
@@ -88,7 +81,7 @@ def test_the_runtimes_choice_is_foreseen(
     monkeypatch.setattr(sources, "usable_processors", lambda: processors)
     chosen = tfr.TFRecordDataset(files, num_parallel_reads=tf.data.AUTOTUNE).batch(4)
     given = tf.data.TFRecordDataset(files, num_parallel_reads=turns).batch(4)
-    assert values(chosen) == values(given)
+    assert elements(chosen) == elements(given)
 
 
 def test_the_runtimes_choice_is_made_here() -> None:
@@ -97,8 +90,7 @@ def test_the_runtimes_choice_is_made_here() -> None:
         lambda file: tf.data.Dataset.from_tensors(file).repeat(2),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
-    elements = values(dataset)
-    assert elements.index(0, 1) == sources.turns_of_the_runtime()
+    assert elements(dataset).index(0, 1) == sources.turns_of_the_runtime()
 
 
 def test_the_parse_is_lifted_out_and_batches_can_be_parsed(tmp_path: Path) -> None:
@@ -107,10 +99,10 @@ def test_the_parse_is_lifted_out_and_batches_can_be_parsed(tmp_path: Path) -> No
     source = tfr.TFRecordDataset(files, num_parallel_reads=3)
     lifted = source.map(number_of).batch(8)
     assert [step.fused for step in tfr.explain(lifted).steps] == [True, True]
-    assert values(lifted) == values(theirs)
+    assert elements(lifted) == elements(theirs)
     parsed = source.batch(8).parse_example(FEATURES).map(lambda batch: batch["id"] * 2)
-    assert values(parsed) == values(theirs)
-    assert sorted(values(source.shuffle(9).map(number_of))) == sorted(values(theirs.unbatch()))
+    assert elements(parsed) == elements(theirs)
+    assert sorted(elements(source.shuffle(9).map(number_of))) == sorted(elements(theirs.unbatch()))
 
 
 def test_no_index_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +117,7 @@ def test_no_index_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Source, "planned", watched)
     dataset = tfr.TFRecordDataset(files, num_parallel_reads=2).take(40).repeat(2)
     assert len(list(dataset)) == 80
-    assert len(values(dataset.batch(8))) == 10
+    assert len(elements(dataset.batch(8))) == 10
     assert not any(built)
 
 
@@ -136,7 +128,7 @@ def test_what_is_left_of_files_that_take_turns_is_shuffled_through_a_buffer(
     step = tfr.explain(source.shuffle(5, seed=1)).steps[-1]
     assert not step.fused
     assert "interleaved" in step.why
-    assert sorted(values(source.shuffle(50))) == sorted(values(source))
+    assert sorted(elements(source.shuffle(50))) == sorted(elements(source))
 
 
 class TestDamage:
@@ -180,9 +172,9 @@ class TestDamage:
     def test_a_missing_file_is_told_when_it_is_read(self, files: list[str]) -> None:
         dataset = tfr.TFRecordDataset([*files, files[0] + "x"], num_parallel_reads=2).batch(4)
         with pytest.raises(tf.errors.NotFoundError):
-            values(dataset)
+            elements(dataset)
 
     def test_is_left_out(self, damaged: list[str]) -> None:
         dataset = tfr.TFRecordDataset(damaged, num_parallel_reads=2, on_corruption="skip")
         batched = dataset.batch(4)
-        assert sum(map(len, values(batched))) == sum(COUNTS) - 1
+        assert sum(map(len, elements(batched))) == sum(COUNTS) - 1
