@@ -28,6 +28,12 @@ py::tuple batch_to_python(LoadedBatch batch, const FeatureSchema& features) {
                         own<bool>(std::move(batch.valid), {rows}));
 }
 
+// When the next delivered batches were made. Guarded by the GIL, which fork() finds free.
+struct TimedBatches {
+  std::size_t most = 0;
+  std::vector<BatchTimes> times;
+};
+
 class PythonLoader;
 
 // The state of a `for` loop.
@@ -72,6 +78,21 @@ class PythonLoader {
     loader_.close();
   }
 
+  // Notes when the next `most` batches were made. Replaces an earlier list, which keeps its times.
+  std::shared_ptr<TimedBatches> time_batches(std::size_t most) {
+    timed_ = std::make_shared<TimedBatches>(TimedBatches{most, {}});
+    loader_.counters()->is_timed = true;
+    return timed_;
+  }
+
+  void note(const BatchTimes& times) {
+    if (timed_ == nullptr) return;
+    if (times.end != 0) timed_->times.push_back(times);
+    if (timed_->times.size() < timed_->most) return;
+    loader_.counters()->is_timed = false;
+    timed_ = nullptr;
+  }
+
   py::object to_python(LoadedBatch batch) const {
     if (features_ == nullptr) return py::cast(std::move(batch.records));
     return batch_to_python(std::move(batch), *features_);
@@ -80,6 +101,7 @@ class PythonLoader {
  private:
   const std::shared_ptr<FeatureSchema> features_;
   Loader loader_;
+  std::shared_ptr<TimedBatches> timed_;  // null unless batches are timed
 };
 
 PythonLoaderPass::PythonLoaderPass(py::object loader)
@@ -96,6 +118,7 @@ py::object PythonLoaderPass::next() {
   }
   switch (wait) {
     case Loader::Wait::ready:
+      loader_.note(batch.times);
       return loader_.to_python(std::move(batch));
     case Loader::Wait::replaced:
       throw std::runtime_error("Another iteration of this loader has begun; this one has ended.");
@@ -149,16 +172,6 @@ py::dict stats(PythonLoader& self) {
   return result;
 }
 
-// (act, worker, begin, end, nanoseconds of reading) of each event.
-py::list events(PythonLoader& self) {
-  py::list result;
-  for (const Timeline::Event& event : self.core().counters()->timeline.events()) {
-    const char* const act = event.act == Timeline::Act::load ? "load" : "space";
-    result.append(py::make_tuple(act, event.worker, event.begin_ns, event.end_ns, event.read_ns));
-  }
-  return result;
-}
-
 }  // namespace
 
 void register_loader(py::module_& module) {
@@ -174,14 +187,17 @@ void register_loader(py::module_& module) {
       .def("close", &PythonLoader::close)
       .def("place", &place)
       .def("stats", &stats)
-      .def(
-          "begin_timeline",
-          [](PythonLoader& self, std::size_t events) {
-            self.core().counters()->timeline.begin(events);
-          },
-          py::arg("events"))
-      .def("events", &events);
-  module.def("now_ns", &Timeline::now_ns);
+      .def("time_batches", &PythonLoader::time_batches, py::arg("most"));
+  py::class_<TimedBatches, std::shared_ptr<TimedBatches>>(module, "TimedBatches")
+      .def("times", [](const TimedBatches& self) {
+        py::list result;
+        for (const BatchTimes& each : self.times) {
+          result.append(
+              py::make_tuple(each.worker, each.waited_from, each.begin, each.read, each.end));
+        }
+        return result;
+      });
+  module.def("now_ns", &now_ns);
   module.def("load_packed", &load_packed, py::arg("reader"), py::arg("plan"), py::arg("epoch"),
              py::arg("step"), py::arg("features"));
 }

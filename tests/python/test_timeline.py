@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -82,3 +84,52 @@ def test_a_timeline_ends_and_the_next_begins_anew(shard: str) -> None:
     for steps in (0, 10**9):
         with pytest.raises(ValueError, match="steps"):
             loader.timeline(steps=steps)
+
+
+def test_what_a_timeline_keeps_and_says(shard: str) -> None:
+    loader = tfr.Loader(shard, ROWS, features=FEATURES, transform=slow)
+    for _ in range(1000):
+        timeline = loader.timeline(steps=10)
+    assert "No step" in str(timeline)
+    assert timeline._repr_svg_().startswith("<svg")
+    assert next(iter(loader)) is not None
+    loader.set_epoch(1)  # the consumer trains on, and takes no other batch
+    assert "1 step: the consumer waited 100%" in str(timeline)
+    assert len(list(loader)) == 20
+    assert not timeline.is_on
+    before = timeline.acts
+    later = loader.timeline(steps=3)
+    time.sleep(0.05)
+    assert len(list(loader)) == 20
+    assert timeline.acts == before
+    assert all(act.begin >= 0 for act in later.acts)
+    names = [thread.name for thread in threading.enumerate()]
+    kept = loader.timeline(steps=10)
+    del loader, timeline, later
+    assert kept._repr_svg_()
+    assert len(threading.enumerate()) <= len(names)
+
+
+def test_weights_change_beside_a_timeline(shard: str) -> None:
+    loader = tfr.Loader(tfr.Mixture({"a": (shard, 1), "b": (shard, 2)}), ROWS, features=FEATURES)
+    timeline = loader.timeline(steps=6)
+    batches = iter(loader)
+    for _ in range(3):
+        next(batches)
+    loader.change_weights({"a": 2, "b": 1})
+    batches = iter(loader)
+    for _ in range(3):
+        next(batches)
+    assert not timeline.is_on
+    assert sum(act.what == "waiting" for act in timeline.acts) == 6
+
+
+def test_forks_beside_a_timeline(shard: str) -> None:
+    loader = tfr.Loader(shard, 1, threads=4)
+    loader.timeline(steps=100_000)
+    batches = iter(loader)
+    for _ in range(50):
+        next(batches)
+        if (child := os.fork()) == 0:
+            os._exit(0 if next(iter(loader)) is not None else 1)
+        assert os.waitpid(child, 0)[1] == 0

@@ -179,7 +179,6 @@ class Loader:
         self._core: Core = core
         #: Makes a batch of what the core delivers; None: the core delivers batches.
         self._batch_of = None if compiled is None else _batches_of(compiled, reader)
-        self._timeline: Timeline | None = None
         self._transforming: Stage | None = None
         if transform is not None:
             work = _transforming(transform, self._batch_of)
@@ -187,7 +186,9 @@ class Loader:
             self._core, self._batch_of = self._transforming, None
         if self._last_stage is not None:
             self._add_stage(self._last_stage)
+        self._watch()
 
+    _timeline: Timeline | None = None
     #: A native loader whose counters this one's next native loader adds to.
     _counts_with: _native.Loader | None = None
     #: The stage of an adapter, after the transform.
@@ -406,14 +407,21 @@ class Loader:
                 train_step(batch)
             timeline.save("run.svg")
 
-        Takes effect with the next `for`. A notebook shows the picture.
+        Takes effect with the next `for`. A notebook shows the picture. Keras and `to_tf_dataset()`
+        take their batches elsewhere, where no timeline sees them.
         """
         number = integer("steps", steps, 1, _MOST_STEPS_NOTED)
-        assert self._counts_with is not None
-        self._timeline = Timeline(self._counts_with, number)
-        if self._transforming is not None:
-            self._transforming.note_work(self._timeline._transforming)
+        self._timeline = Timeline(number)
+        self._watch()
         return self._timeline
+
+    def _watch(self) -> None:
+        """Lets the timeline note what the threads do."""
+        if self._timeline is not None:
+            assert self._counts_with is not None
+            self._timeline._watch(self._counts_with)
+            if self._transforming is not None:
+                self._transforming.note_work(self._timeline._transforming)
 
     def close(self) -> None:
         """Stops the workers and drops the batches that were read ahead. The reader stays open.

@@ -39,7 +39,7 @@ class Stage:
         finish: Callable[[Any], Any] | None = None,
     ) -> None:
         self._core = core
-        self._work = work
+        self._given = self._work = work
         self._threads = threads
         self._ahead = ahead
         self._finish = finish
@@ -51,8 +51,8 @@ class Stage:
         self._waiting: deque[_Pending] = deque()  # of the running pass
 
     def note_work(self, noting: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> None:
-        """Replaces the work by what `noting` makes of it."""
-        self._work = noting(self._work)
+        """Replaces the work by what `noting` makes of the work that the stage was given."""
+        self._work = noting(self._given)
 
     def begin(self) -> StagePass:
         """Begins a pass, like the native Loader, after the batches that were delivered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import threading
 from collections import defaultdict
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tfrfast import _native
 from tfrfast.base.refused_arguments import explains_arguments
+from tfrfast.base.sizes import counted
 from tfrfast.storage.paths import written_file
 
 __all__ = ["Act", "Timeline"]
@@ -24,7 +26,7 @@ _COLOURS = {
     "training": "#c9853c",
     "waiting for space": "#dfe3e6",
 }
-_EVENTS_OF_STEP = 8
+_CONSUMER = "consumer"
 _WIDTH, _LANE, _LABEL, _TOP = 1100, 22, 130, 54
 _LEAST_PIXELS = 0.4
 
@@ -53,15 +55,13 @@ class Timeline:
     batch, reading and decoding alternate; its bar shows first all reading, then all decoding.
     """
 
-    def __init__(self, core: _native.Loader, steps: int) -> None:
-        self._core = core
+    def __init__(self, steps: int) -> None:
         self._steps = steps
-        self._lock = threading.Lock()
-        self._noted: list[Act] = []
+        self._noted: list[Act] = []  # appended by several threads
+        self._batches: list[_native.TimedBatches] = []
         self._taken = 0
-        self._left_ns = 0  # when the consumer took its last batch
+        self._left_ns = 0  # when the consumer took its last batch of this epoch
         self._began_ns = _native.now_ns()
-        core.begin_timeline(_EVENTS_OF_STEP * steps)
 
     @property
     def is_on(self) -> bool:
@@ -72,29 +72,35 @@ class Timeline:
     def acts(self) -> list[Act]:
         """All bars of the picture, in the order of their beginnings."""
         found = list(self._noted)
-        for act, worker, begin, until, read in self._core.events():
-            lane = f"worker {worker}"
-            if act == "space":
-                found.append(self._act("waiting for space", lane, begin, until))
-                continue
-            found.append(self._act("reading", lane, begin, begin + read))
-            found.append(self._act("decoding", lane, begin + read, until))
-        end = max((each.end for each in self._noted if each.lane == "consumer"), default=0.0)
-        return sorted(each._replace(end=min(each.end, end)) for each in found if each.begin < end)
+        end = max((act.end for act in found if act.lane == _CONSUMER), default=0.0)
+        for batches in self._batches:
+            for worker, waited_from, begin, read, until in batches.times():
+                lane = f"worker {worker}"
+                if waited_from:
+                    found.append(self._act("waiting for space", lane, waited_from, begin))
+                found.append(self._act("reading", lane, begin, begin + read))
+                found.append(self._act("decoding", lane, begin + read, until))
+        return sorted(
+            act._replace(begin=max(act.begin, 0.0), end=min(act.end, end))
+            for act in found
+            if act.begin < end and act.end > 0
+        )
 
     @property
     def waited(self) -> float:
-        """The share of the time that the consumer waited for batches."""
-        waiting = training = 0.0
-        for act in self._noted:
-            waiting += act.end - act.begin if act.what == "waiting" else 0.0
-            training += act.end - act.begin if act.what == "training" else 0.0
-        return waiting / (waiting + training) if waiting + training else 0.0
+        """The share of the time that the consumer waited for batches; NaN without any step."""
+        waiting, training = (
+            sum(act.end - act.begin for act in list(self._noted) if act.what == what)
+            for what in ("waiting", "training")
+        )
+        return waiting / (waiting + training) if waiting + training else math.nan
 
     def __str__(self) -> str:
+        if not self._taken:
+            return "No step was taken: a timeline takes effect with the next `for`."
         return (
-            f"{self._taken} steps: the consumer waited {self.waited:.0%} of the time, and trained "
-            f"{1 - self.waited:.0%}."
+            f"{counted(self._taken, 'steps')}: the consumer waited {self.waited:.0%} of the time, "
+            f"and trained {1 - self.waited:.0%}."
         )
 
     def __repr__(self) -> str:
@@ -109,18 +115,24 @@ class Timeline:
     def _repr_svg_(self) -> str:
         return _picture(str(self), self.acts)
 
+    def _watch(self, core: _native.Loader) -> None:
+        """Notes when the next batches of a native loader were made."""
+        if self.is_on:
+            self._batches.append(core.time_batches(self._steps - self._taken))
+
     def _taking(self, take: Callable[[], Any]) -> Any:
-        """Takes a batch for the consumer, and notes how long it waited and trained before."""
+        """Takes a batch for the consumer, and notes how long it waited, and trained before."""
+        if not self.is_on:
+            return take()
         begin = _native.now_ns()
-        batch = take()
+        if self._left_ns:
+            self._noted.append(self._act("training", _CONSUMER, self._left_ns, begin))
+        self._left_ns = 0
+        batch = take()  # raises StopIteration at the end of an epoch
         end = _native.now_ns()
-        with self._lock:
-            if self.is_on:
-                if self._left_ns:
-                    self._noted.append(self._act("training", "consumer", self._left_ns, begin))
-                self._noted.append(self._act("waiting", "consumer", begin, end))
-                self._left_ns = end
-                self._taken += 1
+        self._noted.append(self._act("waiting", _CONSUMER, begin, end))
+        self._left_ns = end
+        self._taken += 1
         return batch
 
     def _transforming(self, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -132,9 +144,7 @@ class Timeline:
             begin = _native.now_ns()
             result = work(batch)
             lane = threading.current_thread().name.replace("tfrfast_", "transform ")
-            act = self._act("transform", lane, begin, _native.now_ns())
-            with self._lock:
-                self._noted.append(act)
+            self._noted.append(self._act("transform", lane, begin, _native.now_ns()))
             return result
 
         return noted
@@ -147,7 +157,7 @@ def _picture(title: str, acts: Iterable[Act]) -> str:
     lanes: dict[str, list[Act]] = defaultdict(list)
     for act in acts:
         lanes[act.lane].append(act)
-    end = max((act.end for lane in lanes.values() for act in lane), default=1.0)
+    end = max((act.end for lane in lanes.values() for act in lane), default=0.0) or 1.0
     scale = (_WIDTH - _LABEL) / end
     height = _TOP + _LANE * len(lanes) + 24
     parts = [
@@ -162,7 +172,7 @@ def _picture(title: str, acts: Iterable[Act]) -> str:
             parts.append(f'<rect x="{at}" y="30" width="12" height="12" fill="{colour}"/>')
             parts.append(f'<text x="{at + 16}" y="40">{what}</text>')
             at += 28 + 7 * len(what)
-    for row, name in enumerate(sorted(lanes, key=lambda name: (name != "consumer", name))):
+    for row, name in enumerate(sorted(lanes, key=lambda name: (name != _CONSUMER, name))):
         top = _TOP + _LANE * row
         parts.append(f'<text x="8" y="{top + 15}">{html.escape(name)}</text>')
         parts += _bars(lanes[name], top, scale)

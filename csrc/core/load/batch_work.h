@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/example/decode.h"
-#include "core/load/timeline.h"
+#include "core/load/batch_times.h"
 #include "core/order/plan.h"
 #include "core/read/record_source.h"
 
@@ -23,6 +23,7 @@ struct LoadedBatch {
   std::size_t rows = 0;
   std::size_t real_rows = 0;  // rows without padding
   std::uint64_t payload_bytes = 0;
+  BatchTimes times;
 };
 
 // One thread at a time. Keeps a decoder, which adapts from batch to batch.
@@ -47,9 +48,9 @@ class BatchWork {
  private:
   template <class Act>
   void timed(const Act& act) {
-    const std::int64_t began = is_timed_ ? Timeline::now_ns() : 0;
+    const std::int64_t began = is_timed_ ? now_ns() : 0;
     act();
-    if (is_timed_) read_ns_ += Timeline::now_ns() - began;
+    if (is_timed_) read_ns_ += now_ns() - began;
   }
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request);
   LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,

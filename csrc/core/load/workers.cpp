@@ -143,14 +143,14 @@ Workers::Taking Workers::take() {
 }
 
 bool Workers::wait_for(std::uint64_t ticket, double seconds) {
-  const std::int64_t began = Timeline::now_ns();
+  const std::int64_t began = now_ns();
   std::unique_lock lock(mutex_);
   ++consumers_waiting_;
   const bool in_time = ready_.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
     return stopping_ || taken_ != ticket || outcomes_[ticket % outcomes_.size()].done;
   });
   --consumers_waiting_;
-  const auto waited = static_cast<std::uint64_t>(Timeline::now_ns() - began);
+  const auto waited = static_cast<std::uint64_t>(now_ns() - began);
   counters_->consumer_waited_ns.fetch_add(waited, kRelaxed);
   return in_time;
 }
@@ -172,18 +172,17 @@ void Workers::work(std::uint32_t worker) {
   RowNumbers rows;
   RowNumbers ahead;
   std::optional<BatchWork> batch_work;
-  Timeline& timeline = counters_->timeline;
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto may_claim = [this] {
       return stopping_ || (claimed_ < taken_ + outcomes_.size() && claimed_ < limit());
     };
+    BatchTimes times{worker, 0, 0, 0, 0};
     if (!may_claim()) {
-      const std::int64_t began = Timeline::now_ns();
+      times.waited_from = now_ns();
       space_.wait(lock, may_claim);
-      const std::int64_t ended = Timeline::now_ns();
-      counters_->workers_waited_ns.fetch_add(static_cast<std::uint64_t>(ended - began), kRelaxed);
-      if (timeline.is_on()) timeline.add({Timeline::Act::space, worker, began, ended, 0});
+      const auto waited = static_cast<std::uint64_t>(now_ns() - times.waited_from);
+      counters_->workers_waited_ns.fetch_add(waited, kRelaxed);
     }
     if (stopping_) return;
     const std::uint64_t number = claimed_++;
@@ -191,16 +190,17 @@ void Workers::work(std::uint32_t worker) {
     Outcome result;
     try {
       if (!batch_work) batch_work.emplace(source_, features_, tracks_presence_);
-      const bool is_timed = timeline.is_on();
-      const std::int64_t began = is_timed ? Timeline::now_ns() : 0;
+      const bool is_timed = counters_->is_timed.load(kRelaxed);
+      if (is_timed) times.begin = now_ns();
       batch_work->time_reading(is_timed);
       announce_after(number, ahead);
       rows.fill(run_.at(number), features_ != nullptr && features_->needs_draws());
       result.batch =
           batch_work->load(rows.numbers(), rows.valid(), stopping_, rows.draws(), rows.packed());
       if (is_timed) {
-        timeline.add(
-            {Timeline::Act::load, worker, began, Timeline::now_ns(), batch_work->read_ns()});
+        times.read = batch_work->read_ns();
+        times.end = now_ns();
+        result.batch.times = times;
       }
     } catch (const ReadCancelled&) {
       return;

@@ -12,7 +12,6 @@
 
 #include "core/load/batch_work.h"
 #include "core/load/loader.h"
-#include "core/load/timeline.h"
 #include "core/order/plan_run.h"
 #include "core/read/record_source.h"
 
@@ -27,7 +26,7 @@ struct LoaderCounters {
   std::atomic<std::uint64_t> consumer_waited_ns{0};
   std::atomic<std::uint64_t> workers_waited_ns{0};
   std::atomic<std::uint64_t> read_ahead_bytes{0};
-  Timeline timeline;
+  std::atomic<bool> is_timed{false};  // batches say when they were made
 };
 
 // Tickets number a run's batches, without end. The batch of ticket t waits in outcomes_[t %
