@@ -84,6 +84,10 @@ def test_tables_are_cut_in_the_middle() -> None:
         "short                  7",
     ]
     assert len(format_table(["name", "records"], rows)[1]) > 30
+    numbers = format_table(["path", "n"], [("7/" * 40, -12_345_678)], 40)
+    assert len(numbers[1]) <= 40
+    assert "-12,345,678" in numbers[1]
+    assert len(format_table(["name"], [("x" * (1 << 20),)], 80)[1]) == 80
     assert format_table(["name", "records"], rows, 1)[1].startswith("a/l")
 
 

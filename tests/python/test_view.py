@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ import tfrfast as tfr
 from cli_files import damage, run_shown
 from step_files import write_episodes
 from tfrfast.base.contents import contents_of
+from tfrfast.cli import main
 from tfrfast.cli.view.data_set import DataSet
 from tfrfast.cli.view.server import Server
 from tfrfast.columns.thumbnails import png_of
@@ -42,6 +44,7 @@ def record_of(number: int) -> dict[str, Any]:
         "text": f"<b>{number}</b> ä",
         "page": b"<!doctype html><script>alert(1)</script>",
         "bytes": b"\xff\xfe%d" % number,
+        "long": "aä" * 30_000,
         "inner": tfr.encode_example({"a": [1, 2]}),
     }
 
@@ -57,7 +60,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @contextlib.contextmanager
-def served(*paths: str, steps: str | None = None, split: str = "all") -> Iterator[Server]:
+def served(*paths: str, steps: str | None = None, split: str | None = None) -> Iterator[Server]:
     data = DataSet(list(paths), steps=steps, split=split)
     with Server(data) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -148,6 +151,16 @@ def test_bytes_are_given_as_pictures_or_to_be_saved(
     record = tfr.encode_example(record_of(3))
     assert content == (record_of(3)[feature] if feature else record)
     assert ("attachment" in headers.get("Content-Disposition", "")) == (mime[0] == "a")
+    for given, expected in (
+        ("bytes=1-2", content[1:3]),
+        ("bytes=1-", content[1:]),
+        ("bytes=0-999999999", content),
+        ("bytes=-2", content),
+    ):
+        status, headers, part = got(server, target, Range=given)
+        assert part == expected
+        assert status == (200 if given == "bytes=-2" else 206)
+    assert got(server, target, Range="bytes=9999999-")[0] == 416
 
 
 def test_rows_and_a_record(ask: Ask, shard: str) -> None:
@@ -162,6 +175,10 @@ def test_rows_and_a_record(ask: Ask, shard: str) -> None:
     assert features["number"]["values"] == [7, str(2**53 + 1)]
     assert features["float"]["values"] == [0.5, "nan", "inf"]
     assert features["text"]["values"][0]["text"] == "<b>7</b> ä"
+    assert features["picture"]["values"][0]["is_picture"]
+    long = features["long"]["values"][0]
+    assert long["text"] == "aä" * (65536 // 3) + "a"
+    assert long["is_cut"]
     assert features["picture"]["values"][0]["form"] == "PNG 4x4"
     (inner,) = features["inner"]["values"]
     assert inner["features"] == [{"name": "a", "type": "int64", "count": 2, "values": [1, 2]}]
@@ -188,15 +205,19 @@ def test_chosen_records(ask: Ask) -> None:
     ):
         assert said in ask("choose", **facts)["error"]
     assert "no longer" in ask("rows", chosen=999, at=0, count=1)["error"]
-    assert "error" in ask("record", record=COUNT)
+    for number in (-1, COUNT):
+        assert f"{COUNT}" in ask("record", record=number)["error"]
+    assert ask("rows", chosen=0, at=0, count=-1)["rows"] == []
+    assert chosen(by="sample", count=-5) == []
 
 
 def test_statistics_are_counted_once(ask: Ask) -> None:
     while "features" not in (found := ask("statistics")):
         assert found["done"] <= COUNT
     assert found["records"] == COUNT
-    names = [each["name"] for each in found["features"]]
-    assert names == sorted(record_of(0))
+    features = {each["name"]: each for each in found["features"]}
+    assert [*features] == sorted(record_of(0))
+    assert features["number"]["max"] == str(2**53 + 1)
 
 
 def test_damage_is_shown_at_its_place(tmp_path: Path) -> None:
@@ -247,6 +268,23 @@ def test_records_of_other_kinds(tmp_path: Path) -> None:
     assert example["features"][0]["values"] == [1]
 
 
+def test_large_and_odd_records_take_little_time(tmp_path: Path) -> None:
+    odd = {
+        "many names": [tfr.encode_example({f"{n}/{i}": i for i in range(300)}) for n in range(64)],
+        "many fields": [tfr.encode_example({"a": b"\x18\1" * (2 << 20)})] * 6,
+    }
+    for name, records in odd.items():
+        with tfr.Writer(tmp_path / name) as writer:
+            for record in records:
+                writer.write(record)
+        begin = time.process_time()
+        with served(str(tmp_path / name)) as server:
+            content = asker(server)("rows", chosen=0, at=0, count=64)
+        assert len(content["rows"]) == len(records)
+        assert time.process_time() - begin < 10
+        assert len(json.dumps(content)) < 8 << 20
+
+
 def test_episodes(tmp_path: Path) -> None:
     with served(write_episodes(tmp_path / "x"), steps="steps/") as server:
         ask = asker(server)
@@ -254,13 +292,44 @@ def test_episodes(tmp_path: Path) -> None:
         assert found["steps"] == 100
         assert set(found["along"]) == {"steps/a", "steps/image", "steps/n"}
         assert ask("record", record=0)["steps"] == 30
+    damage(str(tmp_path / "x"), 0, byte=60)
+    with served(str(tmp_path / "x"), steps="steps/") as server:
+        ask = asker(server)
+        assert "CRC" in ask("set")["without_steps"]
+        rows = ask("rows", chosen=0, at=0, count=9)["rows"]
+        assert ["damaged" in row for row in rows] == [True, False, False, False]
+
+
+def tfds_of(split: str) -> Any:
+    return tfr.tfds(str(GOLDEN), split)
+
+
+def test_hostile_descriptions(tmp_path: Path) -> None:
+    described: dict[str, Any] = {"featuresDict": {"features": {}}}
+    features = described["featuresDict"]["features"]
+    features["a"] = {"classLabel": {"numClasses": float("inf")}}
+    assert kinds_of(str(tmp_path), described) == {}
+    features["a"] = {"image": {"shape": {"dimensions": [float("inf")]}}}
+    assert kinds_of(str(tmp_path), described) == {}
+    with pytest.raises(ValueError, match="--split"):
+        DataSet([write_episodes(tmp_path / "x")], steps=None, split="train")
 
 
 def test_a_folder_of_tfds_says_what_its_features_are() -> None:
-    with served(str(GOLDEN), split="train[:3]") as server:
+    with served(str(GOLDEN), split="train[1:3]") as server:
         ask = asker(server)
         found = ask("set")
-        assert len(ask("rows", chosen=found["choice"], at=0, count=64)["rows"]) == 3
+        expected = tfds_of("train[1:3]").indices.tolist()
+        rows = ask("rows", chosen=0, at=0, count=64)["rows"]
+        assert [row["record"] for row in rows] == expected
+        assert (found["records"], found["is_split"]) == (2, True)
+        for facts in ({"by": "sample", "count": 9}, {"by": "step", "size": 9}):
+            choice = ask("choose", **facts)
+            rows = ask("rows", chosen=choice["chosen"], at=0, count=64)["rows"]
+            assert sorted(row["record"] for row in rows) == expected
+        while "features" not in (counted := ask("statistics")):
+            pass
+        assert counted["records"] == 2
     described = json.loads((GOLDEN / "features.json").read_text())
     assert found["kinds"] == {
         name: each._asdict() for name, each in kinds_of(str(GOLDEN), described).items()
@@ -289,6 +358,26 @@ def test_the_command_says_where_and_ends_with_ctrl_c(
     assert "--port" in error
 
 
+def test_a_browser_is_given_the_token_by_a_file(
+    shard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url))
+
+    def serve(server: Server) -> None:
+        while not opened:
+            time.sleep(0.01)
+        path = Path(urllib.parse.urlsplit(opened[0]).path)
+        assert server.token not in opened[0]
+        assert server.address in path.read_text()
+        assert path.stat().st_mode & 0o77 == 0
+
+    monkeypatch.setattr(Server, "serve_forever", serve)
+    assert main(["view", shard]) == 0
+    assert not Path(urllib.parse.urlsplit(opened[0]).path).exists()
+
+
 def wave(rate: int) -> bytes:
     form = struct.pack("<HHIIHH", 1, 1, rate, rate * 2, 2, 16)
     return b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", 16) + form + bytes(rate)
@@ -300,6 +389,13 @@ def wave(rate: int) -> bytes:
         (PNG, "picture", "PNG 4x4"),
         (b"\xff\xd8\xff\xe0\0\4ab\xff\xc0\0\x0b\x08\0\x20\0\x30\1", "picture", "JPEG 48x32"),
         (b"\xff\xd8\xff", "picture", "JPEG"),
+        (b"\0\0\0\x1cftypavif", "picture", "AVIF"),
+        (b"\0\0\0\x1cftypisom", "video", "MP4"),
+        (b"abcdftypxx", "text", ""),
+        (b"ID3\4abc", "sound", "MP3"),
+        (b"ID3 tags", "text", ""),
+        ("a\xa0b\u3000日本\u2028\ufeff👩\u200d🚀".encode(), "text", ""),
+        (b"\x18\1" * 1000 + b"\xff", "bytes", ""),
         (b"GIF89a\x05\0\x07\0", "picture", "GIF 5x7"),
         (b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + b"\x0f\0\0\x1f\0\0", "picture", "WebP 16x32"),
         (wave(8000), "sound", "WAV 8,000 Hz, mono, 0.5 s"),

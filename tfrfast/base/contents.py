@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import unicodedata
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -32,8 +33,6 @@ def contents_of(value: bytes) -> Contents:
     for begins, tell in _BEGINNINGS:
         if value.startswith(begins) and (found := tell(value)) is not None:
             return found
-    if value[4:8] == b"ftyp":
-        return Contents("video", "MP4", "video/mp4")
     if (tensor := tensor_of(value)) is not None:
         return Contents("tensor", f"tensor {tensor}")
     return Contents("text") if _is_text(value) else Contents("bytes")
@@ -57,7 +56,9 @@ def tensor_of(value: bytes) -> StoredTensor | None:
     shape: tuple[int, ...] = ()
     content = b""
     try:
-        for number, field in fields_of(value):
+        for count, (number, field) in enumerate(fields_of(value)):
+            if count == _MOST_FIELDS:
+                return None
             if number == 1 and isinstance(field, int):
                 dtype = field
             elif number == 2 and isinstance(field, bytes):
@@ -115,6 +116,9 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 _LAST_TENSOR_FIELD = 17
 _MAX_DIMENSIONS = 32
+#: Of bytes that other programs wrote, and that only look like a tensor, all would be walked.
+_MOST_FIELDS = 64
+_LONGEST_DIMENSION = 256
 #: The names of TensorFlow's types and the bytes of a value; 0 where values have no fixed width.
 _TENSOR_TYPES = {
     1: ("float32", 4),
@@ -141,6 +145,8 @@ def _shape_of(message: bytes) -> tuple[int, ...]:
     for number, dimension in fields_of(message):
         if number != 2 or not isinstance(dimension, bytes) or len(shape) == _MAX_DIMENSIONS:
             raise ValueError("no shape of a tensor")
+        if len(dimension) > _LONGEST_DIMENSION:
+            raise ValueError("no dimension of a tensor")
         sizes = [size for field, size in fields_of(dimension) if field == 1]
         size = sizes[-1] if sizes else 0
         if not isinstance(size, int) or size >= 1 << 40:
@@ -161,7 +167,12 @@ def _is_text(value: bytes) -> bool:
         if len(beginning) == len(value) or error.start < len(beginning) - 3:
             return False
         text = beginning[: error.start].decode()
-    return all(char.isprintable() or char in "\t\n\r" for char in text)
+    return all(map(_is_of_text, text))
+
+
+def _is_of_text(char: str) -> bool:
+    """True for what people write: also spaces of all kinds, and marks such as those in emoji."""
+    return char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf"
 
 
 def _jpeg(value: bytes) -> Contents | None:
@@ -233,6 +244,26 @@ def _picture(form: str, size: tuple[int, ...], mime: str) -> Contents:
     return Contents("picture", f"{form} {width}x{height}", mime)
 
 
+def _mp3(value: bytes) -> Contents | None:
+    return Contents("sound", "MP3", "audio/mpeg") if value[3:4] < b"\x10" else None
+
+
+#: What an ISO container holds, by its brand.
+_BRANDS = {
+    b"avif": Contents("picture", "AVIF", "image/avif"),
+    b"avis": Contents("picture", "AVIF", "image/avif"),
+    b"heic": Contents("picture", "HEIC"),
+    b"mif1": Contents("picture", "HEIF"),
+    b"M4A ": Contents("sound", "M4A", "audio/mp4"),
+}
+
+
+def _container(value: bytes) -> Contents | None:
+    if value[4:8] != b"ftyp":
+        return None
+    return _BRANDS.get(value[8:12], Contents("video", "MP4", "video/mp4"))
+
+
 def _as(kind: str, form: str, mime: str = "") -> Callable[[bytes], Contents]:
     return lambda value: Contents(kind, form, mime)
 
@@ -247,7 +278,8 @@ _BEGINNINGS: tuple[tuple[bytes, Callable[[bytes], Contents | None]], ...] = (
     (b"MM\0*", _as("picture", "TIFF")),
     (b"fLaC", _as("sound", "FLAC", "audio/flac")),
     (b"OggS", _as("sound", "Ogg", "audio/ogg")),
-    (b"ID3", _as("sound", "MP3", "audio/mpeg")),
+    (b"ID3", _mp3),
+    (b"\0\0\0", _container),
     (b"\x93NUMPY", _as("array", "NumPy array")),
     (b"\x1f\x8b\x08", _as("compressed", "GZIP")),
     (b"\x28\xb5\x2f\xfd", _as("compressed", "Zstandard")),

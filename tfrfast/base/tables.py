@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from tfrfast._native import printable
 
 _LEAST_WIDTH = 8
+_LONGEST_NUMBER = 24
 
 
 def terminal_width(stream: TextIO | None) -> int | None:
@@ -31,21 +32,28 @@ def format_table(
     """
     lines = [[_text(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *lines]) for i in range(len(header))]
-    numeric = [all(line[i][:1].isdigit() for line in lines) for i in range(len(header))]
+    numeric = [all(_begins_as_number(line[i]) for line in lines) for i in range(len(header))]
+    if width is not None:
+        widths = [min(each, max(width, _LEAST_WIDTH)) for each in widths]
     excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
+    is_kept = [each and size <= _LONGEST_NUMBER for each, size in zip(numeric, widths, strict=True)]
     while excess > 0:
-        wide = max(range(len(widths)), key=lambda i: -1 if numeric[i] else widths[i])
-        if numeric[wide] or widths[wide] <= _LEAST_WIDTH:
+        wide = max(range(len(widths)), key=lambda i: -1 if is_kept[i] else widths[i])
+        if is_kept[wide] or widths[wide] <= _LEAST_WIDTH:
             break
         widths[wide] -= 1
         excess -= 1
     return [
         "  ".join(
-            cell.rjust(width) if right else _cut(cell, width).ljust(width)
-            for cell, width, right in zip(line, widths, numeric, strict=True)
+            _cut(cell, size).rjust(size) if right else _cut(cell, size).ljust(size)
+            for cell, size, right in zip(line, widths, numeric, strict=True)
         ).rstrip()
         for line in [list(header), *lines]
     ]
+
+
+def _begins_as_number(cell: str) -> bool:
+    return cell.removeprefix("-")[:1].isdigit()
 
 
 def _cut(text: str, width: int) -> str:

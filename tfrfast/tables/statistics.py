@@ -83,6 +83,7 @@ def statistics(
     reader: Reader,
     *,
     features: Features | None = None,
+    records: Any = None,
     threads: int | None = None,
     progress: bool | None = None,
     advance: Callable[[int, int], object] = lambda done, total: None,
@@ -90,13 +91,13 @@ def statistics(
     """Returns the statistics of each feature of a sample of the records, or of `features` of a
     message. Doubles are rounded to float32.
 
-    `advance` is told how many of the records are counted.
+    By default all records count. `advance` is told how many of the records are counted.
     """
     lists = features
     if lists is None:
         found = scan(reader, threads=threads).features
         lists = {name: VarLen(spec.dtype, inferred=True) for name, spec in found.items()}
-    rows = scan(reader, features=lists, threads=threads)
+    rows = scan(reader, features=lists, records=records, threads=threads)
     collectors = [
         _Collector(name, _KINDS.get(spec.dtype, "int64"), len(rows)) for name, spec in lists.items()
     ]

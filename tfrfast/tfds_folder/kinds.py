@@ -34,7 +34,7 @@ def kinds_of(folder: str, described: dict[str, Any] | None) -> Mapping[str, Feat
     """Returns the kinds of the features in features.json. Leaves out what it does not know."""
     place = place_of(folder, storage_of(None))
     found: dict[str, FeatureKind] = {}
-    with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
+    with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError, OverflowError):
         for name, text, is_label in _kinds("", described or {}, "", 0):
             found[name] = FeatureKind(text, _labels(place, name) if is_label else [])
     return found

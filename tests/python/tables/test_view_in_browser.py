@@ -81,6 +81,25 @@ def test_pictures_filters_and_damage(tmp_path: Path) -> None:
         assert page.value("document.querySelectorAll('[onerror], script:not([nonce])').length") == 0
 
 
+def test_features_with_odd_names_and_without_values(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    empty = b"\n\1x\x12\2\n\0"
+    steps = b"\n\1l\x12\4\n\2\n\0"
+    with tfr.Writer(path) as writer:
+        writer.write_example(
+            {"constructor": [1], "toString": 2, "__proto__": 3, "a\xa0b": "c\u3000d"}
+        )
+        writer.write(b"\n" + bytes([len(empty) + 2]) + b"\n" + bytes([len(empty)]) + empty)
+        writer.write(b"\x12" + bytes([len(steps) + 2]) + b"\n" + bytes([len(steps)]) + steps)
+    with viewed(path) as page:
+        assert "c d" in page.value("document.querySelector('.row').textContent")
+        page.click("#as-grid")
+        page.wait_for("document.querySelectorAll('.tile .words').length === 6")
+        for at in range(3):
+            page.click(f"[data-at='{at}']")
+            page.wait_for(f"document.querySelector('aside').textContent.includes('Record {at}')")
+
+
 def test_two_million_records_scroll(tmp_path: Path) -> None:
     path = tmp_path / "x"
     records = [tfr.encode_example({"id": number}) for number in range(1000)]

@@ -6,7 +6,11 @@ import argparse
 import contextlib
 import os
 import sys
+import tempfile
+import threading
 import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
 
 from tfrfast.cli.common import Subparsers, add_command, add_steps
 from tfrfast.cli.view.data_set import DataSet
@@ -26,7 +30,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     parser.add_argument(
         "--split",
-        default="all",
         help="of a folder of TensorFlow Datasets, as in tfds.load (default: all)",
     )
     add_steps(parser, "also show the steps of episodes")
@@ -44,9 +47,7 @@ def run(options: argparse.Namespace) -> int:
         with _served(data, options.port) as server:
             print(server.address, flush=True)
             print("Ctrl-C ends it.", file=sys.stderr)
-            if not options.no_open and _has_screen():
-                webbrowser.open(server.address)
-            with contextlib.suppress(KeyboardInterrupt):
+            with contextlib.suppress(KeyboardInterrupt), _opened(server.address, options):
                 server.serve_forever()
     finally:
         data.close()
@@ -64,14 +65,29 @@ def _served(data: DataSet, port: int) -> Server:
         ) from None
 
 
+@contextlib.contextmanager
+def _opened(address: str, options: argparse.Namespace) -> Iterator[None]:
+    """Opens the page by way of a file: other users see the arguments of a browser's process, and
+    must not see the token.
+    """
+    if options.no_open or not _has_screen():
+        yield
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="tfrfast-", suffix=".html") as file:  # mode 0600
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">')
+        file.flush()
+        url = Path(file.name).as_uri()
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        yield
+
+
 def _has_screen() -> bool:
     """False where a browser would be a program in this terminal."""
-    named = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
+    named = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME")
     return sys.platform == "darwin" or any(os.environ.get(name) for name in named)
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port < 1 << 16:
-        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {port}")
-    return port
+    if not text.isdecimal() or int(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")
+    return int(text)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrfast.cli.json_stats import json_of_stats
-from tfrfast.cli.view.values import RECORD, ROW, picture_of, records_of
+from tfrfast.cli.view.values import RECORD, ROW, all_plain, media_of, records_of
 from tfrfast.errors import RecordError
 from tfrfast.example.parsing import parse_example
 from tfrfast.features import VarLen
@@ -41,31 +41,43 @@ class Chosen(NamedTuple):
 class DataSet:
     """Records of shards. Many threads may ask at once."""
 
-    def __init__(self, paths: list[str], *, steps: str | None, split: str) -> None:
+    def __init__(self, paths: list[str], *, steps: str | None, split: str | None) -> None:
         self.title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
         self._kinds: Mapping[str, FeatureKind] = {}
         self._choices: OrderedDict[int, Chosen] = OrderedDict()
         self._lock = threading.Lock()
+        #: The record numbers of a split that is a part of its shards.
+        self._indices: Any = None
         along: Any = steps
         if len(paths) == 1 and is_tfds_folder(paths[0]):
-            opened = tfds(paths[0], split, on_corruption="skip")
+            opened = tfds(paths[0], split or "all", on_corruption="skip")
             self._reader: Reader = opened.reader
             self._kinds = kinds_of(paths[0], opened._described)
-            if opened.indices is not None:
-                self._choices[1] = Chosen(opened.indices, f"records of {split}")
+            self._indices = opened.indices
             with contextlib.suppress(ValueError):  # its records are no episodes
                 along = along or along_of_steps(opened)
+        elif split is not None:
+            raise ValueError("--split is of a folder of TensorFlow Datasets. Name the shards.")
         else:
             self._reader = Reader(paths, on_corruption="skip")
-        self._steps = Steps(self._reader, along=along) if along else None
+        self._steps: Steps | None = None
+        self._without_steps = ""
+        if along:
+            try:
+                self._steps = Steps(self._reader, along=along)
+            except RecordError as error:
+                self._without_steps = f"Without steps: {error}"
         counts = [shard.num_records for shard in self._reader.shards]
         self._starts: list[int] = np.cumsum([0, *counts]).tolist()
         self._shard_of = {shard.path: at for at, shard in enumerate(self._reader.shards)}
-        self._counting = _Counting(self._reader)
+        self._counting = _Counting(self._reader, self._indices)
 
     def close(self) -> None:
         self._counting.stop()
         self._reader.close()
+
+    def __len__(self) -> int:
+        return len(self._reader) if self._indices is None else len(self._indices)
 
     def facts(self) -> dict[str, Any]:
         """Returns what the set is."""
@@ -83,7 +95,8 @@ class DataSet:
         ]
         return {
             "title": self.title,
-            "records": len(self._reader),
+            "records": len(self),
+            "is_split": self._indices is not None,
             "shards": len(shards),
             "bytes": sum(shard.num_bytes for shard in shards),
             "listed": listed,
@@ -91,18 +104,20 @@ class DataSet:
             "kinds": {name: each._asdict() for name, each in self._kinds.items()},
             "steps": None if self._steps is None else len(self._steps),
             "along": [] if self._steps is None else list(self._steps._known_features()),
-            "choice": 1 if self._choices else 0,
+            "without_steps": self._without_steps,
         }
 
     def rows(self, chosen: int, at: int, count: int) -> dict[str, Any]:
         """Returns some records of a choice, for a list; 0 stands for all records."""
-        numbers = self._numbers(chosen, at, min(count, _MOST_ROWS))
+        numbers = self._numbers(chosen, max(at, 0), min(max(count, 0), _MOST_ROWS))
         sizes = np.cumsum([self._reader.locate(number).length for number in numbers])
         numbers = numbers[: max(1, int(np.searchsorted(sizes, _MOST_BYTES, "right")))]
         return {"rows": self._shown(numbers, ROW), "damage": self._damage()}
 
     def record(self, number: int) -> dict[str, Any]:
         """Returns one record as a whole, and its place."""
+        if not 0 <= number < len(self._reader):
+            raise IndexError(f"There is no record {number:,}: there are {len(self._reader):,}.")
         (shown,) = self._shown([number], RECORD)
         place = self._reader.locate(number)
         shown["place"] = {
@@ -121,7 +136,7 @@ class DataSet:
         if feature:
             column = parse_example([record], {feature: VarLen("bytes")})[feature]
             value = column[0][at]
-        return picture_of(value) or ("", value)
+        return media_of(value) or ("", value)
 
     def choose(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """Keeps a choice of records, and returns its number. Raises what users may have mistyped as
@@ -143,7 +158,9 @@ class DataSet:
 
     def _numbers(self, chosen: int, at: int, count: int) -> list[int]:
         if not chosen:
-            return list(range(max(at, 0), min(at + count, len(self._reader))))
+            if self._indices is None:
+                return list(range(at, min(at + count, len(self))))
+            return [int(number) for number in self._indices[at : at + count]]
         with self._lock:
             if chosen not in self._choices:
                 raise ValueError("This choice is no longer kept. Ask for the records again.")
@@ -182,27 +199,31 @@ class DataSet:
         return found
 
     def _by_sample(self, asked: Mapping[str, str]) -> Chosen:
-        total = len(self._reader)
-        count = min(_whole(asked, "count", 100), total, _MOST_SAMPLED)
+        count = min(max(_whole(asked, "count", 100), 0), len(self), _MOST_SAMPLED)
         seed = _whole(asked, "seed", 0)
-        numbers = sorted(random.Random(seed).sample(range(total), count))
-        return Chosen(numbers, f"{count:,} records at random (seed {seed})")
+        places = sorted(random.Random(seed).sample(range(len(self)), count))
+        numbers = places if self._indices is None else np.sort(self._indices[places])
+        return Chosen(numbers, f"at random (seed {seed})")
 
     def _by_condition(self, asked: Mapping[str, str]) -> Chosen:
         condition = asked["condition"]
-        return Chosen(records_where(self._reader, condition), f"records where {condition}")
+        found: Any = records_where(self._reader, condition) if len(self._reader) else []
+        return Chosen(self._of_split(found), f"where {condition}")
 
     def _by_key(self, asked: Mapping[str, str]) -> Chosen:
         feature, key = asked["feature"], asked["key"]
         keyed = self._reader.by_key(feature)
         found = keyed.all(keyed._parse(key))
-        return Chosen(found.indices, f"records whose {feature} is {key}")
+        return Chosen(self._of_split(found.indices), f"{feature} is {key}")
+
+    def _of_split(self, numbers: Any) -> Any:
+        return numbers if self._indices is None else np.intersect1d(numbers, self._indices)
 
     def _by_step(self, asked: Mapping[str, str]) -> Chosen:
         epoch, step = _whole(asked, "epoch", 0), _whole(asked, "step", 0)
         seed, size = _whole(asked, "seed", 0), _whole(asked, "size", 32)
         plan = Plan(
-            Shuffle(seed),
+            Shuffle(seed, indices=self._indices),
             size,
             num_records=len(self._reader),
             rank=_whole(asked, "rank", 0),
@@ -231,8 +252,9 @@ def _whole(asked: Mapping[str, str], name: str, usual: int) -> int:
 class _Counting:
     """The statistics of a set, made once by a thread."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, indices: Any) -> None:
         self._reader = reader
+        self._indices = indices
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._state: dict[str, Any] = {"done": 0, "records": len(reader)}
@@ -252,8 +274,10 @@ class _Counting:
 
     def _run(self) -> None:
         try:
-            found = statistics(self._reader, progress=False, advance=self._advance)
-            features = [json_of_stats(each) for each in found.features]
+            found = statistics(
+                self._reader, records=self._indices, progress=False, advance=self._advance
+            )
+            features = [all_plain(json_of_stats(each)) for each in found.features]
             self._state = {"records": found.num_records, "features": features}
         except _StoppedError:
             pass

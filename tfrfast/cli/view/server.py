@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tfrfast.cli.view.data_set import DataSet
 
 _ADDRESS = "127.0.0.1"
+_USUAL_PORT = 80
 _LONGEST_QUERY = 8192
 _OWN_PAGE_ALONE = {
     "Cache-Control": "no-store",
@@ -34,6 +36,8 @@ _POLICY = (
     "frame-ancestors 'none'"
 )
 
+_RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
+
 Asked = Mapping[str, str]
 
 
@@ -46,7 +50,10 @@ class Server(ThreadingHTTPServer):
         super().__init__((_ADDRESS, port), _Handler)
         self.data = data
         self.token = secrets.token_urlsafe(24)
-        self.hosts = {f"{name}:{self.server_port}" for name in (_ADDRESS, "localhost")}
+        names = (_ADDRESS, "localhost")
+        self.hosts = {f"{name}:{self.server_port}" for name in names}
+        if self.server_port == _USUAL_PORT:  # browsers leave it out
+            self.hosts.update(names)
 
     @property
     def address(self) -> str:
@@ -63,7 +70,11 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 60
 
+    #: True after the beginning of an answer was sent.
+    _has_answered = False
+
     def do_GET(self) -> None:
+        self._has_answered = False
         parts = urlsplit(self.path)
         _, token, *rest = (parts.path + "/").split("/")
         name = rest[0] if rest else ""
@@ -85,9 +96,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _try(self, answer: Callable[[Asked], None], asked: Asked) -> None:
         try:
             answer(asked)
-        except ConnectionError:
-            raise
         except Exception as error:  # the page shows it
+            if self._has_answered:  # the browser has gone
+                raise
             text = f"{error.args[0]!r} is missing." if isinstance(error, KeyError) else str(error)
             self._refuse(400, text or type(error).__name__)
 
@@ -107,8 +118,19 @@ class _Handler(BaseHTTPRequestHandler):
     def _value(self, asked: Asked) -> None:
         number, at = int(asked["record"]), int(asked.get("at", "0"))
         mime, value = self.server.data.value(number, asked.get("feature", ""), at)
-        saved = {} if mime else {"Content-Disposition": 'attachment; filename="value.bin"'}
-        self._send(200, mime or "application/octet-stream", value, saved)
+        kind = mime or "application/octet-stream"
+        more = {} if mime else {"Content-Disposition": 'attachment; filename="value.bin"'}
+        part = _RANGE.fullmatch(self.headers.get("Range", ""))
+        if part is None:
+            self._send(200, kind, value, more | {"Accept-Ranges": "bytes"})
+            return
+        first = int(part[1])
+        last = min(int(part[2]) if part[2] else len(value) - 1, len(value) - 1)
+        if first > last:
+            self._refuse(416, "The value has no such bytes.")
+            return
+        more["Content-Range"] = f"bytes {first}-{last}/{len(value)}"
+        self._send(206, kind, value[first : last + 1], more)
 
     def _refuse(self, status: int, text: str) -> None:
         self._send(status, "application/json", json.dumps({"error": text}).encode())
@@ -116,6 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(
         self, status: int, kind: str, content: bytes, more: Mapping[str, str] | None = None
     ) -> None:
+        self._has_answered = True
         self.send_response(status)
         policy = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
         facts = {"Content-Type": kind, "Content-Length": str(len(content))}
