@@ -66,11 +66,28 @@ class Batch(dict[str, Any], ArrowExport):
         self.indices = indices
         self.valid = valid
         self.crops = {} if crops is None else dict(crops)
-        self.segments: Any = None
-        self.positions: Any = None
-        self.starts: Any = None
-        self.pieces: Any = None
-        self._facts: dict[str, Any] | None = None
+        #: The facts about packed records, which the properties below give.
+        self._packed: Any = None
+
+    @property
+    def segments(self) -> Any:
+        """The number of each token's record in its row, from 1 on, in a batch of a `Packed`."""
+        return None if self._packed is None else self._packed.segments
+
+    @property
+    def positions(self) -> Any:
+        """The number of each token in its record, in a batch of a `Packed`."""
+        return None if self._packed is None else self._packed.positions
+
+    @property
+    def starts(self) -> Any:
+        """The row and the columns where each record begins, in a batch of a `Packed`."""
+        return None if self._packed is None else self._packed.starts
+
+    @property
+    def pieces(self) -> Any:
+        """The number of each record's piece, in a batch of a `Packed`."""
+        return None if self._packed is None else self._packed.pieces
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the columns of packed rows as a plain dict, with segments and positions.
@@ -78,7 +95,7 @@ class Batch(dict[str, Any], ArrowExport):
         These are `ids_segment_ids` and `ids_positions` of each packed feature, or as the Packed's
         `keys` say.
         """
-        return dict(self) | (self._facts or {})
+        return dict(self) | ({} if self._packed is None else self._packed.columns())
 
     @property
     def sources(self) -> npt.NDArray[np.int64]:
@@ -98,7 +115,7 @@ class Batch(dict[str, Any], ArrowExport):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return dict.__getitem__(self, key)
-        if self._facts is not None:
+        if self._packed is not None:
             raise TypeError(
                 "A packed row holds several records, so packed batches have no rows to take: "
                 "starts says where each record is."
@@ -121,7 +138,7 @@ class Batch(dict[str, Any], ArrowExport):
         return self._to_arrow("")
 
     def _to_arrow(self, name: str) -> ArrowColumn:
-        if self._facts is not None:
+        if self._packed is not None:
             raise TypeError("Packed rows are no table of records: Arrow has no place for them.")
         columns = [arrow_of(each, column) for each, column in self.items()]
         return struct_of(name, len(self.indices), columns)
@@ -133,7 +150,4 @@ class Batch(dict[str, Any], ArrowExport):
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (dict(self), self.indices, self.valid, self.source_starts, self.crops)
-        if self._facts is None:
-            return Batch, arguments
-        names = ("segments", "positions", "starts", "pieces", "_facts")
-        return Batch, arguments, {name: getattr(self, name) for name in names}
+        return Batch, arguments, {"_packed": self._packed}

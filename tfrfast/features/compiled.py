@@ -25,6 +25,7 @@ from tfrfast.columns.batch import Crops
 from tfrfast.features import Features
 from tfrfast.features.packing import (
     STARTS,
+    PackedFacts,
     PackedFeatures,
     positions_slot,
     segments_slot,
@@ -139,16 +140,11 @@ class CompiledFeatures:
         source_starts: npt.NDArray[np.int64] | None,
     ) -> Batch:
         """Returns a batch of the requested columns."""
-        if self.packing is None:
-            return Batch(self.assemble(native), indices, valid, source_starts, self.crops(native))
         parsed = self._parsed(native)
         columns = {name: build(parsed) for name, build in self.builders.items()}
-        starts: Any = parsed[STARTS]
         batch = Batch(columns, indices, valid, source_starts, self.crops(native))
-        batch.segments = self.packing.by_budget(parsed, segments_slot)
-        batch.positions = self.packing.by_budget(parsed, positions_slot)
-        batch.starts, batch.pieces = starts[:, :-1], starts[:, -1]
-        batch._facts = self.packing.facts(parsed)
+        if self.packing is not None:
+            batch._packed = PackedFacts(self.packing, parsed)
         return batch
 
     def packed(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["STARTS", "PackedFeatures", "positions_slot", "segments_slot"]
+__all__ = ["STARTS", "PackedFacts", "PackedFeatures", "positions_slot", "segments_slot"]
 
 # The names of the slots that hold facts about packed records, which no feature has.
 STARTS = "\0starts"
@@ -29,13 +29,40 @@ class PackedFeatures:
                 facts[self.keys[1].format(name)] = parsed[positions_slot(budget)]
         return facts
 
-    def by_budget(self, parsed: Mapping[str, Any], slot: Any) -> Any:
+
+@dataclass(frozen=True)
+class PackedFacts:
+    """What a batch tells about its packed records, made when it is asked for."""
+
+    packing: PackedFeatures
+    parsed: Mapping[str, Any]
+
+    @property
+    def segments(self) -> Any:
+        return self._by_budget(segments_slot)
+
+    @property
+    def positions(self) -> Any:
+        return self._by_budget(positions_slot)
+
+    @property
+    def starts(self) -> Any:
+        return self.parsed[STARTS][:, :-1]
+
+    @property
+    def pieces(self) -> Any:
+        return self.parsed[STARTS][:, -1]
+
+    def columns(self) -> dict[str, Any]:
+        return self.packing.facts(self.parsed)
+
+    def _by_budget(self, slot: Callable[[int], str]) -> Any:
         """Returns the only budget's column, or a dict by feature."""
-        if len(self.features) == 1:
-            return parsed[slot(0)]
+        if len(self.packing.features) == 1:
+            return self.parsed[slot(0)]
         return {
-            name: parsed[slot(budget)]
-            for budget, names in enumerate(self.features)
+            name: self.parsed[slot(budget)]
+            for budget, names in enumerate(self.packing.features)
             for name in names
         }
 
