@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
@@ -13,16 +12,16 @@ from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
 __all__ = ["CountedBatching", "KeptLengths", "Lengths", "not_held", "table_of"]
 
 
+@dataclass(frozen=True)
 class KeptLengths:
     """Lengths in a file. They are read when an order is made, and not held beside the order."""
 
-    __slots__ = ("_count", "hash", "path")
-
-    def __init__(self, path: bytes, hash: int, count: int) -> None:
-        self.path, self.hash, self._count = path, hash, count
+    path: bytes
+    hash: int
+    count: int
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def open(self) -> _native.LengthTable:
         return _native.LengthTable.reopen(self.path, self.hash)
@@ -102,10 +101,8 @@ class CountedBatching(ABC):
         return copy
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A kept table travels as its file and hash.
         tables = [
-            (each.path, each.hash, len(each)) if each.path else each.lengths()
-            for each in self._tables
+            each if isinstance(each, KeptLengths) else each.lengths() for each in self._tables
         ]
         return _restored, (type(self), self._fields() | {"_tables": tables})
 
@@ -128,7 +125,7 @@ class CountedBatching(ABC):
 def _restored(kind: type[CountedBatching], fields: dict[str, Any]) -> CountedBatching:
     batching = object.__new__(kind)
     tables = tuple(
-        _native.LengthTable(each) if isinstance(each, np.ndarray) else KeptLengths(*each)
+        each if isinstance(each, KeptLengths) else _native.LengthTable(each)
         for each in fields.pop("_tables")
     )
     batching._settle(**fields, _tables=tables)

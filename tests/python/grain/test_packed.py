@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +42,6 @@ def test_batches_are_dicts_with_grains_names(tmp_path: Path) -> None:
         assert sum((pieces_in(batch) for batch in batches), Counter()) == WHOLE
         for batch, same in zip(batches, turns, strict=True):
             assert (np.asarray(batch["ids"]) == same["ids"]).all()
-
-
-def test_an_iterator_resumes(tmp_path: Path) -> None:
-    path = write_tokens(tmp_path / "a", LENGTHS)
-    iterators = [
-        iter(tg.IterDataset(tfr.Loader(path, PACKS, features=IDS, rank=r, world=2)))
-        for r in range(2)
-    ]
-    found = sum((pieces_in(b) for each in iterators for b in islice(each, 2)), Counter())
-    rest = iter(tg.IterDataset(tfr.Loader(path, PACKS, features=IDS)))
-    rest.set_state(iterators[0].get_state())
-    assert found + sum(map(pieces_in, rest), Counter()) == WHOLE
 
 
 def test_rows_are_sharded(tmp_path: Path) -> None:

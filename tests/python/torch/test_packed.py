@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from packed_files import ALL, IDS, pieces_in, write_tokens
+from packed_files import ALL, pieces_in, write_tokens
 
 torch = pytest.importorskip("torch")
 
@@ -53,17 +53,3 @@ def test_a_loader_and_workers_give_the_same_packs(tmp_path: Path) -> None:
     assert (moved.segments == batches[0].segments).all()
     with pytest.raises(TypeError, match="A sampler gives record numbers"):
         tt.BatchSampler(200, tfr.Packed(64, rows=3, lengths=LENGTHS))
-
-
-def test_ranks_resume_in_another_world(tmp_path: Path) -> None:
-    path = write_tokens(tmp_path / "a", LENGTHS)
-    found: Counter[tuple[int, int, int]] = Counter()
-    ranks = [tt.Loader(path, PACKS, features=IDS, rank=r, world=3) for r in range(3)]
-    for rank in ranks:
-        found += pieces_in(columns_of(next(iter(rank))))
-    for r in range(2):
-        rest = tt.Loader(path, PACKS, features=IDS, rank=r, world=2)
-        rest.load_state_dict(ranks[0].state_dict())
-        for batch in rest:
-            found += pieces_in(columns_of(batch))
-    assert found == WHOLE
