@@ -135,13 +135,13 @@ class Schema:
                         entries[key] = self._value(value)
             elif field.message_type is not None:
                 inner = getattr(message, field.name)
-                if field.is_repeated:
+                if is_repeated(field):
                     for _ in range(rng.randint(0, 3)):
                         self._fill(inner.add())
                 else:
                     inner.SetInParent()
                     self._fill(inner)
-            elif field.is_repeated:
+            elif is_repeated(field):
                 many = 70 if rng.random() < 0.1 else 4
                 values = [self._value(field) for _ in range(rng.randint(0, many))]
                 getattr(message, field.name).extend(values)
@@ -305,6 +305,11 @@ class Schema:
         return next(message for message, full in _all_messages(self.file) if full == name)
 
 
+def is_repeated(field: Any) -> bool:
+    """Earlier versions of protobuf have a label in place of a property."""
+    return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == 3)
+
+
 def type_of(file: Any) -> Any:
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
@@ -347,7 +352,7 @@ def _put(tree: Any, descriptor: Any, names: list[str], value: Any, content: str)
     field = descriptor.fields_by_name[name]
     if not rest:
         tree[f"{name} {content}"] = value
-    elif field.is_repeated:
+    elif is_repeated(field):
         for each, inner in zip(tree.setdefault(name, [{} for _ in value]), value, strict=True):
             _put(each, field.message_type, rest, inner, content)
     else:
@@ -378,7 +383,7 @@ def _read(message: Any, names: list[str], content: str) -> Any:
         if len(rest) == 1:
             return [_plain(entry, value[key], content) for key in value]
         return [_read(value[key], rest[1:], content) for key in value]
-    if field.is_repeated:
+    if is_repeated(field):
         return [
             _read(each, rest, content) if rest else _plain(field, each, content) for each in value
         ]

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import tfrfast as tfr
-from scenarios import scenarios
 from tfrfast.cli import main
 
 
 @pytest.fixture
 def files(tmp_path: Path, described: bytes, scenario_class: object) -> tuple[str, list[str]]:
+    from scenarios import scenarios
+
     shard, proto = str(tmp_path / "s-0"), tmp_path / "s.binpb"
     proto.write_bytes(described)
     with tfr.Writer(shard) as writer:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+import waymo_like
+from event_files import write_events
 from quoted_code import run_page, write_shards
 
 tf = pytest.importorskip("tensorflow")
@@ -99,3 +101,18 @@ def test_compressed_shards(given: dict[str, Any]) -> None:
     for path in Path().glob("*.gz"):
         path.rename(Path("logs") / path.name)
     run_page("docs/compression.md", given | {"files": "logs/*.gz"})
+
+
+def test_messages_of_any_type() -> None:
+    for name in ("scenarios/s", "data/train"):
+        with tfr.ShardedWriter(name, num_shards=1) as writer:
+            for record in waymo_like.scenarios(2, tracks=2, features=2):
+                writer.write(record)
+    Path("scenario.binpb").write_bytes(waymo_like.scenario_set())
+    Path("logs").mkdir()
+    write_events(Path("logs/events.out.tfevents.1"), 4)
+    export = "tfrfast export 'logs/events.out.tfevents.*' --out scalars.parquet"
+    given = {"paths": "scenarios/*"}
+    done = run_page("docs/messages.md", given, {export: "tfrfast info 'logs/events*'"})
+    assert done["batch"]["x"].values.values.shape == (2 * 2 * 91,)
+    assert next(iter(done["dataset"]))["x"].shape == (2, None, None)
