@@ -81,7 +81,13 @@ def summary(results: Sequence[Result]) -> str:
     for work, goal in GOALS.items():
         kind = [each for each in results if each.work == work]
         reached = sum(each.ratio >= goal for each in kind)
-        lines.append(f"{work}: {reached} of {len(kind)} are at least {goal:g} times as fast")
+        line = f"{work}: {reached} of {len(kind)} are at least {goal:g} times as fast"
+        measured = [(each.ratio, each.programs) for each in kind if each.plain]
+        if measured:
+            lowest, programs = min(measured)
+            middle = median(ratio for ratio, _ in measured)
+            line += f"; median {middle:.2f}, lowest {lowest:.2f} ({programs})"
+        lines.append(line)
     slower = [each.programs for each in results if each.ratio < _LEAST]
     lines.append(f"below {_LEAST}: {'; '.join(slower) or 'none'}")
     return "\n".join(lines)

@@ -51,6 +51,8 @@ OF_EACH = "for each record, after what is planned"
 _OF_BATCHES = "records are decoded where they are read, and the rest runs "
 _SELECTS = "selects rows of whole blocks"
 _SHOWN = 3
+_PICTURES = frozenset(["DecodeAndCropJpeg", "DecodeImage", "DecodeJpeg", "DecodePng"])
+_AS_IMAGES = "tfr.Loader with tfr.Image, which decodes, cuts and resizes pictures as it reads"
 
 
 def lifted_step(
@@ -68,7 +70,8 @@ def lifted_step(
         why += f", but row by row from {_some(by_element)} on"
     if differing:
         why += f"; floats of {_some(differing)} may differ from tf.data's"
-    return Step(step.call, fused=True, why=why)
+    instead = "" if _PICTURES.isdisjoint(by_element) else _AS_IMAGES
+    return Step(step.call, fused=True, why=why, instead=instead)
 
 
 def _some(kinds: Sequence[str]) -> str:

@@ -293,6 +293,24 @@ def test_what_is_advised_is_planned(files: list[str], name: str) -> None:
         next(iter(advised(files)))
 
 
+def test_pictures_that_are_decoded_one_by_one_would_be_faster_as_features(tmp_path: Path) -> None:
+    png = tf.io.encode_png(tf.zeros([2, 2, 1], tf.uint8)).numpy()
+    with tfr.Writer(tmp_path / "a") as writer:
+        for _ in range(8):
+            writer.write_example({"image": png})
+    specs = {"image": tf.io.FixedLenFeature([], tf.string)}
+
+    def decoded(record: Any) -> Any:
+        image = tf.io.decode_png(tf.io.parse_single_example(record, specs)["image"], 1)
+        return tf.ensure_shape(image, [2, 2, 1])
+
+    step = tfr.explain(tfr.TFRecordDataset(str(tmp_path / "a")).map(decoded).batch(8)).steps[0]
+    assert step.fused
+    assert step.instead.startswith("tfr.Loader with tfr.Image")
+    batch = next(iter(tfr.Loader(str(tmp_path / "a"), 8, features={"image": tfr.Image((2, 2), 1)})))
+    assert batch["image"].shape == (8, 2, 2, 1)
+
+
 def test_compressed_records_stay_in_memory(tmp_path: Path) -> None:
     path = str(tmp_path / "data.gz")
     with tfr.Writer(path, compression="GZIP") as writer:
