@@ -42,7 +42,9 @@ from tfrfast.order import Shuffle as Shuffle
 from tfrfast.order import Weighted as Weighted
 from tfrfast.reader import Reader as Reader
 from tfrfast.steps.building import build_steps as build_steps
+from tfrfast.steps.keep_ranges import keep_ranges as keep_ranges
 from tfrfast.steps.later import Later as Later
+from tfrfast.steps.one_of import OneOf as OneOf
 from tfrfast.steps.steps import Steps as Steps
 from tfrfast.steps.window import Window as Window
 from tfrfast.storage.disk_cache import DiskCache as DiskCache

@@ -341,6 +341,10 @@ class Reader:
         """Returns a reader of the same records, which may leave out all other features."""
         return self
 
+    def _without_windows(self) -> Reader:
+        """Returns a reader of the same records, without the windows of steps."""
+        return self
+
     def _known_features(self) -> Mapping[str, Any]:
         """Returns the features that are known before any record is read."""
         return {}

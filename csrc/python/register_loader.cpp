@@ -149,7 +149,7 @@ py::tuple load_packed(const PythonReader& reader, const Plan& plan, std::uint64_
     const auto valid = std::make_unique<bool[]>(records.size() + 1);
     std::fill_n(valid.get(), records.size(), true);
     const std::vector<std::uint64_t> draws = image_draws(plan, *order, epoch, step);
-    return BatchWork(source, features).load(records, valid.get(), never, draws, packed);
+    return BatchWork(source, features).load(records, valid.get(), never, epoch, draws, packed);
   }();
   return batch_to_python(std::move(batch), *features);
 }

@@ -101,11 +101,12 @@ py::bytes read_one(const Core& source, std::uint64_t record) {
   return result;
 }
 
-std::shared_ptr<RecordBatch> read_many(const Core& reader,
-                                       const std::vector<std::int64_t>& records) {
+std::shared_ptr<RecordBatch> read_many(const Core& reader, const std::vector<std::int64_t>& records,
+                                       std::uint64_t epoch = 0) {
   const WithoutGil without_gil;
+  const ReadRequest request{records, nullptr, reader->options().threads, nullptr, false, epoch};
   // Python is the only owner, and may write into its arrays.
-  return std::const_pointer_cast<RecordBatch>(reader->read(records));
+  return std::const_pointer_cast<RecordBatch>(reader->read(request));
 }
 
 // Accepts integers of any kind, including arrays without dimensions. PyIndex_Check is true for all
@@ -264,12 +265,12 @@ void register_reader(py::module_& module) {
            [](py::object self) { return std::make_unique<RecordIterator>(std::move(self)); })
       .def(
           "read",
-          [](const PythonReader& self, const py::object& indices) {
+          [](const PythonReader& self, const py::object& indices, std::uint64_t epoch) {
             const Core reader = self.get();
-            return read_many(
-                reader, record_numbers(indices, static_cast<std::int64_t>(reader->record_count())));
+            const auto count = static_cast<std::int64_t>(reader->record_count());
+            return read_many(reader, record_numbers(indices, count), epoch);
           },
-          py::arg("indices"))
+          py::arg("indices"), py::arg("epoch") = 0)
       .def("close", &PythonReader::close)
       .def_property_readonly("closed", &PythonReader::closed)
       .def_property_readonly("fingerprint",

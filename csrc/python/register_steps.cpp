@@ -37,11 +37,21 @@ using Window = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32
 // New name, feature, seed, min and max steps.
 using Later = std::tuple<std::string, std::string, std::uint64_t, std::uint32_t, std::uint32_t>;
 
+// New name, features, seed.
+using Choice = std::tuple<std::string, std::vector<std::string>, std::uint64_t>;
+
 py::bytes encode_axis(const std::vector<std::string>& prefixes, const AxisFeatures& features) {
   StepAxis made;
   made.prefixes = prefixes;
   made.features.insert(features.begin(), features.end());
   return py::bytes(made.encode());
+}
+
+std::vector<std::string> names_of_axis(std::string_view encoded) {
+  const StepAxis axis = StepAxis::decode(encoded);
+  std::vector<std::string> names(axis.prefixes.begin(), axis.prefixes.end());
+  for (const auto& [name, values] : axis.features) names.push_back(name);
+  return names;
 }
 
 WireBytes wire(std::string_view bytes) {
@@ -140,6 +150,7 @@ StepWindow::Pad pad_named(const std::string& name) {
 std::unique_ptr<PythonReader> open_steps(const PythonReader& open, const std::string& path,
                                          std::uint64_t stamp, const std::vector<Window>& windows,
                                          const std::vector<Later>& laters,
+                                         const std::vector<Choice>& choices,
                                          const std::map<std::string, std::string>& names,
                                          const std::map<std::string, std::string>& absent) {
   const std::shared_ptr<const Reader> reader = open.frames();
@@ -152,6 +163,7 @@ std::unique_ptr<PythonReader> open_steps(const PythonReader& open, const std::st
   for (const auto& [name, of, seed, min_steps, max_steps] : laters) {
     options.laters[name] = {of, seed, min_steps, max_steps};
   }
+  for (const auto& [name, of, seed] : choices) options.choices[name] = {of, seed};
   const WithoutGil without_gil;
   return std::make_unique<PythonReader>(StepSpec{path, stamp, std::move(options)}.open(reader));
 }
@@ -166,6 +178,12 @@ std::unique_ptr<PythonReader> chosen_steps(const PythonReader& open, std::string
   const auto reader = steps_of(open);
   const WithoutGil without_gil;
   return std::make_unique<PythonReader>(reader->only(bits));
+}
+
+std::unique_ptr<PythonReader> steps_without_windows(const PythonReader& open) {
+  const auto reader = steps_of(open);
+  const WithoutGil without_gil;
+  return std::make_unique<PythonReader>(reader->without_windows());
 }
 
 std::unique_ptr<PythonReader> steps_with_columns(const PythonReader& open,
@@ -221,6 +239,7 @@ py::dict step_facts(const PythonReader& open) {
 
 void register_steps(py::module_& module) {
   module.def("step_axis", &encode_axis, py::arg("prefixes"), py::arg("features"));
+  module.def("step_axis_names", &names_of_axis, py::arg("axis"));
   module.def("step_layout", &layout_for, py::arg("axis"), py::arg("sample"), py::arg("renamed"));
   py::class_<PythonStepPartMaker>(module, "StepPartMaker")
       .def(constructor<PythonStepPartMaker, std::string_view>(), py::arg("layout"))
@@ -235,8 +254,10 @@ void register_steps(py::module_& module) {
       .def("finish", &PythonStepTables::finish, py::arg("fingerprint"), py::arg("stamp"))
       .def_property_readonly("num_steps", &PythonStepTables::step_count);
   module.def("open_steps", &open_steps, py::arg("reader"), py::arg("path"), py::arg("stamp"),
-             py::arg("windows"), py::arg("laters"), py::arg("names"), py::arg("absent"));
+             py::arg("windows"), py::arg("laters"), py::arg("choices"), py::arg("names"),
+             py::arg("absent"));
   module.def("chosen_steps", &chosen_steps, py::arg("reader"), py::arg("bits"));
+  module.def("steps_without_windows", &steps_without_windows, py::arg("reader"));
   module.def("steps_with_columns", &steps_with_columns, py::arg("reader"), py::arg("names"));
   module.def("step_place", &place_of_step, py::arg("reader"), py::arg("number"));
   module.def("first_steps", &first_steps_of, py::arg("reader"));

@@ -2,13 +2,16 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <bit>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/example/number_counts.h"
 #include "core/example/value_summary.h"
 #include "python/classes.h"
 #include "python/register.h"
@@ -80,6 +83,35 @@ class PythonNumberSums {
   std::vector<NumberSums> sums_;
 };
 
+// Many threads may add to it.
+class PythonNumberCounts {
+ public:
+  PythonNumberCounts(unsigned bits, unsigned pass, std::vector<std::vector<std::uint64_t>> prefixes)
+      : counts_(bits, pass, std::move(prefixes)) {}
+  void add_ints(const SummedArray<std::int64_t>& values) { add(values); }
+  void add_floats(const SummedArray<float>& values) { add(values); }
+  // An array with a row for each prefix of each position.
+  py::array_t<std::uint64_t> counts() {
+    const std::lock_guard lock(mutex_);
+    const auto tables = static_cast<py::ssize_t>(counts_.tables());
+    py::array_t<std::uint64_t> all({tables, py::ssize_t{1} << counts_.bits()});
+    std::copy(counts_.counts().begin(), counts_.counts().end(), all.mutable_data());
+    return all;
+  }
+
+ private:
+  template <class T>
+  void add(const SummedArray<T>& values) {
+    const std::span<const T> all{values.data(), static_cast<std::size_t>(values.size())};
+    const WithoutGil without_gil;
+    const std::lock_guard lock(mutex_);
+    counts_.add(all);
+  }
+
+  std::mutex mutex_;
+  NumberCounts counts_;
+};
+
 // A summary of values of one kind. Many threads may add values.
 class PythonValueSummary {
  public:
@@ -146,6 +178,13 @@ void register_summary(py::module_& module) {
       .def("add_ints", &PythonNumberSums::add_ints, py::arg("values"))
       .def("add_floats", &PythonNumberSums::add_floats, py::arg("values"))
       .def("facts", &PythonNumberSums::facts, py::arg("is_float"));
+  py::class_<PythonNumberCounts>(module, "NumberCounts")
+      .def(constructor<PythonNumberCounts, unsigned, unsigned,
+                       std::vector<std::vector<std::uint64_t>>>(),
+           py::arg("bits"), py::arg("pass_"), py::arg("prefixes"))
+      .def("add_ints", &PythonNumberCounts::add_ints, py::arg("values"))
+      .def("add_floats", &PythonNumberCounts::add_floats, py::arg("values"))
+      .def("counts", &PythonNumberCounts::counts);
   py::class_<PythonValueSummary>(module, "ValueSummary")
       .def(constructor<PythonValueSummary>())
       .def("add_ints", &PythonValueSummary::add_ints, py::arg("values"))

@@ -65,7 +65,7 @@ Piece read_made(const BatchRows& batch, std::size_t begin, std::size_t end) {
   const std::span<const std::int64_t> records(batch.records);
   Piece piece;
   piece.memory = batch.source->records()->read(
-      {records.subspan(begin, end - begin), nullptr, 1, nullptr, true});
+      {records.subspan(begin, end - begin), nullptr, 1, nullptr, true, batch.epoch});
   std::size_t next = 0;
   for (std::size_t row = begin; row < end; ++row) {  // damaged records are left out
     if (next == piece.memory->size() || piece.memory->indices()[next] != records[row]) continue;
@@ -230,8 +230,9 @@ void RowDecoder::decode_piece(const Piece& piece) {
 ReadBatch read_batch(const BatchRows& batch, const Decoders* decoders) {
   ReadBatch read;
   if (batch.size() > 0 || batch.packed.packs > 0) {
-    const Announcements announced = batch.rows.empty() ? batch.source->announce(batch.records)
-                                                       : batch.source->announce(batch.rows);
+    const Announcements announced = batch.rows.empty()
+                                        ? batch.source->announce(batch.records, batch.epoch)
+                                        : batch.source->announce(batch.rows);
     read = decoders == nullptr
                ? read_strings(batch)
                : decoders->with_one([&](RowDecoder& decoder) { return decoder.decode(batch); });

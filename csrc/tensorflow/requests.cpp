@@ -84,6 +84,7 @@ Request Requests::of_plan(std::string_view text, std::string_view order,
             BatchRows batch = rows_of(source, std::move(shared->records));
             batch.valid = std::move(shared->valid);
             batch.draws = std::move(shared->draws);
+            batch.epoch = shared->epoch;
             batch.packed = std::move(shared->packed);
             batch.files.push_back(plan);
             return batch;

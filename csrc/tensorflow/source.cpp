@@ -275,9 +275,9 @@ std::shared_ptr<Source::OpenShard> Source::open(std::size_t shard, std::int64_t 
   return found;
 }
 
-Announcements Source::announce(std::span<const std::int64_t> records) const {
+Announcements Source::announce(std::span<const std::int64_t> records, std::uint64_t epoch) const {
   ReadAhead now(records_->mean_record_bytes(), true);
-  Announcements announced = records_->announce(records, now).files;
+  Announcements announced = records_->announce(records, now, epoch).files;
   for (const auto& each : announced) each->hurry();
   return announced;
 }

@@ -59,7 +59,7 @@ class Source {
   Announcements announce(std::span<const Row> rows) const noexcept;
 
   // The next functions are for planned sources only.
-  Announcements announce(std::span<const std::int64_t> records) const;
+  Announcements announce(std::span<const std::int64_t> records, std::uint64_t epoch) const;
   const std::shared_ptr<const RecordSource>& records() const noexcept { return records_; }
   const ShardSet& shard_set() const noexcept { return records_->shards(); }
 

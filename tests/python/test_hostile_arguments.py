@@ -99,6 +99,11 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             lambda **given: windowed(episodes, later=tfr.Later(**given)),
             {"of": "steps/n", "seed": 1},
         ),
+        "OneOf": (
+            lambda names, **given: windowed(episodes, one=tfr.OneOf("steps/n", names, **given)),
+            {"names": "steps/a"},
+        ),
+        "keep_ranges": (tfr.keep_ranges, {"ranges": {"a": [[0, 1]]}}),
         "Loader": (lambda **given: first(tfr.Loader(**given)), {"source": reader, "batch_size": 2}),
         "Loader.change_weights": (joined.change_weights, {"weights": {"a": 1}}),
         "Loader.load_state_dict": (loader.load_state_dict, {"state": loader.state_dict()}),

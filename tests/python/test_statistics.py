@@ -1,5 +1,6 @@
 """Means and deviations equal the exact results, rounded once."""
 
+import json
 import math
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
@@ -11,6 +12,7 @@ import pytest
 
 import tfrfast as tfr
 from tfrfast import _native
+from tfrfast.jobs import statistics as statistics_module
 from tfrfast.tables.number_sums import NumberSums, sums_of
 
 
@@ -126,5 +128,111 @@ def test_records_have_statistics(tmp_path: Path) -> None:
     empty = tfr.statistics(nothing, features={"s/action": tfr.FixedLen((3,), "float32")})
     assert np.isnan(empty["s/action"].mean).tolist() == [True] * 3
     assert empty["s/action"].num_values.tolist() == [0] * 3
-    with pytest.raises(TypeError, match="each source"):
-        tfr.statistics(tfr.Mixture({"one": (reader, 1)}, seed=0))  # type: ignore[arg-type]
+
+
+QUANTILES = (0, 0.01, 0.5, 0.99, 1, 0.3333)
+NUMBERS: dict[str, Any] = {
+    "any floats": RNG.normal(0, 1e3, (997, 3)).astype(np.float32),
+    "all sizes": 10 ** RNG.uniform(-40, 38, (500, 2)).astype(np.float32),
+    "few values": RNG.integers(-2, 2, (1000, 2)).astype(np.float32),
+    "zeros": np.array([[0.0], [-0.0], [-1e-45], [1e-45], [np.nan]], np.float32),
+    "infinities": np.array([[-np.inf], [1], [np.inf], [np.inf]], np.float32),
+    "integers": RNG.integers(-(2**40), 2**40, (600, 2)),
+    "many positions": RNG.normal(size=(50, 130)).astype(np.float32),
+    "one": np.array([[7.5]], np.float32),
+}
+
+
+@pytest.mark.parametrize("kept", [1 << 30, 0])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_quantiles_are_those_of_numpy(
+    name: str, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics_module, "_KEPT_BYTES", kept)
+    rows = NUMBERS[name]
+    with tfr.Writer(tmp_path / "a") as writer:
+        for begin in range(0, len(rows), 100):
+            writer.write(tfr.encode_example({"s/x": rows[begin : begin + 100].reshape(-1)}))
+    along = {"s/x": rows.shape[1]}
+    windows = {"s/x": tfr.Window(before=1, after=2)}
+    steps = tfr.Steps(str(tmp_path / "a"), along=along, windows=windows)
+    found = tfr.statistics(steps, quantiles=QUANTILES, threads=2)["s/x"]
+    shape = rows.shape[1:] if rows.shape[1] > 1 else ()
+    assert found.mean.shape == shape
+    assert found.num_values.max() <= len(rows)
+    wanted = np.array(
+        [
+            [real_quantile(numbers.astype(np.float64), each) for numbers in rows.T]
+            for each in QUANTILES
+        ]
+    )
+    assert found.quantiles is not None
+    assert np.array_equal(found.quantiles, wanted.reshape(-1, *shape), equal_nan=True)
+
+
+def real_quantile(numbers: np.ndarray, quantile: float) -> float:
+    numbers = np.sort(numbers[~np.isnan(numbers)])
+    place = quantile * (len(numbers) - 1)
+    low = numbers[math.floor(place)], numbers[min(math.floor(place) + 1, len(numbers) - 1)]
+    if np.isinf(low).any():
+        return float(low[0] if place % 1 == 0 else low[0] + low[1])
+    return float(np.quantile(numbers, quantile))
+
+
+def test_a_mixture_has_statistics_of_each_source_and_of_all(tmp_path: Path) -> None:
+    parts, readers = [], {}
+    for number, count in enumerate((90, 300)):
+        rows = RNG.normal(number, 1 + number, (count, 2)).astype(np.float32)
+        with tfr.Writer(tmp_path / f"{number}") as writer:
+            for begin in range(0, count, 30):
+                features = {"s/x": rows[begin : begin + 30].reshape(-1), "s/n": list(range(30))}
+                features[f"s/own_{number}"] = [1.0] * 30
+                writer.write(tfr.encode_example(features))
+        readers[f"source {number}"] = (tfr.Steps(str(tmp_path / f"{number}"), along="s/"), 1)
+        parts.append(rows)
+    found = tfr.statistics(tfr.Mixture(readers, seed=3), quantiles=(0.01, 0.99))
+    assert sorted(found) == ["s/n", "s/x"]
+    assert list(found.sources) == list(readers)
+    for stats, rows in zip(
+        [found, *found.sources.values()], [np.concatenate(parts), *parts], strict=True
+    ):
+        x = stats["s/x"]
+        assert np.array_equal(x.quantiles, np.quantile(rows.astype(np.float64), (0.01, 0.99), 0))
+        assert [float(each) for each in x.mean] == [real(each)[0] for each in rows.T.tolist()]
+        assert (stats.num_records, stats.num_episodes) == (len(rows), len(rows) // 30)
+    assert "s/own_1" in found.sources["source 1"]
+    path = tmp_path / "norm_stats.json"
+    norms = found.to_openpi({"state": ["s/x", "s/n"], "actions": "s/x"}, path)
+    assert json.loads(path.read_text()) == norms
+    x, n = found["s/x"], found["s/n"]
+    assert x.quantiles is not None
+    assert n.quantiles is not None
+    assert norms["norm_stats"]["state"] == {
+        "mean": [*x.mean, n.mean],
+        "std": [*x.std, n.std],
+        "q01": [*x.quantiles[0], n.quantiles[0]],
+        "q99": [*x.quantiles[1], n.quantiles[1]],
+    }
+    vla = found.to_openvla({"action": "s/x"}, tmp_path / "x.json", mask={"action": [True, False]})
+    assert json.loads((tmp_path / "x.json").read_text()) == vla
+    assert list(vla) == list(readers)
+    one = vla["source 1"]
+    assert (one["num_transitions"], one["num_trajectories"]) == (300, 10)
+    assert sorted(one["action"]) == ["mask", "max", "mean", "min", "q01", "q99", "std"]
+    assert one["action"]["max"] == parts[1].max(0).astype(np.float64).tolist()
+    with pytest.raises(KeyError, match="no statistics of 's/y'"):
+        found.to_openpi({"state": "s/y"})
+
+
+def test_statistics_fit_a_screen(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "a") as writer:
+        names = {f"feature {number}": [0.5] * 500 for number in range(60)}
+        writer.write(tfr.encode_example(names))
+    stats = tfr.statistics(str(tmp_path / "a"), quantiles=(0.5,))
+    for text in (repr(stats), repr(stats["feature 7"])):
+        assert len(text.splitlines()) <= 40
+        assert len(text) < 3000
+    few = tfr.statistics(str(tmp_path / "a"), features=["feature 1"])
+    assert "mean [0.5 0.5 0.5 ... 0.5 0.5 0.5]" in repr(few)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        tfr.statistics(str(tmp_path / "a"), quantiles=(1, 99))

@@ -8,7 +8,7 @@ import numpy as np
 from typing_extensions import assert_type
 
 import tfrfast as tfr
-from tfrfast.jobs.statistics import NumberStats
+from tfrfast.jobs.number_stats import Statistics
 from tfrfast.reader import Location
 
 with tfr.Reader([Path("train-*"), "more"], compression=None, threads=2) as reader:
@@ -45,4 +45,4 @@ tfr.Steps("data", along={"s/action": 7}, only=np.arange(3))
 tfr.Steps("data", along="s/", only="s/action")  # type: ignore[arg-type]
 tfr.Later("s/image")  # type: ignore[call-arg]
 tfr.Window(pad="edge")  # type: ignore[arg-type]
-assert_type(tfr.statistics(steps, features=["s/action"]), dict[str, NumberStats])
+assert_type(tfr.statistics(steps, features=["s/action"]), Statistics)

@@ -48,6 +48,9 @@ class Batch(dict[str, Any], ArrowExport):
     a row for each record, in order. `starts` holds the row of each record and its column, in each
     budget, and `pieces` the number of each piece of a record that was split.
 
+    In the batches that `Steps(only=)` calls its function with, `episodes` holds the number of each
+    step's episode, and `steps` the step's number in it.
+
     In batches of a Mixture, the record numbers of source `i` begin at `source_starts[i]`, and
     `sources` holds the number of each row's source.
     """
@@ -68,6 +71,9 @@ class Batch(dict[str, Any], ArrowExport):
         self.crops = {} if crops is None else dict(crops)
         #: The facts about packed records, which the properties below give.
         self._packed: Any = None
+        # Of a batch that `Steps(only=)` calls a function with.
+        self.episodes: Any = None
+        self.steps: Any = None
 
     @property
     def segments(self) -> Any:

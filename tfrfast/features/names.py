@@ -12,7 +12,7 @@ from tfrfast.errors import FeatureError
 from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.samples import Look
 
-__all__ = ["check_names", "explained", "not_found"]
+__all__ = ["check_names", "explained", "names_in", "not_found", "what_was_meant"]
 
 _RECORDS_TO_CHECK = 32
 _NAMES_SHOWN = 10
@@ -26,11 +26,11 @@ def check_names(compiled: CompiledFeatures, look: Look) -> None:
     if compiled.is_of_message:
         return  # the descriptor has all names
     sample = look(1)
-    missing = compiled.slots.keys() - _names_in(sample.records)
+    missing = compiled.slots.keys() - names_in(sample.records)
     if not missing or not sample.records:
         return
     sample = look(_RECORDS_TO_CHECK)
-    seen = _names_in(sample.records)
+    seen = names_in(sample.records)
     if not seen:
         return  # not readable as Examples, which is an error at the read
     missing -= seen
@@ -48,7 +48,7 @@ def check_names(compiled: CompiledFeatures, look: Look) -> None:
 
 def explained(error: FeatureError, compiled: CompiledFeatures, record: bytes) -> FeatureError:
     """Returns the same error. If a required feature is missing, adds the most similar names."""
-    names = _names_in([record])
+    names = names_in([record])
     missing = [name for name in compiled.slots.keys() - names if compiled.requires(name)]
     if "is required but could not be found" not in str(error) or not missing:
         return error
@@ -58,7 +58,8 @@ def explained(error: FeatureError, compiled: CompiledFeatures, record: bytes) ->
     return FeatureError(message, path=error.path, record=error.record, offset=error.offset)
 
 
-def _names_in(records: Iterable[bytes]) -> set[str]:
+def names_in(records: Iterable[bytes]) -> set[str]:
+    """Returns the features of some Examples."""
     names: set[str] = set()
     for record in records:
         with contextlib.suppress(FeatureError):
@@ -66,6 +67,13 @@ def _names_in(records: Iterable[bytes]) -> set[str]:
             survey.add([record], [0])
             names.update(name.decode(errors="replace") for name, *_ in survey.features())
     return names
+
+
+def what_was_meant(name: str, known: Collection[str], whose: str) -> str:
+    """Returns the end of an error: the most similar names, and all names."""
+    near = _nearest(name, known, 0.6)
+    advice = f" Did you mean {_listed(near, ' or ')}?" if near else ""
+    return f"{advice} {whose} have {_listed(sorted(known), ', ') or 'no features'}."
 
 
 def not_found(

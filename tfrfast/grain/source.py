@@ -77,8 +77,10 @@ class Source:
 
     def _getitems(self, indices: Sequence[int]) -> Sequence[Any]:
         """Returns several records, which are read and decoded together."""
-        numbers, draws = self._places(integers("indices", indices))
-        batch = self._records.read(numbers, draws=draws)
+        numbers, draws, epochs = self._places(integers("indices", indices))
+        if len(epochs) > 1:
+            return [self[index] for index in indices]
+        batch = self._records.read(numbers, draws=draws, epoch=epochs.pop() if epochs else 0)
         rows = _rows(batch) if isinstance(batch, Batch) else batch.tolist()
         if len(rows) == len(numbers):
             return rows
@@ -92,21 +94,25 @@ class Source:
                 number, row = next(kept, (None, None))
         return items
 
-    def _places(self, items: Int64Array) -> tuple[Int64Array, Draws | None]:
-        """Returns the record of each item, and a random number for the item's images."""
+    def _places(self, items: Int64Array) -> tuple[Int64Array, Draws | None, set[int]]:
+        """Returns the record of each item, a random number for the item's images, and the epochs
+        of the items.
+        """
         plan, count = self._plan, len(self)
         if plan is None:
-            return items, None
+            return items, None, {0}
         numbers = np.empty(len(items), np.int64)
         draws = np.empty(len(items), np.uint64) if self._records.needs_draws else None
+        epochs = set()
         for i, item in enumerate(items.tolist()):
             if not -count <= item < count:
                 raise no_such("Item", item, count)
             epoch, position = divmod(item % count, plan.positions)
+            epochs.add(epoch)
             numbers[i] = plan.indices(epoch, position)[0]
             if draws is not None:
                 draws[i] = plan._draws(epoch, position)[0]
-        return numbers, draws
+        return numbers, draws, epochs
 
     def __repr__(self) -> str:
         data = f"{len(self)} records, data={self.reader._fingerprint:016x}"

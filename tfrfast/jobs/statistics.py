@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +20,12 @@ from tfrfast.example.parsing import parse_example
 from tfrfast.features import AnyFeatures, Features, VarLen
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
+from tfrfast.jobs.number_stats import NumberStats, Statistics
+from tfrfast.jobs.quantiles import Counted, QuantileSearch, counter, num_passes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader
-from tfrfast.order import InOrder
+from tfrfast.order import InOrder, Mixture
 from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.number_sums import NumberSums, sums_of
@@ -32,74 +34,223 @@ __all__ = ["NumberStats", "statistics"]
 
 _BYTES_AT_ONCE = 4 << 20
 _PARTS_PER_WORKER = 8
-
-
-class NumberStats(NamedTuple):
-    """The statistics of a feature: arrays of its shape, or single values if rows have no shape."""
-
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
-    """The standard deviation: the square root of the mean square of the distances from the mean."""
-    min: NDArray[np.float64]
-    max: NDArray[np.float64]
-    num_values: NDArray[np.int64]
-    """The number of values without NaN. NaN counts in none of the statistics."""
+# Numbers that are kept for the later passes of quantiles. More numbers are read again.
+_KEPT_BYTES = 1 << 30
 
 
 @explains_arguments
 def statistics(
-    source: Reader | Paths,
+    source: Reader | Mixture | Paths,
     *,
     features: AnyFeatures | None = None,
+    quantiles: Sequence[float] | None = None,
     threads: int | None = None,
     progress: bool | None = None,
     executor: Executor | None = None,
     **reader_options: Any,
-) -> dict[str, NumberStats]:
+) -> Statistics:
     """Returns the mean, the deviation and the range of each numeric feature, by the feature's name.
 
-        stats = tfr.statistics(tfr.Steps("data/train-*", along="steps/"))
+        stats = tfr.statistics(steps, quantiles=(0.01, 0.99))
         mean, std, *_ = stats["steps/action"]  # arrays of 7, if an action has 7 numbers
+        low, high = stats["steps/action"].quantiles
 
     Sums are exact, and results are rounded once. So they do not depend on the order of the records
     or the number of workers. Only the numeric features of Steps are read, and a feature of a whole
-    episode counts once for each step.
+    episode counts once for each step. Windows do not matter: each step counts once, and padding
+    never.
+
+    Quantiles are exact, too, and those of NumPy: the numbers of each position are counted by their
+    leading bits, and then by the next bits, in two passes over float32 or four over integers. Up to
+    a gibibyte of numbers is kept for the later passes. More numbers are read again.
 
     Args:
       source: a Reader, such as Steps, or anything that Reader takes; `reader_options` are passed on
-        to it. Take the statistics of each source of a Mixture.
+        to it. Of a Mixture, all records count, whatever its weights are; `.sources` has the
+        statistics of each source, and features that differ between sources are only there.
       features: a dict of specs, as for `parse_example`, or a list of names. The default is all
         features of a sample of the records. A FixedLen has statistics for each of its positions,
-        and its default counts as values. All values of a VarLen are taken together.
+        and its default counts as values. All values of a VarLen are taken together. A dict
+        describes the windows of Steps, which then count as they are.
+      quantiles: numbers from 0 to 1.
       threads, progress: as for Reader.
       executor: reads, instead of threads of this process: `ProcessPoolExecutor()`, or any other
         `concurrent.futures.Executor`. Its processes must see the same files under the same names.
     """
-    if not isinstance(source, Reader | str) and hasattr(source, "reader"):
-        raise TypeError("Take the statistics of each source: a Mixture weighs them.")
-    reader = open_reader(source, reader_options)
+    wanted = [] if quantiles is None else [float(each) for each in quantiles]
+    if not all(0 <= each <= 1 for each in wanted):
+        raise ValueError(f"quantiles are numbers from 0 to 1, not {quantiles}.")
     threads = checked_threads(threads)
-    specs, shapes = _numeric(_settled(reader, features))
-    if not specs:
-        return {}
-    tasks = [
-        _Sum(rows, len(rows.numbers), specs, shapes)
-        for rows in _cut(reader, num_workers(executor, threads))
-    ]
-    totals: dict[str, list[NumberSums]] = {}
-    damage: list[Skipped] = []
-    with ProgressBar("Adding numbers", progress, "records") as bar:
-        for part, met in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
-            damage += met
-            for name, sums in part.items():
-                before = totals.get(name)
-                totals[name] = sums if before is None else list(map(NumberSums.plus, before, sums))
-    warn_of_damage(all_damage(damage, reader.skipped))
-    none = NumberSums(0, 0, 0, 0, 0, 0, 0, 0, 0)
+    if isinstance(source, Mixture):
+        readers = source._named_readers()
+    else:
+        readers = {"": open_reader(source, reader_options)}
+    workers = num_workers(executor, threads)
+    every = [_Data.of(reader, features, bool(wanted)) for reader in readers.values()]
+    may_keep = executor is None and sum(data.num_bytes() for data in every) <= _KEPT_BYTES
+
+    def pass_over(data: _Data, task: type[_Pass], *arguments: Any) -> Any:
+        tasks: list[Any] = [
+            task(rows, len(rows.numbers), data.asked, *arguments)
+            for rows in _cut(data.reader, workers)
+        ]
+        with ProgressBar("Adding numbers", progress, "records") as bar:
+            yield from run_tasks(tasks, executor, threads, bar.adding(len(data.reader)))
+
+    for data in every:
+        for part, met in pass_over(data, _Sum, bool(wanted), may_keep):
+            data.add(part, met)
+        warn_of_damage(all_damage(data.damage, data.reader.skipped))
+    groups = [[data] for data in every]
+    if len(every) > 1:
+        groups.append(every)
+    searches = [_searches(group, wanted) for group in groups]
+    for number in range(max((data.passes() for data in every), default=0) if wanted else 0):
+        if number > 0:
+            for at, data in enumerate(every):
+                chosen = _prefixes([searches[at], *searches[len(every) :]], data, number)
+                data.counts = {}
+                if not chosen:
+                    continue
+                if may_keep:
+                    data.count_kept(number, chosen)
+                    continue
+                for counts, met in pass_over(data, _Count, number, chosen):
+                    data.add_counts(counts, met)
+        for group, found in zip(groups, searches, strict=True):
+            for name, search in found.items():
+                if number < num_passes(*group[0].asked.facts(name)):
+                    search.narrow([data.counts[name] for data in group])
+    made = [_result(group, found, wanted) for group, found in zip(groups, searches, strict=True)]
+    if not isinstance(source, Mixture):
+        return made[0]
+    whole = made[-1]
+    whole.sources = dict(zip(readers, made, strict=False))
+    return whole
+
+
+def _searches(group: Sequence[_Data], wanted: Sequence[float]) -> dict[str, QuantileSearch]:
+    """Returns the search for the quantiles of each feature that all of the data have alike."""
     return {
-        name: _stats(totals.get(name, [none] * math.prod(shape)), shape)
-        for name, shape in shapes.items()
+        name: QuantileSearch(
+            group[0].asked.kinds[name], [each.numbers for each in _totals(group, name)], wanted
+        )
+        for name in _common(group)
     }
+
+
+def _common(group: Sequence[_Data]) -> list[str]:
+    first, *others = (data.asked for data in group)
+    return [
+        name
+        for name in first.shapes
+        if all(
+            other.shapes.get(name) == first.shapes[name] and other.kinds[name] == first.kinds[name]
+            for other in others
+        )
+    ]
+
+
+def _totals(group: Sequence[_Data], name: str) -> list[NumberSums]:
+    first, *others = (data.totals_of(name) for data in group)
+    for other in others:
+        first = list(map(NumberSums.plus, first, other))
+    return first
+
+
+def _prefixes(
+    searches: Sequence[dict[str, QuantileSearch]], data: _Data, number: int
+) -> dict[str, list[list[int]]]:
+    """Returns the prefixes at each position that a pass over the data must count, by feature."""
+    chosen = {}
+    for name in data.asked.shapes:
+        if number < num_passes(*data.asked.facts(name)):
+            each = [found[name].prefixes() for found in searches if name in found]
+            chosen[name] = [sorted(set().union(*parts)) for parts in zip(*each, strict=True)]
+    return chosen
+
+
+def _result(
+    group: Sequence[_Data], found: Mapping[str, QuantileSearch], wanted: Sequence[float]
+) -> Statistics:
+    stats = {}
+    for name in _common(group):
+        shape = group[0].asked.shapes[name]
+        made = _stats(_totals(group, name), shape)
+        if wanted:
+            made = made._replace(quantiles=found[name].values().reshape(len(wanted), *shape))
+        stats[name] = made
+    records, episodes = (sum(each) for each in zip(*(data.size() for data in group), strict=True))
+    return Statistics(stats, records, episodes, wanted)
+
+
+class _Asked(NamedTuple):
+    """The numeric features that are read, with the shape and the kind of each."""
+
+    features: Features
+    shapes: dict[str, tuple[int, ...]]
+    kinds: dict[str, str]
+
+    def facts(self, name: str) -> tuple[str, int]:
+        """The kind of a feature, and the number of its positions."""
+        return self.kinds[name], math.prod(self.shapes[name])
+
+
+@dataclass
+class _Data:
+    """A source, and what is known of it so far."""
+
+    reader: Reader
+    asked: _Asked
+    is_fixed: bool
+    totals: dict[str, list[NumberSums]] = field(default_factory=dict)
+    counts: dict[str, Counted] = field(default_factory=dict)
+    kept: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
+    damage: list[Skipped] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, reader: Reader, features: AnyFeatures | None, has_quantiles: bool) -> _Data:
+        if not isinstance(features, Mapping):
+            reader = reader._without_windows()
+        return cls(reader, *_numeric(_settled(reader, features)))
+
+    def num_bytes(self) -> float:
+        """The size of all numbers; infinite if it is not known."""
+        row = sum(math.prod(shape) * 8 for shape in self.asked.shapes.values())
+        return row * len(self.reader) if self.is_fixed else math.inf
+
+    def passes(self) -> int:
+        return max((num_passes(*self.asked.facts(name)) for name in self.asked.shapes), default=0)
+
+    def add(self, part: _Part, met: list[Skipped]) -> None:
+        for name, sums in part.sums.items():
+            before = self.totals.get(name)
+            self.totals[name] = sums if before is None else list(map(NumberSums.plus, before, sums))
+            self.kept.setdefault(name, []).extend(part.kept.get(name, ()))
+        self.add_counts(part.counts, met)
+
+    def add_counts(self, counts: Mapping[str, Counted], met: list[Skipped]) -> None:
+        self.damage += met
+        for name, (prefixes, tables) in counts.items():
+            if name in self.counts:
+                tables = tables + self.counts[name][1]
+            self.counts[name] = prefixes, tables
+
+    def count_kept(self, number: int, chosen: Mapping[str, list[list[int]]]) -> None:
+        for name, prefixes in chosen.items():
+            counts, add = counter(self.asked.kinds[name], number, prefixes)
+            for values in self.kept[name]:
+                add(values)
+            self.counts[name] = prefixes, counts.counts()
+
+    def totals_of(self, name: str) -> list[NumberSums]:
+        none = NumberSums(0, 0, 0, 0, 0, 0, 0, 0, 149 if self.asked.kinds[name] == "float32" else 0)
+        return self.totals.get(name) or [none] * math.prod(self.asked.shapes[name])
+
+    def size(self) -> tuple[int, int]:
+        lengths = getattr(self.reader, "episodes", None)
+        records = len(self.reader)
+        return records, records if lengths is None else int(np.count_nonzero(lengths.lengths))
 
 
 def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
@@ -116,9 +267,11 @@ def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
     return {**specs, **{name: known[name] for name in known if features is None or name in specs}}
 
 
-def _numeric(features: Features) -> tuple[Features, dict[str, tuple[int, ...]]]:
-    """Returns the numeric features, and the shape of each."""
+def _numeric(features: Features) -> tuple[_Asked, bool]:
+    """Returns the numeric features, and whether all have a fixed shape."""
     shapes: dict[str, tuple[int, ...]] = {}
+    kinds: dict[str, str] = {}
+    all_fixed = True
     for name, column in parse_example([], features).items():
         values = _values_of(column)
         if isinstance(values, np.ndarray):
@@ -126,7 +279,9 @@ def _numeric(features: Features) -> tuple[Features, dict[str, tuple[int, ...]]]:
                 raise TypeError(f"{name!r} has values of {values.dtype}: take float32 or integers.")
             is_fixed = isinstance(column, np.ndarray) and 0 not in column.shape[1:]
             shapes[name] = column.shape[1:] if is_fixed else ()
-    return {name: features[name] for name in shapes}, shapes
+            kinds[name] = "float32" if values.dtype == np.float32 else "int64"
+            all_fixed = all_fixed and is_fixed
+    return _Asked({name: features[name] for name in shapes}, shapes, kinds), all_fixed
 
 
 def _values_of(column: Any) -> Any:
@@ -153,37 +308,92 @@ def _cut(reader: Reader, workers: int) -> list[ChosenRecords] | list[_Rows]:
     ]
 
 
+class _Part(NamedTuple):
+    sums: dict[str, list[NumberSums]]
+    counts: dict[str, Counted]
+    kept: dict[str, list[NDArray[Any]]]
+
+
 @dataclass
-class _Sum:
-    """Reads a range of records, and sums their numbers."""
+class _Pass:
+    """Reads a range of records."""
 
     rows: Any
     amount: int
-    features: Features
-    shapes: dict[str, tuple[int, ...]]
+    asked: _Asked
 
-    def run(self, advance: Advance) -> tuple[dict[str, list[NumberSums]], list[Skipped]]:
+    def read(self, advance: Advance, take: Callable[[str, NDArray[Any]], None]) -> list[Skipped]:
+        """Calls `take` with the numbers of each feature, batch by batch."""
         numbers = self.rows.numbers
-        reader = self.rows.reader._with_columns(list(self.features))
-        sums = {name: _native.NumberSums(math.prod(s)) for name, s in self.shapes.items()}
-        kinds: dict[str, str] = {}
+        reader = self.rows.reader._with_columns(list(self.asked.features))
         size = reader._records_within(_BYTES_AT_ONCE)
         for at in range(0, len(numbers), size):
             some = numbers[at : at + size]
-            columns = parse_example(reader.read(np.arange(some.start, some.stop)), self.features)
-            for name, column in columns.items():
-                values = _values_of(column)
-                if self.shapes[name] and column.shape[1:] != self.shapes[name]:
+            records = reader.read(np.arange(some.start, some.stop))
+            for name, column in parse_example(records, self.asked.features).items():
+                shape = self.asked.shapes[name]
+                if shape and column.shape[1:] != shape:
                     raise FeatureError(f"{name!r} has rows of different shapes: give it a VarLen.")
-                kinds[name] = "float32" if values.dtype == np.float32 else "int64"
-                add = sums[name].add_floats if kinds[name] == "float32" else sums[name].add_ints
-                add(values)
+                take(name, _values_of(column))
             advance(len(some))
+        skipped: list[Skipped] = reader.skipped
+        return skipped
+
+
+@dataclass
+class _Sum(_Pass):
+    """The first pass: sums, counts for quantiles, and the numbers themselves."""
+
+    counts: bool
+    keep: bool
+
+    def run(self, advance: Advance) -> tuple[_Part, list[Skipped]]:
+        shapes, kinds = self.asked.shapes, self.asked.kinds
+        sums = {name: _native.NumberSums(math.prod(shape)) for name, shape in shapes.items()}
+        first = {name: [[0]] * math.prod(shape) for name, shape in shapes.items()}
+        counters = {name: counter(kinds[name], 0, first[name]) for name in shapes if self.counts}
+        kept: dict[str, list[NDArray[Any]]] = {}
+
+        def take(name: str, values: NDArray[Any]) -> None:
+            is_float = kinds[name] == "float32"
+            (sums[name].add_floats if is_float else sums[name].add_ints)(values)
+            if self.counts:
+                counters[name][1](values)
+                if self.keep:
+                    kept.setdefault(name, []).append(values)
+
+        skipped = self.read(advance, take)
         found = {
-            name: [sums_of(each, kind) for each in sums[name].facts(kind == "float32")]
-            for name, kind in kinds.items()
+            name: [
+                sums_of(each, kinds[name]) for each in sums[name].facts(kinds[name] == "float32")
+            ]
+            for name in shapes
         }
-        return found, reader.skipped
+        counted: dict[str, Counted] = {
+            name: (first[name], counts.counts()) for name, (counts, _) in counters.items()
+        }
+        return _Part(found, counted, kept), skipped
+
+
+@dataclass
+class _Count(_Pass):
+    """A further pass over some features: counts of the numbers with chosen prefixes."""
+
+    number: int
+    prefixes: dict[str, list[list[int]]]
+
+    def run(self, advance: Advance) -> tuple[dict[str, Counted], list[Skipped]]:
+        self.asked = self.asked._replace(
+            features={name: self.asked.features[name] for name in self.prefixes}
+        )
+        counters = {
+            name: counter(self.asked.kinds[name], self.number, prefixes)
+            for name, prefixes in self.prefixes.items()
+        }
+        skipped = self.read(advance, lambda name, values: counters[name][1](values))
+        return {
+            name: (self.prefixes[name], counts.counts()) for name, (counts, _) in counters.items()
+        }, skipped
 
 
 def _stats(sums: Sequence[NumberSums], shape: tuple[int, ...]) -> NumberStats:

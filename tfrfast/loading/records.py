@@ -107,12 +107,13 @@ class Records:
         numbers: Int64Array,
         valid: npt.NDArray[np.bool_] | None = None,
         draws: Draws | None = None,
+        epoch: int = 0,
     ) -> _native.RecordBatch | Batch:
         """Returns the records with these numbers; a RecordBatch if nothing is decoded.
 
         If the reader leaves out damaged records, they are missing.
         """
-        return read_rows(self.reader, self.features, numbers, valid, draws)
+        return read_rows(self.reader, self.features, numbers, valid, draws, epoch)
 
 
 def read_rows(
@@ -121,9 +122,10 @@ def read_rows(
     numbers: Int64Array,
     valid: npt.NDArray[np.bool_] | None = None,
     draws: Draws | None = None,
+    epoch: int = 0,
 ) -> _native.RecordBatch | Batch:
     """Returns the batch that a Loader of these features delivers for the rows of `Plan.rows`."""
-    records = reader.read(numbers)
+    records = reader._core.read(numbers, epoch)
     if draws is not None and len(records) < len(numbers):
         draws = draws[np.isin(numbers, records.indices)]
     if valid is not None and not valid.all():
@@ -145,4 +147,4 @@ def read_step(
         delivered = _native.load_packed(reader._core, plan._core, epoch, step, compiled.schema)
         columns, indices, valid = delivered
         return compiled.batch(columns, indices, valid, reader._source_starts)
-    return read_rows(reader, features, *plan.rows(epoch, step), plan._draws(epoch, step))
+    return read_rows(reader, features, *plan.rows(epoch, step), plan._draws(epoch, step), epoch)

@@ -152,14 +152,18 @@ class Mixture(Order):
     def reader(self) -> Reader:
         """A reader of all sources' records, by the record numbers of batches."""
         if self._joined is None:
-            pairs = zip(self.names, self._readers, strict=True)
-            readers = {name: reader for name, reader in pairs if reader is not None}
-            if missing := set(self.names) - set(readers):
-                raise ValueError(
-                    f"{_listed(missing)} was given as a number of records, so it cannot be read."
-                )
-            self._joined = Reader._join(readers)
+            self._joined = Reader._join(self._named_readers())
         return self._joined
+
+    def _named_readers(self) -> dict[str, Reader]:
+        """The reader of each source, by name."""
+        pairs = zip(self.names, self._readers, strict=True)
+        readers = {name: reader for name, reader in pairs if reader is not None}
+        if missing := set(self.names) - set(readers):
+            raise ValueError(
+                f"{_listed(missing)} was given as a number of records, so it cannot be read."
+            )
+        return readers
 
     @property
     def weights(self) -> dict[str, int]:

@@ -16,7 +16,8 @@ from tfrfast import _native
 from tfrfast.base.arguments import checked_threads
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
-from tfrfast.errors import FeatureError
+from tfrfast.errors import FeatureError, RecordError
+from tfrfast.features.names import names_in, what_was_meant
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
@@ -154,7 +155,21 @@ def _made(
         for part, met in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
             tables.append(part)
             damage += met
-    return tables.finish(reader._fingerprint, stamp), all_damage(damage, reader.skipped)
+    try:
+        return tables.finish(reader._fingerprint, stamp), all_damage(damage, reader.skipped)
+    except ValueError as error:
+        raise _explained(error, reader, axis) from None
+
+
+def _explained(error: ValueError, reader: Reader, axis: bytes) -> ValueError:
+    """Returns the same error, with the names that the first record has."""
+    with contextlib.suppress(RecordError, OSError):
+        if known := names_in([reader[0]] if len(reader) else []):
+            prefixes = {name[: name.rindex("/") + 1] for name in known if "/" in name}
+            name = _native.step_axis_names(axis)[0]
+            meant = what_was_meant(name, prefixes if name.endswith("/") else known, "The records")
+            return ValueError(f"{error}{meant}")
+    return error
 
 
 def _layout(reader: Reader, axis: bytes, renamed: Sequence[str]) -> bytes:

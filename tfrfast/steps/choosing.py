@@ -85,6 +85,7 @@ class _ColumnsOnDemand(Batch):
     def __init__(self, views: _Views, numbers: Int64Array) -> None:
         super().__init__({}, numbers, np.ones(len(numbers), np.bool_))
         self._views = views
+        self.episodes, self.steps = views.places(numbers)
 
     def __missing__(self, name: str) -> Any:
         view, specs = self._views.of(name)
@@ -100,6 +101,14 @@ class _Views:
         self._view = view
         self._known = steps._known_features()
         self._views: dict[str, tuple[Reader, Features]] = {}
+        self._first_steps = _native.first_steps(steps._core)
+        # Windows may leave out the first steps of each episode.
+        self._left_out = _native.step_place(steps._core, 0)[1] if len(steps) else 0
+
+    def places(self, numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Returns the episode of each step, and the step's number in it."""
+        episodes = np.searchsorted(self._first_steps, numbers, side="right") - 1
+        return episodes, numbers - self._first_steps[episodes] + self._left_out
 
     def of(self, name: str) -> tuple[Reader, Features]:
         if name not in self._views:

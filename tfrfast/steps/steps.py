@@ -17,6 +17,7 @@ from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.example.encoding import encode_example
 from tfrfast.features import Bounds, Features, Image, Scaled
+from tfrfast.features.names import what_was_meant
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader
@@ -24,6 +25,7 @@ from tfrfast.steps.axis import Along, encoded_axis
 from tfrfast.steps.building import build_step_file, in_memory, step_path
 from tfrfast.steps.choosing import Chosen, Only, choose, column_features
 from tfrfast.steps.later import FARTHEST, Later
+from tfrfast.steps.one_of import OneOf
 from tfrfast.steps.window import Window
 from tfrfast.storage.paths import Paths
 
@@ -72,7 +74,8 @@ class Steps(Reader):
         both. If no feature has just one value for each step, a dict maps names to the number of
         values of a step.
       windows: a `Window` for each feature whose values of several steps go into a step's Example,
-        and a `Later` for each further feature with the values of a later step.
+        a `Later` for each further feature with the values of a later step, and a `OneOf` for each
+        feature that is drawn from several.
       rename: new names of features along the axis, by their names in the records. `windows` and
         `absent` use the new names.
       absent: a substitute value, as for `encode_example`, for each such feature that some or all
@@ -91,7 +94,7 @@ class Steps(Reader):
         source: Reader | Paths,
         *,
         along: Along,
-        windows: Mapping[str, Window | Later] | None = None,
+        windows: Mapping[str, Window | Later | OneOf] | None = None,
         rename: Mapping[str, str] | None = None,
         absent: Mapping[str, Any] | None = None,
         only: Only | Chosen | None = None,
@@ -143,14 +146,42 @@ class Steps(Reader):
             for name, each in self._windows.items()
             if isinstance(each, Later)
         ]
+        choices = [
+            (name, list(each.names), seed_number(each.seed))
+            for name, each in self._windows.items()
+            if isinstance(each, OneOf)
+        ]
         stamp = stamp_of(self.records)
         absent = {name: _entry_of(name, value) for name, value in self._absent.items()}
-        core = _native.open_steps(
-            self.records._core, path, stamp, windows, laters, self._rename, absent
-        )
+        try:
+            core = _native.open_steps(
+                self.records._core, path, stamp, windows, laters, choices, self._rename, absent
+            )
+        except ValueError as error:
+            facts = _native.step_facts(
+                _native.open_steps(self.records._core, path, stamp, [], [], [], {}, {})
+            )
+            raise self._explained(error, [name for name, *_ in facts["features"]]) from None
         if _native.step_facts(core)["left_out"]:
             self._meet_damage(np.flatnonzero(np.diff(_native.first_steps(core)) == 0))
         return core
+
+    def _explained(self, error: ValueError, in_files: Sequence[str]) -> ValueError:
+        """Returns the same error. If a name does not exist, adds the most similar names."""
+        known = {self._rename.get(name, name) for name in in_files}
+        added = {name for name, each in self._windows.items() if not isinstance(each, Window)}
+        asked: list[str] = [name for name in self._rename if name not in in_files]
+        for name, each in self._windows.items():
+            if isinstance(each, Later):
+                asked.append(each.of)
+            elif isinstance(each, OneOf):
+                asked += [of for of in each.names if of not in added]
+            else:
+                asked.append(name)
+        for name in asked:
+            if name not in known:
+                return ValueError(f"{error}{what_was_meant(name, known, 'The steps')}")
+        return error
 
     def _meet_damage(self, records: NDArray[np.int64]) -> None:
         """Reads records without steps, so that `skipped` lists the damaged among them."""
@@ -168,10 +199,20 @@ class Steps(Reader):
     def _known_features(self) -> Features:
         return column_features(self)
 
+    def _without_windows(self) -> Steps:
+        """Returns the same steps, each with its own values in place of windows."""
+        made = Steps.__new__(Steps)
+        vars(made).update(vars(self))
+        made._windows = {}
+        made._use(_native.steps_without_windows(self._core))
+        return made
+
     def _fitted(self, features: Features) -> Features:
         fitted = dict(features)
         for name, spec in features.items():
             window = self._windows.get(name)
+            if isinstance(window, OneOf):
+                window = self._windows.get(window.names[0])
             if not isinstance(window, Window):
                 continue
             if isinstance(spec, Image) and spec.frames is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tfrfast.features import Features, FixedLen, VarLen
 from tfrfast.steps.later import Later
+from tfrfast.steps.one_of import OneOf
 from tfrfast.steps.window import Window
 from tfrfast.tfds_folder.features import Spec, specs_of
 
@@ -62,7 +63,7 @@ def along_of(described: dict[str, Any], name: str) -> dict[str, int | None]:
 
 
 def specs_of_steps(
-    described: dict[str, Any], name: str, windows: Mapping[str, Window | Later]
+    described: dict[str, Any], name: str, windows: Mapping[str, Window | Later | OneOf]
 ) -> Features:
     """Returns the specs of a step's Example, for `parse_example`."""
     specs: dict[str, Any] = dict(specs_of(described))
@@ -81,6 +82,12 @@ def specs_of_steps(
             specs[key] = FixedLen((count, *_shape(inner)), inner.dtype)
         elif not is_ragged:
             specs[key] = VarLen("bytes" if isinstance(inner, FixedLen) else inner.dtype)
+    for chosen, one_of in windows.items():
+        if isinstance(one_of, OneOf):
+            for part in ("", "/valid"):
+                kinds = [specs.pop(each + part, None) for each in one_of.names]
+                if kinds[0] is not None:
+                    specs[chosen + part] = kinds[0]
     return specs
 
 

@@ -15,6 +15,7 @@ from tfrfast.features import Features
 from tfrfast.reader import Reader
 from tfrfast.steps.choosing import Only
 from tfrfast.steps.later import Later
+from tfrfast.steps.one_of import OneOf
 from tfrfast.steps.steps import Steps
 from tfrfast.steps.window import Window
 from tfrfast.storage.remote.options import storage_of
@@ -43,7 +44,7 @@ class TfdsSplit(_SplitFields):
     def steps(
         self,
         *,
-        windows: Mapping[str, Window | Later] | None = None,
+        windows: Mapping[str, Window | Later | OneOf] | None = None,
         only: Only | None = None,
     ) -> TfdsSplit:
         """Returns the steps of a data set whose records are episodes, such as RLDS.

@@ -80,7 +80,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         """Returns these records in this order. `collate` turns them into a batch without a copy."""
         numbers = integers("indices", indices)
         if isinstance(indices, BatchNumbers):
-            batch = self._records.read(numbers, indices.valid, indices.draws)
+            batch = self._records.read(numbers, indices.valid, indices.draws, indices.epoch)
         else:
             self._refuse_draws()
             batch = self._records.read(numbers)
@@ -107,17 +107,24 @@ def _transformed(transform: Callable[[Any], Any], rows: Iterable[Any]) -> Iterat
 
 
 class BatchNumbers(list[int]):
-    """The record numbers of a batch, a mask of the real rows, and the draws of their images."""
+    """The record numbers of a batch, a mask of the real rows, the draws of their images, and the
+    epoch.
+    """
 
     def __init__(
-        self, numbers: list[int], valid: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]
+        self,
+        numbers: list[int],
+        valid: np.ndarray[Any, Any],
+        draws: np.ndarray[Any, Any],
+        epoch: int,
     ) -> None:
         super().__init__(numbers)
         self.valid = valid
         self.draws = draws
+        self.epoch = epoch
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BatchNumbers, (list(self), self.valid, self.draws)
+        return BatchNumbers, (list(self), self.valid, self.draws, self.epoch)
 
 
 class Samples(Sequence[dict[str, Any]]):

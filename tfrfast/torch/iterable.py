@@ -121,7 +121,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             packed: Any = read_step(self.reader, self.features, plan, epoch, step)
             batch = as_tensors(packed)
         else:
-            batch = self._records.read(*plan.rows(epoch, step), plan._draws(epoch, step))
+            batch = self._records.read(*plan.rows(epoch, step), plan._draws(epoch, step), epoch)
         return batch if self._transform is None else self._transform(batch)
 
     def __repr__(self) -> str:

@@ -22,6 +22,7 @@ class Records(records.Records):
         numbers: Int64Array,
         valid: npt.NDArray[np.bool_] | None = None,
         draws: records.Draws | None = None,
+        epoch: int = 0,
     ) -> _native.RecordBatch | Batch:
-        batch = super().read(numbers, valid, draws)
+        batch = super().read(numbers, valid, draws, epoch)
         return as_tensors(batch) if isinstance(batch, Columns) else batch

@@ -185,7 +185,7 @@ class _SampledEpoch:
         numbers, valid = rest.rows(self._epoch, self._step)
         draws = rest._draws(self._epoch, self._step)
         self._step += 1
-        return BatchNumbers(numbers.tolist(), valid, draws)
+        return BatchNumbers(numbers.tolist(), valid, draws, self._epoch)
 
     def state_dict(self, delivered: SupportsIndex | None = None) -> dict[str, Any]:
         if self._rest is None or (delivered is None and self._ended):

@@ -45,13 +45,14 @@ BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
 }
 
 LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,
-                            const std::atomic<bool>& cancelled,
+                            const std::atomic<bool>& cancelled, std::uint64_t epoch,
                             std::span<const std::uint64_t> draws, const Plan::PackedBatch& packed) {
   read_ns_ = 0;
-  if (decoder_ != nullptr) return decode(records, valid, cancelled, draws, packed);
+  if (decoder_ != nullptr) return decode(records, valid, cancelled, epoch, draws, packed);
   LoadedBatch batch;
   // No other thread holds the batch yet, so the receiver may write into it.
-  batch.records = std::const_pointer_cast<RecordBatch>(read({records, valid, 1, &cancelled, true}));
+  batch.records =
+      std::const_pointer_cast<RecordBatch>(read({records, valid, 1, &cancelled, true, epoch}));
   const bool* real = batch.records->valid();
   batch.rows = batch.records->size();
   batch.real_rows = static_cast<std::size_t>(std::count(real, real + batch.rows, true));
@@ -66,7 +67,7 @@ std::shared_ptr<const RecordBatch> BatchWork::read(const ReadRequest& request) {
 }
 
 LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool* valid,
-                              const std::atomic<bool>& cancelled,
+                              const std::atomic<bool>& cancelled, std::uint64_t epoch,
                               std::span<const std::uint64_t> draws,
                               const Plan::PackedBatch& packed) {
   LoadedBatch batch;
@@ -90,7 +91,8 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
       continue;
     }
     const std::size_t count = std::min(piece_rows, records.size() - first);
-    const auto piece = read({records.subspan(first, count), valid + first, 1, &cancelled, true});
+    const auto piece =
+        read({records.subspan(first, count), valid + first, 1, &cancelled, true, epoch});
     wires_.clear();
     for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
     const auto asked = records.subspan(first, count);

@@ -38,8 +38,8 @@ class BatchWork {
   // if images are cropped or mirrored at random. Throws Error, or ReadCancelled soon after another
   // thread sets `cancelled`.
   LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
-                   const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws = {},
-                   const Plan::PackedBatch& packed = {});
+                   const std::atomic<bool>& cancelled, std::uint64_t epoch,
+                   std::span<const std::uint64_t> draws = {}, const Plan::PackedBatch& packed = {});
 
   // The time that the last load() took to read, if it is to be measured.
   void time_reading(bool yes) noexcept { is_timed_ = yes; }
@@ -54,8 +54,8 @@ class BatchWork {
   }
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request);
   LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,
-                     const std::atomic<bool>& cancelled, std::span<const std::uint64_t> draws,
-                     const Plan::PackedBatch& packed);
+                     const std::atomic<bool>& cancelled, std::uint64_t epoch,
+                     std::span<const std::uint64_t> draws, const Plan::PackedBatch& packed);
   bool decode_in_place(std::int64_t record, std::uint64_t draw, std::uint64_t batch_bytes,
                        std::uint64_t& payload_bytes);
 

@@ -194,9 +194,10 @@ void Workers::work(std::uint32_t worker) {
       if (is_timed) times.begin = now_ns();
       batch_work->time_reading(is_timed);
       announce_after(number, ahead);
-      rows.fill(run_.at(number), features_ != nullptr && features_->needs_draws());
-      result.batch =
-          batch_work->load(rows.numbers(), rows.valid(), stopping_, rows.draws(), rows.packed());
+      const PlanRun::Step step = run_.at(number);
+      rows.fill(step, features_ != nullptr && features_->needs_draws());
+      result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_, step.epoch,
+                                      rows.draws(), rows.packed());
       if (is_timed) {
         times.read = batch_work->read_ns();
         times.end = now_ns();
@@ -251,19 +252,25 @@ void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
 
 void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNumbers& ahead) {
   std::vector<std::int64_t> numbers;
+  std::uint64_t epoch = 0;  // of `numbers`
+  const auto announce = [&](std::uint64_t end) {
+    if (numbers.empty()) return;
+    AnnouncedRows announced = source_->announce(numbers, read_ahead_, epoch);
+    numbers.clear();
+    counters_->read_ahead_bytes.fetch_add(announced.bytes, kRelaxed);
+    // Only a remote storage returns announcements, so `announcing_` is locked.
+    if (!announced.files.empty()) ahead_.add(end, std::move(announced.files));
+  };
   for (std::uint64_t next = first; next < first + count; ++next) {
     const PlanRun::Step later = run_.at(next);
     if (!source_->is_remote()) read_ahead_.become_local();
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);
-    if (count > 1) numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());
-    if (count > 1 && next + 1 < first + count) continue;
-    AnnouncedRows announced = source_->announce(
-        count > 1 ? std::span<const std::int64_t>(numbers) : ahead.numbers(), read_ahead_);
-    counters_->read_ahead_bytes.fetch_add(announced.bytes, kRelaxed);
-    // Only a remote storage returns announcements, so `announcing_` is locked.
-    if (!announced.files.empty()) ahead_.add(next + 1, std::move(announced.files));
+    if (later.epoch != epoch) announce(next);
+    epoch = later.epoch;
+    numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());
   }
+  announce(first + count);
 }
 
 }  // namespace tfrfast

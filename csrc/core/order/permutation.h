@@ -25,9 +25,10 @@ enum class KeyPurpose : std::uint32_t {
   later_steps = 8,  // of episodes
   files = 9,        // of an interleave
   packs = 10,
-  shapes = 11,  // of packs
-  places = 12,  // of the pieces of one length
-  rows = 13,    // the pieces of a pack
+  shapes = 11,   // of packs
+  places = 12,   // of the pieces of one length
+  rows = 13,     // the pieces of a pack
+  choices = 14,  // between features of a step
 };
 SipKey derive_key(KeyPurpose purpose, std::uint64_t seed, std::uint64_t epoch) noexcept;
 

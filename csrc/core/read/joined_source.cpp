@@ -151,13 +151,13 @@ std::shared_ptr<const RecordBatch> JoinedSource::read_one(std::uint64_t record) 
   return renumbered(sources_[source]->read_one(record - start(source)), source);
 }
 
-AnnouncedRows JoinedSource::announce(std::span<const std::int64_t> records,
-                                     ReadAhead& read_ahead) const {
+AnnouncedRows JoinedSource::announce(std::span<const std::int64_t> records, ReadAhead& read_ahead,
+                                     std::uint64_t epoch) const {
   AnnouncedRows all;
   const std::vector<SourceRows> parts = divide(records);
   for (std::size_t source = 0; source < parts.size(); ++source) {
     if (parts[source].rows.empty()) continue;
-    AnnouncedRows announced = sources_[source]->announce(parts[source].records, read_ahead);
+    AnnouncedRows announced = sources_[source]->announce(parts[source].records, read_ahead, epoch);
     all.bytes += announced.bytes;
     for (auto& each : announced.files) all.files.push_back(std::move(each));
   }

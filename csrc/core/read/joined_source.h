@@ -33,8 +33,8 @@ class JoinedSource final : public RecordSource {
   using RecordSource::read;
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const override;
-  AnnouncedRows announce(std::span<const std::int64_t> records,
-                         ReadAhead& read_ahead) const override;
+  AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& read_ahead,
+                         std::uint64_t epoch = 0) const override;
   // Ends early, without an error, at the end of a source.
   Range read_range(std::uint64_t begin, std::uint64_t end,
                    bool is_announced = false) const override;

@@ -254,7 +254,8 @@ void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
   locate_rows(records, rows);
 }
 
-AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead& read_ahead) const {
+AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead& read_ahead,
+                               std::uint64_t) const {
   try {
     open_remote(records);
     std::array<Row, ReadAhead::kSamples> samples;

@@ -48,8 +48,8 @@ class Reader final : public FileSource {
   // Locates many records: fills one Row per record, in order. Throws like locate() above.
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
-  AnnouncedRows announce(std::span<const std::int64_t> records,
-                         ReadAhead& read_ahead) const override;
+  AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& read_ahead,
+                         std::uint64_t epoch = 0) const override;
   // Announces rows that will be read now, if recent reads were cold. read() calls this itself.
   Announcements announce(std::span<const Row> rows, ReadAhead& read_ahead) const noexcept;
 

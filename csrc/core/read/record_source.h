@@ -38,6 +38,7 @@ struct ReadRequest {
   // Another thread may set the flag. Then the call throws ReadCancelled.
   const std::atomic<bool>* cancelled = nullptr;
   bool is_announced = false;  // the caller has called announce() and holds the result
+  std::uint64_t epoch = 0;    // of draws that decide what a record holds
 };
 
 struct ReadCancelled {};
@@ -99,8 +100,8 @@ class RecordSource {
   // Announces records that will be read later, if `read_ahead` says that records are cold. Opens
   // remote shards, and throws only the exceptions of the thread's WaitCheck: the read itself will
   // report errors. The source must outlive the result.
-  virtual AnnouncedRows announce(std::span<const std::int64_t> records,
-                                 ReadAhead& read_ahead) const = 0;
+  virtual AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& read_ahead,
+                                 std::uint64_t epoch = 0) const = 0;
 
   // Records [begin, end) up to the first record that cannot be delivered. `error` explains that
   // record.

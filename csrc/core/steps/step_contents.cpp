@@ -38,6 +38,12 @@ LaterStep::Drawn LaterStep::draw(std::uint64_t number, std::uint32_t step,
   return {step + min_steps + static_cast<std::uint32_t>(drawn), true};
 }
 
+std::size_t OneOf::draw(std::uint64_t number, std::uint64_t epoch) const noexcept {
+  const std::uint64_t word =
+      siphash(derive_key(KeyPurpose::choices, seed, epoch), {number, of.size()});
+  return static_cast<std::size_t>(static_cast<unsigned __int128>(word) * of.size() >> 64);
+}
+
 StepContents::StepContents(const StepFile& file, const StepOptions& options) {
   std::map<std::string, std::string> whose;  // the owner of each name
   const auto take_name = [&](const std::string& name, const std::string& of) {
@@ -59,19 +65,48 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
     if (name != each.name || is_listed(each.form)) added_names.insert(name);
     by_name[name].push_back(number);
   }
-  const auto add_feature = [&](const std::string& name, std::size_t number) -> Feature& {
-    Feature made;
-    made.number = number;
-    made.in_file = &file.features()[number];
-    made.name = name;
-    made.key = key_field(name);
-    made.valid_key = key_field(name + std::string(kValid));
-    return features.emplace_back(std::move(made));
+  // The names that a feature has in the steps: its own, or the names of choices that may draw it.
+  struct Shown {
+    std::string name;
+    std::optional<Feature::Alternative> one_of;
   };
-  const auto needs_valid = [&](const std::string& name, const std::string& of) {
-    take_name(name + std::string(kValid), of);
-    added_names.insert(name + std::string(kValid));
-    return is_wanted(name) || is_wanted(name + std::string(kValid));
+  ByName<std::vector<Shown>> shown;
+  const bool has_windows = !options.without_windows;
+  for (const auto& [name, one_of] : options.choices) {
+    if (!has_windows) break;
+    for (std::size_t number = 0; number < one_of.of.size(); ++number) {
+      const std::string& of = one_of.of[number];
+      if (!by_name.contains(of) && !options.laters.contains(of)) {
+        refuse_option("'" + name + "' is one of several features, of which '" + of +
+                      "' is not a feature of the steps.");
+      }
+      shown[of].push_back({name, {{choices.size(), number}}});
+    }
+    take_name(name, "'" + name + "', one of several features,");
+    added_names.insert(name);
+    choices.push_back(one_of);
+  }
+  // Calls `add(feature)` for each wanted feature that holds values of the file's feature `number`.
+  const auto add_features = [&](const std::string& name, std::size_t number, bool has_valid,
+                                const std::string& of, const auto& add) {
+    const auto known = shown.find(name);
+    const std::vector<Shown> alone = {{name, {}}};
+    for (const Shown& each : known == shown.end() ? alone : known->second) {
+      const std::string valid = each.name + std::string(kValid);
+      if (has_valid) {
+        take_name(valid, each.one_of ? "'" + each.name + "'" : of);
+        added_names.insert(valid);
+      }
+      if (!is_wanted(each.name) && !(has_valid && is_wanted(valid))) continue;
+      Feature made;
+      made.number = number;
+      made.in_file = &file.features()[number];
+      made.name = each.name;
+      made.key = key_field(each.name);
+      made.valid_key = key_field(valid);
+      made.one_of = each.one_of;
+      add(features.emplace_back(std::move(made)));
+    }
   };
   for (const auto& [name, window] : options.windows) {
     if (!by_name.contains(name)) {
@@ -84,16 +119,14 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
   }
   for (const auto& [name, numbers] : by_name) {
     const auto window = options.windows.find(name);
-    if (window == options.windows.end() ? !is_wanted(name)
-                                        : !needs_valid(name, "the window of '" + name + "'")) {
-      continue;
-    }
+    const bool has_window = has_windows && window != options.windows.end();
     for (const std::size_t number : numbers) {
-      Feature& feature = add_feature(name, number);
-      if (window == options.windows.end()) continue;
-      feature.window = window->second;
-      const std::string zero = zero_of(feature.in_file->form);
-      for (std::uint32_t i = 0; i < feature.in_file->values; ++i) feature.zeros += zero;
+      add_features(name, number, has_window, "the window of '" + name + "'", [&](Feature& feature) {
+        if (!has_window) return;
+        feature.window = window->second;
+        const std::string zero = zero_of(feature.in_file->form);
+        for (std::uint32_t i = 0; i < feature.in_file->values; ++i) feature.zeros += zero;
+      });
     }
   }
   for (const auto& [name, later] : options.laters) {
@@ -108,8 +141,11 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
     }
     take_name(name, described);
     added_names.insert(name);
-    if (!needs_valid(name, described)) continue;
-    for (const std::size_t number : of->second) add_feature(name, number).later = later;
+    if (!has_windows) continue;
+    for (const std::size_t number : of->second) {
+      add_features(name, number, true, described,
+                   [&later = later](Feature& feature) { feature.later = later; });
+    }
   }
   for (const auto& [from, to] : options.names) {
     const auto has_it = [&from = from](const StepFeature& each) { return each.name == from; };

@@ -49,6 +49,15 @@ struct LaterStep {
   Drawn draw(std::uint64_t number, std::uint32_t step, std::uint32_t steps) const noexcept;
 };
 
+// One of several features, drawn for each step and epoch. docs/permutation.md specifies the draw.
+struct OneOf {
+  std::vector<std::string> of;  // new names, or names of added features
+  std::uint64_t seed = 0;
+
+  // `number` counts the step through all records.
+  std::size_t draw(std::uint64_t number, std::uint64_t epoch) const noexcept;
+};
+
 template <class T>
 using ByName = std::map<std::string, T, std::less<>>;
 
@@ -56,11 +65,14 @@ struct StepOptions {
   ByName<std::string> names;   // new names of features, by name in the records
   ByName<StepWindow> windows;  // by new name of the feature
   ByName<LaterStep> laters;    // by name of the added feature
+  ByName<OneOf> choices;       // by name of the added feature, which replaces the others
   // By new name of a feature: the content of the map's entry in a step without values of the
   // feature.
   ByName<std::string> absent;
   // Only these features. The episode's features are not read if none of them is listed.
   std::optional<std::set<std::string, std::less<>>> columns;
+  // Each feature holds the step itself. Windows only decide which steps count.
+  bool without_windows = false;
   // A bit per step, as in StepChoice. The bits count the steps without a choice.
   std::optional<std::string> chosen;
 };
@@ -74,8 +86,13 @@ struct StepContents {
     // With neither member, the feature holds the step itself.
     std::optional<StepWindow> window;
     std::optional<LaterStep> later;
-    std::string valid_key;  // key of the entry that marks real steps
-    std::string zeros;      // the replacement of one step
+    struct Alternative {
+      std::size_t choice = 0;  // in `choices`
+      std::size_t number = 0;  // among its features
+    };
+    std::optional<Alternative> one_of;  // the step has the feature if it was drawn
+    std::string valid_key;              // key of the entry that marks real steps
+    std::string zeros;                  // the replacement of one step
 
     std::size_t valid_count() const noexcept {
       return window ? window->count() : (later ? std::size_t{1} : 0);
@@ -95,6 +112,7 @@ struct StepContents {
 
   std::vector<Feature> features;
   std::vector<Absent> absent;
+  std::vector<OneOf> choices;
   bool has_rest = true;  // whether the episode's features are included
   // Names that no feature of the episode may have.
   std::set<std::string, std::less<>> added_names;

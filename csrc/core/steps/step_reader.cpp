@@ -91,8 +91,12 @@ struct StepReader::Plan {
 // Adds steps to a plan.
 class StepReader::Planning {
  public:
-  Planning(const StepReader& reader, Plan& plan)
-      : reader_(reader), file_(*reader.file_), features_(reader.contents_.features), plan_(plan) {}
+  Planning(const StepReader& reader, Plan& plan, std::uint64_t epoch)
+      : reader_(reader),
+        file_(*reader.file_),
+        features_(reader.contents_.features),
+        plan_(plan),
+        epoch_(epoch) {}
 
   void add(std::uint64_t number, const Row& row) {
     const Place place = reader_.place(number);
@@ -107,7 +111,13 @@ class StepReader::Planning {
     StepFile::Entries rest = file_.row(place.record, plan_.bases.data() + bases);
     if (!reader_.contents_.has_rest) rest = {};
     step.first_entry = plan_.entries.size();
+    drawn_.clear();
+    for (const OneOf& each : reader_.contents_.choices) {
+      drawn_.push_back(each.draw(step.first_step + place.step, epoch_));
+    }
     for (std::uint32_t f = 0; f < features_.size(); ++f) {
+      const auto& one_of = features_[f].one_of;
+      if (one_of && drawn_[one_of->choice] != one_of->number) continue;
       const std::uint32_t base = plan_.bases[bases + features_[f].number];
       if (base != kNoPieces) add_entry(step, place.step, f, base);
     }
@@ -277,6 +287,8 @@ class StepReader::Planning {
   const StepFile& file_;
   const std::vector<StepContents::Feature>& features_;
   Plan& plan_;
+  const std::uint64_t epoch_;
+  std::vector<std::size_t> drawn_;  // of each choice
 };
 
 // Reads the steps of a plan, each to its place. One thread at a time.
@@ -571,6 +583,12 @@ std::shared_ptr<const StepReader> StepReader::only(std::string_view chosen) cons
   return std::make_shared<const StepReader>(records_, file_, std::move(options));
 }
 
+std::shared_ptr<const StepReader> StepReader::without_windows() const {
+  StepOptions options = options_;
+  options.without_windows = true;
+  return std::make_shared<const StepReader>(records_, file_, std::move(options));
+}
+
 std::shared_ptr<const StepReader> StepReader::with_columns(
     const std::vector<std::string>& names) const {
   StepOptions options = options_;
@@ -594,10 +612,10 @@ RecordOrigin StepReader::origin(std::uint64_t step) const {
   return origin;
 }
 
-StepReader::Plan StepReader::plan(std::span<const std::int64_t> steps,
-                                  const std::vector<Row>& rows) const {
+StepReader::Plan StepReader::plan(std::span<const std::int64_t> steps, const std::vector<Row>& rows,
+                                  std::uint64_t epoch) const {
   Plan plan;
-  Planning planning(*this, plan);
+  Planning planning(*this, plan, epoch);
   plan.steps.reserve(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     planning.add(static_cast<std::uint64_t>(steps[i]), rows[i]);
@@ -640,7 +658,7 @@ StepReader::Rows StepReader::read_rows(const ReadRequest& request) const {
   std::vector<std::int64_t> steps(count);
   for (std::size_t i = 0; i < count; ++i) steps[i] = request.records[order[i]];
   const std::vector<Row> rows = rows_of(*this, steps);
-  const Plan plan = this->plan(steps, rows);
+  const Plan plan = this->plan(steps, rows, request.epoch);
   std::int64_t* const offsets = batch.offsets();
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t bytes = plan.steps[i].bytes();
@@ -701,12 +719,12 @@ std::shared_ptr<const RecordBatch> StepReader::read_one(std::uint64_t step) cons
   return std::move(outcome.batch);
 }
 
-AnnouncedRows StepReader::announce(std::span<const std::int64_t> steps,
-                                   ReadAhead& read_ahead) const {
+AnnouncedRows StepReader::announce(std::span<const std::int64_t> steps, ReadAhead& read_ahead,
+                                   std::uint64_t epoch) const {
   try {
     const std::vector<Row> rows = rows_of(*this, steps);
     if (!read_ahead.is_cold(rows)) return {};
-    const Plan plan = this->plan(steps, rows);
+    const Plan plan = this->plan(steps, rows, epoch);
     std::vector<StoredRange> ranges;
     for (std::size_t i = 0; i < steps.size(); ++i) plan.add_ranges(i, ranges);
     return announce_ranges(std::move(ranges));

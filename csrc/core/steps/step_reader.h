@@ -29,6 +29,8 @@ class StepReader final : public FileSource {
 
   // The same steps, but only the chosen ones. This reader must not have a choice.
   std::shared_ptr<const StepReader> only(std::string_view chosen) const;
+  // The same steps, each with its own values in place of windows.
+  std::shared_ptr<const StepReader> without_windows() const;
   // The same steps with only these features; see StepOptions::columns.
   std::shared_ptr<const StepReader> with_columns(const std::vector<std::string>& names) const;
 
@@ -63,7 +65,8 @@ class StepReader final : public FileSource {
   bool is_remote() const noexcept override { return records_->is_remote(); }
 
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t step) const override;
-  AnnouncedRows announce(std::span<const std::int64_t> steps, ReadAhead& read_ahead) const override;
+  AnnouncedRows announce(std::span<const std::int64_t> steps, ReadAhead& read_ahead,
+                         std::uint64_t epoch = 0) const override;
   std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,
                           std::uint64_t max_steps) const override;
   std::vector<SkippedBytes> skipped() const override;
@@ -76,7 +79,8 @@ class StepReader final : public FileSource {
   const std::vector<std::uint64_t>& unchosen_steps() const noexcept {
     return counted_.empty() ? file_->first_steps() : counted_;
   }
-  Plan plan(std::span<const std::int64_t> steps, const std::vector<Row>& rows) const;
+  Plan plan(std::span<const std::int64_t> steps, const std::vector<Row>& rows,
+            std::uint64_t epoch) const;
   Rows read_rows(const ReadRequest& request) const override;
 
   const std::shared_ptr<const Reader> records_;

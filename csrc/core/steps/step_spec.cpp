@@ -6,7 +6,7 @@
 namespace tfrfast {
 namespace {
 
-constexpr EncodedKind kOptions{"options of steps", "tfOS"};
+constexpr EncodedKind kOptions{"options of steps", "tfOS", 2};
 
 void put(Encoder& encoder, const ByName<std::string>& texts) {
   encoder.number(texts.size());
@@ -54,11 +54,19 @@ StepOptions decode_options(std::string_view encoded) {
     later.max_steps = decoder.small_number();
     options.laters.emplace(name, std::move(later));
   });
+  read_names(decoder, [&](std::string_view name) {
+    OneOf& one_of = options.choices[std::string(name)];
+    one_of.seed = decoder.number();
+    one_of.of.resize(decoder.count());
+    if (one_of.of.empty()) decoder.refuse("a choice has no features");
+    for (std::string& each : one_of.of) each = decoder.string();
+  });
   options.absent = texts_of(decoder);
   if (decoder.flag()) {
     auto& columns = options.columns.emplace();
     read_names(decoder, [&](std::string_view name) { columns.emplace(name); });
   }
+  options.without_windows = decoder.flag();
   if (decoder.flag()) options.chosen = decoder.string();
   decoder.finish();
   return options;
@@ -86,12 +94,20 @@ std::string encode_options(const StepOptions& options) {
       encoder.number(each);
     }
   }
+  encoder.number(options.choices.size());
+  for (const auto& [name, one_of] : options.choices) {
+    encoder.string(name);
+    encoder.number(one_of.seed);
+    encoder.number(one_of.of.size());
+    for (const std::string& each : one_of.of) encoder.string(each);
+  }
   put(encoder, options.absent);
   encoder.flag(options.columns.has_value());
   if (options.columns) {
     encoder.number(options.columns->size());
     for (const std::string& name : *options.columns) encoder.string(name);
   }
+  encoder.flag(options.without_windows);
   encoder.flag(options.chosen.has_value());
   if (options.chosen) encoder.string(*options.chosen);
   return encoder.finish();
