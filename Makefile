@@ -192,7 +192,7 @@ test-ray: .envs/ray/.ready .envs/torch/.ready dist/.built ## The wheel with Ray,
 	  > "$$(ls -d .envs/ray/lib/python*/site-packages)/torch.pth"
 	@touch $@
 
-test-programs: .envs/programs/.ready dist/.built ## The wheel under programs of others: TensorFlow Datasets, seqio
+test-programs: .envs/programs/.ready .envs/torch/.ready dist/.built ## The wheel under programs of others: TensorFlow Datasets, seqio
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/programs tests/python/programs ''
 
 .envs/programs/.ready: .venv/.tools | .venv/.installed
@@ -202,6 +202,9 @@ test-programs: .envs/programs/.ready dist/.built ## The wheel under programs of 
 	ls -d $(CURDIR)/.venv/lib/python*/site-packages > "$$(ls -d .envs/programs/lib/python*/site-packages)/tensorflow.pth"
 	.envs/programs/bin/pip install --quiet --ignore-installed --no-deps pytest
 	.envs/programs/bin/pip install --quiet tensorflow-datasets importlib_resources seqio
+	# PyTorch is that of the other environment.
+	ls -d $(CURDIR)/.envs/programs/lib/python*/site-packages | sed 's|/.envs/programs/|/.envs/torch/|' \
+	  > "$$(ls -d .envs/programs/lib/python*/site-packages)/torch.pth"
 	@touch $@
 
 .envs/remote/.ready: .venv/.tools
