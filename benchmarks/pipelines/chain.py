@@ -23,6 +23,8 @@ class Chain(NamedTuple):
     batch: int
     #: The work that takes most of the time: "parsing", "inflating", "images", or "other".
     work: str = "parsing"
+    #: A large buffer fills before the first batch, and is timed from there.
+    fills_first: bool = False
 
 
 def named(files: Sequence[str]) -> Any:

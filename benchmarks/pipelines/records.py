@@ -289,18 +289,16 @@ def _motion(random: Random, number: int) -> Row:
     return row
 
 
-EPISODE_STEPS = 20
-
-
 def _episode(random: Random, number: int) -> Row:
     """An episode as the data sets of robots hold it: one record, whose steps are flattened."""
+    steps = int(random.integers(5, 40))
     return {
-        "steps/observation/image": [_jpeg(random, 64) for _ in range(EPISODE_STEPS)],
-        "steps/observation/state": random.random(EPISODE_STEPS * 8, np.float32),
-        "steps/action": random.random(EPISODE_STEPS * 7, np.float32),
-        "steps/language_instruction": [b"pick up block %d" % number] * EPISODE_STEPS,
-        "steps/is_first": [int(step == 0) for step in range(EPISODE_STEPS)],
-        "steps/is_last": [int(step == EPISODE_STEPS - 1) for step in range(EPISODE_STEPS)],
+        "steps/observation/image": [_jpeg(random, 64) for _ in range(steps)],
+        "steps/observation/state": random.random(steps * 8, np.float32),
+        "steps/action": random.random(steps * 7, np.float32),
+        "steps/language_instruction": [b"pick up block %d" % number] * steps,
+        "steps/is_first": [int(step == 0) for step in range(steps)],
+        "steps/is_last": [int(step == steps - 1) for step in range(steps)],
     }
 
 

@@ -8,15 +8,23 @@ from typing import Any
 import tensorflow as tf
 
 from benchmarks.pipelines.chain import AUTO, Chain, Fixed, named, read_gzip, read_split
-from benchmarks.pipelines.records import EPISODE_STEPS
+
+# The frames in a program's buffer.
+BUFFER = 250_000
+CHUNK = 16
+
+
+def _list(shape: list[int], dtype: Any) -> Any:
+    return tf.io.FixedLenSequenceFeature(shape, dtype, allow_missing=True)
+
 
 _STEPS = {
-    "steps/observation/image": Fixed([EPISODE_STEPS], tf.string),
-    "steps/observation/state": Fixed([EPISODE_STEPS, 8], tf.float32),
-    "steps/action": Fixed([EPISODE_STEPS, 7], tf.float32),
-    "steps/language_instruction": Fixed([EPISODE_STEPS], tf.string),
-    "steps/is_first": Fixed([EPISODE_STEPS], tf.int64),
-    "steps/is_last": Fixed([EPISODE_STEPS], tf.int64),
+    "steps/observation/image": _list([], tf.string),
+    "steps/observation/state": _list([8], tf.float32),
+    "steps/action": _list([7], tf.float32),
+    "steps/language_instruction": _list([], tf.string),
+    "steps/is_first": _list([], tf.int64),
+    "steps/is_last": _list([], tf.int64),
 }
 
 
@@ -25,16 +33,27 @@ def _episodes(files: Any) -> Any:
     return records.map(lambda record: tf.io.parse_single_example(record, _STEPS), AUTO)
 
 
-def _chunked(steps: Any) -> Any:
-    """Yields each step with its own action and the next three actions."""
-    places = tf.range(EPISODE_STEPS)[:, None] + tf.range(4)[None]
-    actions = tf.gather(steps["steps/action"], tf.minimum(places, EPISODE_STEPS - 1))
-    return {
-        "image": steps["steps/observation/image"],
-        "state": steps["steps/observation/state"],
-        "actions": actions,
-        "task": steps["steps/language_instruction"],
-    }
+def chunked(history: int = 1) -> Any:
+    """Returns a function that gives each step its own action and the next ones, and pictures."""
+
+    def chunk(steps: Any) -> Any:
+        here = tf.range(tf.shape(steps["steps/action"])[0])[:, None]
+        future = tf.minimum(here + tf.range(CHUNK)[None], tf.shape(here)[0] - 1)
+        past = tf.maximum(here + tf.range(1 - history, 1)[None], 0)
+        image = steps["steps/observation/image"]
+        return {
+            "image": image if history == 1 else tf.gather(image, past),
+            "state": steps["steps/observation/state"],
+            "actions": tf.gather(steps["steps/action"], future),
+            "task": steps["steps/language_instruction"],
+        }
+
+    return chunk
+
+
+def flattened(trajectories: Any) -> Any:
+    """Steps of several episodes by turns, as all of these programs flatten."""
+    return trajectories.interleave(tf.data.Dataset.from_tensor_slices, num_parallel_calls=AUTO)
 
 
 def _decoded(frame: Any) -> Any:
@@ -45,26 +64,24 @@ def _decoded(frame: Any) -> Any:
 def openvla(files: Any, batch: int, epochs: int | None) -> Any:
     def one(names: Any) -> Any:
         steps = _episodes(names).enumerate().map(lambda _, episode: episode, AUTO).repeat(epochs)
-        return steps.map(_chunked, AUTO).flat_map(tf.data.Dataset.from_tensor_slices)
+        return flattened(steps.map(chunked(), AUTO))
 
     half = len(files) // 2
     frames = tf.data.Dataset.sample_from_datasets(
         [one(files[:half]), one(files[half:])], [0.5, 0.5]
     )
-    return frames.shuffle(2_000).map(_decoded, AUTO).batch(batch).prefetch(2)
+    return frames.shuffle(BUFFER).map(_decoded, AUTO).batch(batch).prefetch(2)
 
 
 def droid(files: Any, batch: int, epochs: int | None) -> Any:
     episodes = _episodes(files).filter(lambda steps: tf.reduce_any(steps["steps/is_last"] > 0))
-    episodes = episodes.repeat(epochs).map(_chunked, AUTO)
-    frames = episodes.flat_map(tf.data.Dataset.from_tensor_slices)
+    frames = flattened(episodes.repeat(epochs).map(chunked(), AUTO))
     frames = frames.filter(lambda frame: tf.reduce_sum(tf.abs(frame["actions"])) > 0.0)
-    return frames.shuffle(2_000).map(_decoded, AUTO).batch(batch).prefetch(2)
+    return frames.shuffle(BUFFER).map(_decoded, AUTO).batch(batch).prefetch(2)
 
 
 def octo(files: Any, batch: int, epochs: int | None) -> Any:
-    frames = _episodes(files).repeat(epochs).map(_chunked, AUTO)
-    frames = frames.flat_map(tf.data.Dataset.from_tensor_slices).shuffle(2_000)
+    frames = flattened(_episodes(files).repeat(epochs).map(chunked(), AUTO)).shuffle(BUFFER)
     return frames.map(_decoded, AUTO).batch(batch).ignore_errors().prefetch(2)
 
 
@@ -122,9 +139,9 @@ def maxdiffusion(files: Any, batch: int, epochs: int | None) -> Any:
 
 
 CHAINS = [
-    Chain("openvla/openvla", openvla, "episodes", 32, "images"),
-    Chain("Physical-Intelligence/openpi", droid, "episodes", 32, "images"),
-    Chain("octo-models/octo", octo, "episodes", 32, "images"),
+    Chain("openvla/openvla", openvla, "episodes", 32, "images", fills_first=True),
+    Chain("Physical-Intelligence/openpi", droid, "episodes", 32, "images", fills_first=True),
+    Chain("octo-models/octo", octo, "episodes", 32, "images", fills_first=True),
     Chain("kvablack/dlimp", dlimp, "trajectories", 64),
     Chain("google-deepmind/deepmind-research rl_unplugged", atari, "games, GZIP", 32, "inflating"),
     Chain("AI-Hypercomputer/maxdiffusion", maxdiffusion, "latents", 16),
