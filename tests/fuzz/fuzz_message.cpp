@@ -147,7 +147,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }();
 
   // Two records, each in memory of exactly its size, and the second with unknown fields around it.
-  const std::size_t first = size == 0 ? 0 : data[0] % size;
+  // The first byte says where they are cut.
+  if (size == 0) return 0;
+  const std::size_t first = *data++ % size--;
   std::vector<std::uint8_t> padded = {0xf8, 0x7f, 0x01};
   padded.insert(padded.end(), data + first, data + size);
   padded.insert(padded.end(), {0xfb, 0x7f, 0x08, 0x01, 0xfc, 0x7f});

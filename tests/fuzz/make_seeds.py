@@ -160,8 +160,36 @@ def resize_seeds() -> dict[str, bytes]:
     }
 
 
+def message_seeds() -> dict[str, bytes]:
+    """Messages with the fields of fuzz_message.cpp. The first byte cuts the records."""
+
+    def field(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    def entry(key: bytes, value: bytes) -> bytes:
+        return field(1, key) + field(2, value)
+
+    parts = field(2, field(1, bytes(8)) + field(2, b"bytes")) + b"\x1b\x0a\x01t\x1c"
+    items = field(1, b"\x08\x05" + parts) + field(1, b"")
+    numbers = field(5, b"\x08\x03\x10\x01") + field(5, b"\x08\x03\x10\x07")
+    inner = field(1, b"\x01\x02") + b"\x08\x07" + numbers
+    maps = field(4, entry(b"a", inner)) + field(4, entry(b"b", b"")) + field(4, entry(b"a", inner))
+    oneof = field(8, maps + b"\x0d" + bytes(4)) + b"\x30\x01" + field(7, b"text")
+    lists = field(9, bytes(16)) + field(10, b"\0\1\x05") + b"\x58\x01" + field(13, b"\x7f" * 40)
+    return {
+        "items": b"\0" + items * 2,
+        "maps": b"\0" + maps + numbers,
+        "oneof": b"\0" + oneof + field(8, b"\x0d" + bytes(4)),
+        "lists": b"\0" + lists + field(12, b"s"),
+    }
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
+    for name, seed in message_seeds().items():
+        path = folder / "fuzz_message" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(seed)
     for name, seed in resize_seeds().items():
         path = folder / "fuzz_resize" / name
         path.parent.mkdir(parents=True, exist_ok=True)
