@@ -3,7 +3,7 @@
 Compares tfr.Packed with Grain's first fit and with a greedy packer, and a packed with an unpacked
 Loader by processor time, in turns.
 
-python -m benchmarks.packing [--records 100000]
+python -m benchmarks.packing [--records 400000]
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def tell_speed(records: int, turns: int = 5) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--records", type=int, default=400_000)
     options = parser.parse_args()
     tell_fill()
     tell_speed(options.records)
