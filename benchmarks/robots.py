@@ -5,7 +5,9 @@ python benchmarks/robots.py [--turns 3] [--seconds 8] [--buffer 250000]
 Each contender runs in a process of its own, by turns. Its first batch comes before the clock starts:
 buffers are full then. A figure is the samples for each second of processor time of all threads, and
 the peak of anonymous memory, which leaves out the mapped pages of files. The pipelines are those of
-`benchmarks/pipelines/robots.py`, over pictures of 224 x 224.
+`benchmarks/pipelines/robots.py`: openpi decodes pictures of 224 x 224 as they are, Octo and OpenVLA
+resize pictures of 256 x 256 to them, by dlimp's lanczos3, which takes tf.data long. `tfr.Image`
+resizes with a triangle filter.
 """
 
 from __future__ import annotations
@@ -32,13 +34,14 @@ sys.path = [each for each in sys.path if Path(each or ".").resolve() != Path(__f
 sys.path.append(str(ROOT))  # last: this measures the installed package, not the sources
 
 SIDE, BATCH, CHUNK = 224, 64, 16
+# The size of the stored pictures, and how many of them a sample has.
+CASES = {"openpi": (224, 1), "OpenVLA": (256, 1), "Octo": (256, 2)}
 EPISODES, SHARDS = 240, 8
 IMAGE, ACTION = "steps/observation/image", "steps/action"
-HISTORIES = (1, 2)
 CONTENDERS = ("tf.data", "accelerate", "Steps", "Steps, BlockShuffle", "Steps, InOrder")
 
 
-def write_episodes(folder: Path) -> None:
+def write_episodes(folder: Path, side: int) -> None:
     """Writes episodes of 20 to 120 steps, with pictures as a camera's."""
     import tensorflow as tf
 
@@ -49,10 +52,10 @@ def write_episodes(folder: Path) -> None:
         for episode in range(EPISODES):
             steps = int(numbers.integers(20, 121))
             coarse = numbers.integers(0, 255, (15, 15, 3)).astype(np.float32)
-            smooth = tf.image.resize(coarse, (SIDE, SIDE), method="bicubic").numpy()
+            smooth = tf.image.resize(coarse, (side, side), method="bicubic").numpy()
             pictures = []
             for step in range(steps):
-                noisy = np.roll(smooth, step, 1) + numbers.normal(0, 4, (SIDE, SIDE, 3))
+                noisy = np.roll(smooth, step, 1) + numbers.normal(0, 4, (side, side, 3))
                 pixels = np.clip(noisy, 0, 255).astype(np.uint8)
                 pictures.append(tf.io.encode_jpeg(pixels, quality=80).numpy())
             writer.write(
@@ -69,15 +72,21 @@ def write_episodes(folder: Path) -> None:
             )
 
 
-def of_tf_data(files: list[str], history: int, buffer: int, accelerates: bool) -> Any:
+def of_tf_data(files: list[str], case: str, buffer: int, accelerates: bool) -> Any:
     import tensorflow as tf
 
     import tfrfast as tfr
     from benchmarks.pipelines import robots
 
+    side, history = CASES[case]
+
     def decode(frame: Any) -> Any:
         def one(image: Any) -> Any:
             pixels = tf.io.decode_image(image, 3, expand_animations=False)
+            if side != SIDE:
+                size = (SIDE, SIDE)
+                pixels = tf.image.resize(pixels, size, method="lanczos3", antialias=True)
+                pixels = tf.cast(tf.clip_by_value(tf.round(pixels), 0, 255), tf.uint8)
             return tf.ensure_shape(pixels, (SIDE, SIDE, 3))
 
         image = frame["image"]
@@ -90,8 +99,10 @@ def of_tf_data(files: list[str], history: int, buffer: int, accelerates: bool) -
     return tfr.accelerate(dataset) if accelerates else dataset
 
 
-def of_steps(files: list[str], history: int, name: str) -> Iterator[Any]:
+def of_steps(files: list[str], case: str, name: str) -> Iterator[Any]:
     import tfrfast as tfr
+
+    history = CASES[case][1]
 
     windows: dict[str, Any] = {ACTION: tfr.Window(after=CHUNK - 1)}
     if history > 1:
@@ -127,15 +138,15 @@ class Memory(threading.Thread):
             time.sleep(0.02)
 
 
-def run(name: str, folder: Path, history: int, seconds: float, buffer: int) -> None:
+def run(name: str, folder: Path, case: str, seconds: float, buffer: int) -> None:
     """Prints the samples for each second of processor time, and the peak of memory."""
     files = sorted(map(str, folder.glob("robots-?????-of-?????")))
     memory = Memory()
     memory.start()
     if name.startswith("Steps"):
-        batches = iter(of_steps(files, history, name))
+        batches = iter(of_steps(files, case, name))
     else:
-        batches = iter(of_tf_data(files, history, buffer, name == "accelerate"))
+        batches = iter(of_tf_data(files, case, buffer, name == "accelerate"))
     next(batches)
     samples, begin = 0, time.process_time()
     while time.process_time() - begin < seconds:
@@ -155,21 +166,22 @@ def main() -> None:
     given = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if given.one:
-        name, folder, history = given.one
-        run(name, Path(folder), int(history), given.seconds, given.buffer)
+        name, folder, case = given.one
+        run(name, Path(folder), case, given.seconds, given.buffer)
     with tempfile.TemporaryDirectory() as data:
-        write_episodes(Path(data))
-        size = sum(each.stat().st_size for each in Path(data).iterdir())
-        print(f"{EPISODES} episodes, {size / 1e6:.0f} MB; a buffer of {given.buffer:,} samples")
+        for side in {side for side, _ in CASES.values()}:
+            (Path(data) / str(side)).mkdir()
+            write_episodes(Path(data) / str(side), side)
+        print(f"{EPISODES} episodes; a buffer of {given.buffer:,} samples")
         print(
-            "| pictures | contender | samples a second | times tf.data | peak, MB | tf.data's by it |"
+            "| program | contender | samples a second | times tf.data | peak, MB | tf.data's by it |"
         )
-        print("|---:|---|---:|---:|---:|---:|")
-        for history in HISTORIES:
+        print("|---|---|---:|---:|---:|---:|")
+        for case, (side, _) in CASES.items():
             found: dict[str, list[tuple[float, float]]] = {each: [] for each in given.contenders}
             for _ in range(given.turns):
                 for name in random.sample(list(found), len(found)):
-                    command = [sys.executable, __file__, "--one", name, data, str(history)]
+                    command = [sys.executable, __file__, "--one", name, f"{data}/{side}", case]
                     command += ["--seconds", str(given.seconds), "--buffer", str(given.buffer)]
                     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
                     rate, peak = map(float, done.stdout.split())
@@ -180,7 +192,7 @@ def main() -> None:
                 rate, peak = (statistics.median(each) for each in zip(*pairs, strict=True))
                 whole = statistics.median(each[1] for each in base)
                 print(
-                    f"| {history} | {name} | {rate:,.0f} | {statistics.median(ratios):.2f} "
+                    f"| {case} | {name} | {rate:,.0f} | {statistics.median(ratios):.2f} "
                     f"({ratios[0]:.2f} to {ratios[-1]:.2f}) | {peak:,.0f} | {whole / peak:.1f} |",
                     flush=True,
                 )

@@ -6,66 +6,17 @@ import json
 import pickle
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import tfrfast as tfr
-from reference_order import derive_key, siphash24
-
-LENGTHS = (40, 3, 57)
-COUNT = sum(LENGTHS)
-
-
-def write(path: Path, missing: int | None = None) -> str:
-    first = 0
-    with tfr.Writer(path) as writer:
-        for episode, length in enumerate(LENGTHS):
-            steps = np.arange(first, first + length)
-            made: dict[str, Any] = {
-                "steps/n": steps,
-                "steps/text_2": [b"second %d" % step for step in steps],
-                "meta/folder": f"folder {episode}",
-                "meta/file": f"file_{'success' if episode != 1 else 'failure'}.h5",
-            }
-            for camera in range(2):
-                if missing != camera:
-                    made[f"steps/camera_{camera}"] = [b"%d:%d" % (camera, s) * 99 for s in steps]
-            made["steps/text_0"] = [b"first %d" % s if s % 3 else b"" for s in steps]
-            made["steps/text_1"] = [b"other %d" % s for s in steps]
-            writer.write(tfr.encode_example(made))
-            first += length
-    return str(path)
+from step_choices import COUNT, FEATURES, choosing, drawn, row_of, write_choices
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write(tmp_path_factory.mktemp("choices") / "a.tfrecord")
-
-
-CAMERA = tfr.OneOf("steps/camera_0", "steps/camera_1", seed=5)
-TEXT = tfr.OneOf("steps/text_0", "steps/text_1", "steps/text_2", seed=5)
-FEATURES = {
-    "camera": tfr.FixedLen((), "bytes"),
-    "text": tfr.FixedLen((), "bytes"),
-    "steps/n": tfr.FixedLen((), "int64"),
-}
-
-
-def choosing(path: str, **windows: Any) -> tfr.Steps:
-    return tfr.Steps(path, along="steps/", windows={"camera": CAMERA, "text": TEXT, **windows})
-
-
-def drawn(seed: int, epoch: int, step: int, count: int) -> int:
-    word = siphash24(derive_key(14, seed, epoch), [step, count])
-    return word * count >> 64
-
-
-def row_of(epoch: int, step: int) -> tuple[bytes, bytes]:
-    camera, text = drawn(5, epoch, step, 2), drawn(5, epoch, step, 3)
-    first = b"first %d" % step if step % 3 else b""
-    return b"%d:%d" % (camera, step) * 99, [first, b"other %d" % step, b"second %d" % step][text]
+    return write_choices(tmp_path_factory.mktemp("choices") / "a.tfrecord")
 
 
 def test_a_feature_is_drawn_by_seed_epoch_and_step(path: str) -> None:
@@ -96,7 +47,7 @@ def test_a_feature_is_drawn_by_seed_epoch_and_step(path: str) -> None:
 
 def test_only_the_drawn_feature_is_read(tmp_path: Path) -> None:
     """A damaged part of the other camera is never met."""
-    path = write(tmp_path / "a.tfrecord")
+    path = write_choices(tmp_path / "a.tfrecord")
     steps = choosing(path)
     assert len(steps) == COUNT
     plain = tfr.Steps(path, along="steps/")
@@ -119,10 +70,10 @@ def test_only_the_drawn_feature_is_read(tmp_path: Path) -> None:
 
 
 def test_choices_take_windows_later_steps_and_substitutes(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tfrecord", missing=1)
+    path = write_choices(tmp_path / "a.tfrecord", missing=1)
     with pytest.raises(ValueError, match="'steps/camera_1' is not a feature of the steps"):
         choosing(path)
-    path = write(tmp_path / "b.tfrecord")
+    path = write_choices(tmp_path / "b.tfrecord")
     window = tfr.Window(before=1)
     steps = tfr.Steps(
         path,

@@ -10,6 +10,8 @@ import pytest
 import tensorflow as tf
 
 import tfrfast as tfr
+from step_choices import COUNT, choosing, row_of, write_choices
+from step_choices import FEATURES as CHOSEN
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -174,3 +176,15 @@ def test_ragged_features_are_cut_by_their_row_lengths(tmp_path: Path) -> None:
     whole = tf.io.parse_single_example(record, {"r": spec})["r"].to_list()
     each = [tf.io.parse_single_example(step, {"r": spec})["r"].to_list() for step in steps]
     assert [rows[0] if rows else [] for rows in each] == whole
+
+
+def test_each_epoch_draws_anew(tmp_path: Path) -> None:
+    steps = choosing(write_choices(tmp_path / "choices.tfrecord"))
+    dataset = tfr.Loader(steps, 9, features=CHOSEN, seed=1).to_tf_dataset(epochs=2)
+    seen = 0
+    for batch in dataset:
+        rows = (batch[name].numpy().tolist() for name in ("steps/n", "camera", "text"))
+        for step, camera, text in zip(*rows, strict=True):
+            assert (camera, text) == row_of(seen // COUNT, step)
+            seen += 1
+    assert seen == 2 * COUNT

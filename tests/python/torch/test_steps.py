@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from step_choices import COUNT, choosing, row_of, write_choices
+from step_choices import FEATURES as CHOSEN
 from step_files import FEATURES, numbers_in, open_steps
 
 torch = pytest.importorskip("torch")
@@ -42,3 +44,29 @@ def test_workers_read_steps(steps: tfr.Steps) -> None:
     batches = DataLoader(dataset, batch_sampler=sampler, num_workers=2, collate_fn=list)
     rows = [int(row["steps/n"]) for batch in batches for row in batch]
     assert sorted(rows) == list(range(100))
+
+
+@pytest.mark.parametrize("road", ["loader", "iterable", "sampler"])
+def test_each_epoch_draws_anew(tmp_path: Path, road: str) -> None:
+    steps = choosing(write_choices(tmp_path / "choices.tfrecord"))
+    batches: Any
+    if road == "loader":
+        batches = tt.Loader(steps, 9, features=CHOSEN, seed=1)
+    elif road == "iterable":
+        batches = tt.IterableDataset(steps, 9, features=CHOSEN, seed=1)
+    else:
+        sampler = tt.BatchSampler(len(steps), 9, seed=1)
+        batches = DataLoader(
+            tt.Dataset(steps, features=CHOSEN),
+            batch_sampler=sampler,
+            collate_fn=tt.collate,
+        )
+    for epoch in range(2):
+        seen = []
+        for batch in batches:
+            for step, camera, text in zip(
+                batch["steps/n"].tolist(), batch["camera"], batch["text"], strict=True
+            ):
+                assert (camera, text) == row_of(epoch, step)
+                seen.append(step)
+        assert sorted(seen) == list(range(COUNT))
