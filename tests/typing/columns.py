@@ -51,3 +51,10 @@ assert_type(records[[0, 1]], tfr.RecordBatch)
 batch[0]  # type: ignore[call-overload]
 ragged.to_padded("long")  # type: ignore[arg-type]
 records["x"]  # type: ignore[index]
+
+
+def message_features(message: tfr.Message, records: list[bytes]) -> None:
+    features = {"x": message["a.b"], "has": message.has("a"), "kind": message.names("k")}
+    batch = tfr.parse_example(records, {**features, **message.features(["c"])})
+    assert_type(message.name, str)
+    assert_type(batch, tfr.Batch)
