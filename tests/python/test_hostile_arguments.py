@@ -42,6 +42,10 @@ _FOREIGN = re.compile(
 )
 
 
+# A FileDescriptorSet of `message M { E f = 1; } enum E { A = 0; }`.
+_DESCRIPTOR = bytes.fromhex("0a2022120a014d120d0a016618012001280e32022e452a0a0a014512050a01411000")
+
+
 def is_ours(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.filename is not None:
         return True
@@ -165,6 +169,10 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             },
         ),
         "Sparse.to_dense": (sparse.to_dense, {}),
+        "Message": (tfr.Message, {"descriptor": _DESCRIPTOR, "name": "M"}),
+        "Message.features": (tfr.Message(_DESCRIPTOR, "M").features, {"paths": ["f"]}),
+        "Message.has": (tfr.Message.event().has, {"path": "summary"}),
+        "Message.names": (tfr.Message(_DESCRIPTOR, "M").names, {"path": "f"}),
         "Scaled": (
             lambda **given: parsed(reader, tfr.Scaled(**given)),
             {"spec": tfr.VarLen("float32"), "mean": 0.0, "std": 1.0},

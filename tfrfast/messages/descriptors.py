@@ -69,8 +69,7 @@ def read_set(descriptor: Any) -> tuple[Descriptors, str | None]:
     `descriptor` is a FileDescriptorSet as bytes or in a file; or a generated class or module.
     """
     if isinstance(descriptor, (str, os.PathLike)):
-        with open(descriptor, "rb") as file:
-            return _of_files(_parts(file.read(), 1), os.fspath(descriptor)), None
+        return _of_files(_parts(_content_of(descriptor), 1), os.fspath(descriptor)), None
     if isinstance(descriptor, Descriptors):
         return descriptor, None
     if isinstance(descriptor, (bytes, bytearray, memoryview)):
@@ -92,6 +91,14 @@ def read_set(descriptor: Any) -> tuple[Descriptors, str | None]:
             left += each.dependencies
     name = None if file is found else found.full_name
     return _of_files(list(files.values()), file.name), name
+
+
+def _content_of(path: str | os.PathLike[str]) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except ValueError:  # of characters that no name has
+        raise ValueError(f"{os.fspath(path)!r} is not the name of a file.") from None
 
 
 def _of_files(files: list[bytes], where: Any) -> Descriptors:

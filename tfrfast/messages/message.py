@@ -113,6 +113,8 @@ class Message:
         messages = self._descriptors.messages
         if name is None:
             raise ValueError(f"Which message? The descriptor has {_listed(messages)}.")
+        if not isinstance(name, str):
+            raise TypeError(f"The name of a message is a str, not {type(name).__name__}.")
         if name not in messages:
             raise ValueError(
                 f"There is no message {name!r}. The descriptor has {_listed(messages)}."
@@ -156,6 +158,10 @@ class Message:
             return {path: self[path] for path in self._all_paths(self.name, "", ())}
         if isinstance(paths, str):
             raise TypeError(f"paths is a list of paths: [{paths!r}].")
+        if not isinstance(paths, (Mapping, Sequence)):
+            raise TypeError(
+                f"paths is a list of paths, or a dict of them, not {type(paths).__name__}."
+            )
         named = paths.items() if isinstance(paths, Mapping) else ((path, path) for path in paths)
         return {name: self[path] for name, path in named}
 
