@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -376,3 +377,16 @@ def test_batches_that_would_take_too_much_memory_are_not_made_whole(
         step = tfr.explain(tfr.accelerate(rows.batch(16))).steps[-1]
         assert step.fused is fits
         assert fits or "too large" in step.why
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_an_error_takes_the_rows_of_its_batch_from_a_block(tmp_path: Path, drop: bool) -> None:
+    records = [some_example(number) for number in range(40)]
+    torn = write_shard(tmp_path / "torn", records[:15])
+    whole = write_shard(tmp_path / "whole", records[20:])
+    os.truncate(torn, os.path.getsize(torn) - 3)
+    for files in ([torn, whole], [torn, torn], [whole, torn, whole]):
+        theirs = tf.data.TFRecordDataset(files).map(fixed).prefetch(1).batch(4, drop)
+        ours = tfr.accelerate(theirs)
+        assert ours._work.plan.pipeline.together == 4
+        assert outcomes(ours) == outcomes(theirs)

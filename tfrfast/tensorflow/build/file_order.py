@@ -90,11 +90,13 @@ class FileOrder:
         record_bytes: int | None,
         grouped: bool,
         in_blocks: bool,
+        are_cut: bool = False,
     ) -> Batches:
         """Returns the batches of a sequence without a shuffle.
 
         With `grouped`, one call reads several small batches, if the size of records is known. With
-        `in_blocks`, batches may have fewer rows.
+        `in_blocks`, batches may have fewer rows. If batches `are_cut` further, an error comes with
+        the rows before it, of which the last may be too few for a batch.
         """
         batch = sequence.batch
         assert batch is not None
@@ -111,7 +113,7 @@ class FileOrder:
         can_group = grouped and not is_full and record_bytes is not None
         group = group_of(size * (record_bytes or 0)) if can_group else 1
         repeats, source, files, wanted = self._given(sequence, size, group, in_blocks)
-        walked = made_once(_walked, (True,), repeats, source, files, wanted)
+        walked = made_once(_walked, (True, are_cut), repeats, source, files, wanted)
         order = tf.constant("")
         return Batches(
             size, is_full, group, record_bytes or 0, walked, source, order, finished=finished
@@ -140,7 +142,9 @@ def stream(source: Source) -> Any:
     )
 
 
-def _walked(may_shard: bool, repeats: Any, source: Any, files: Any, wanted: Any) -> Any:
+def _walked(
+    may_shard: bool, joins_errors: bool, repeats: Any, source: Any, files: Any, wanted: Any
+) -> Any:
     """Returns groups of batches, and the error of each batch."""
 
     def file(number: Any) -> Any:
@@ -164,7 +168,23 @@ def _walked(may_shard: bool, repeats: Any, source: Any, files: Any, wanted: Any)
 
     every = pieces(flat_map(tf.data.Dataset.range(files), file))
     here = pieces_here(every, own) if may_shard else every
-    return flat_map(here, lambda *piece: tf.data.Dataset.from_tensor_slices(piece[-2:]))
+
+    def of_piece(*piece: Any) -> Any:
+        batches = _with_errors_joined(*piece[-2:]) if joins_errors else piece[-2:]
+        return tf.data.Dataset.from_tensor_slices(batches)
+
+    return flat_map(here, of_piece)
+
+
+def _with_errors_joined(batches: Any, errors: Any) -> tuple[Any, Any]:
+    """Gives each error that stands alone to the batch before it, if that has none."""
+    fails = tf.not_equal(errors[:, :1], "")
+    no = tf.zeros_like(fails[:1])
+    goes = tf.logical_and(fails, tf.concat([no, tf.logical_not(fails[:-1])], 0))
+    gets = tf.concat([goes[1:], no], 0)
+    joined = tf.where(gets, tf.concat([errors[1:], errors[:1]], 0), errors)
+    stays = tf.where(tf.logical_not(goes[:, 0]))[:, 0]
+    return tf.gather(batches, stays), tf.gather(joined, stays)
 
 
 def _records(*given: Any) -> Any:
@@ -178,7 +198,9 @@ def _cut_payloads(size: int, is_full: bool, *given: Any) -> Any:
 def _payloads(may_shard: bool, *given: Any) -> Any:
     """Returns the records in blocks."""
     _, source, _, _ = given
-    return Batches(0, False, 1, 0, _walked(may_shard, *given), source, tf.constant("")).blocks()
+    return Batches(
+        0, False, 1, 0, _walked(may_shard, False, *given), source, tf.constant("")
+    ).blocks()
 
 
 def _repeats(sequence: Sequence) -> int | None:

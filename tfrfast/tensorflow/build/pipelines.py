@@ -81,8 +81,10 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
     blocks = sequence.together(pipeline.together)
     grouped = pipeline.lifted is None
     if sequence.shuffle is None:
-        are_cut = pipeline.in_blocks or pipeline.together > 1
-        return FileOrder(source).batches(blocks, source.record_bytes, grouped, are_cut)
+        are_cut = pipeline.together > 1
+        in_blocks = pipeline.in_blocks or are_cut
+        order = FileOrder(source)
+        return order.batches(blocks, source.record_bytes, grouped, in_blocks, are_cut)
     assert source.plan is not None
     return shuffled_batches(
         source.plan,
