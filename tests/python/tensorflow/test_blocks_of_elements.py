@@ -12,7 +12,7 @@ import pytest
 import tfrfast as tfr
 from example_files import outcomes, plain, some_example, write_examples
 from explained import is_planned
-from record_files import write_shard
+from record_files import flip_payload_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
 
@@ -61,6 +61,9 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
     "elements": lambda records: records.map(fixed),
     "of all kinds": lambda records: records.map(parsed, AUTO).map(lambda row: row).prefetch(2),
     "small batches": lambda records: records.map(fixed, AUTO).batch(3),
+    "few lists": lambda records: records.map(listed).padded_batch(3),
+    "few ragged": lambda records: records.map(parsed).ragged_batch(3),
+    "few sparse": lambda records: records.map(sparse).batch(3),
     "filtered": lambda records: (
         records.map(parsed).filter(lambda row: tf.size(row["words"]) > 1).map(lambda row: row["id"])
     ),
@@ -196,18 +199,30 @@ def test_the_class_selects_rows_too(files: list[str], name: str) -> None:
     assert outcomes(ours.unbatch().batch(5)) == outcomes(theirs.unbatch().batch(5))
 
 
-@pytest.mark.parametrize("name", ["elements", "filtered", "in groups", "in Python", "selected"])
-def test_errors_are_tensorflows(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("is_damaged", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("elements", "filtered", "in groups", "in Python", "selected"),
+        *("of all kinds", "few lists", "few ragged", "few sparse"),
+    ],
+)
+def test_errors_are_tensorflows(tmp_path: Path, name: str, is_damaged: bool) -> None:
     records = [some_example(number) for number in range(40)]
-    records[21] = b"no example"
+    if not is_damaged:
+        records[21] = b"no example"
     bad = write_shard(tmp_path / "bad", records)
+    if is_damaged:
+        flip_payload_byte(bad, records, 21)
     theirs = CHAINS[name](tf.data.TFRecordDataset(bad))
     ours = tfr.accelerate(theirs)
     expected = outcomes(theirs)
-    assert tf.errors.InvalidArgumentError in expected
-    if name == "selected":  # our batches differ, because no row is lost after the filter
-        end = expected.index(tf.errors.InvalidArgumentError)
-        assert outcomes(ours)[: end + 1] == expected[: end + 1]
+    error = tf.errors.DataLossError if is_damaged else tf.errors.InvalidArgumentError
+    assert error in expected
+    # Our batches differ, because no row is lost after the filter, and no record after damage.
+    if is_damaged or name == "selected":
+        end = expected.index(error) + 1
+        assert outcomes(ours)[:end] == expected[:end]
         return
     assert outcomes(ours) == expected
     assert outcomes(tfr.accelerate(theirs.ignore_errors())) == outcomes(theirs.ignore_errors())

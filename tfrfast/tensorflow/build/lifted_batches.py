@@ -93,7 +93,7 @@ def _checked(
         """
         shapes = internals.flat_shapes(lifted.calls[-1].spec)
         checked = map(tf.ensure_shape, parts, shapes)
-        return tuple(tf.expand_dims(each, 0) for each in checked)
+        return tuple(tf.stack([each]) for each in checked)  # expand_dims() takes no variants
 
     def one_by_one(*batch: Any) -> Any:
         elements = unbatched(in_parts(*batches.block(*batch)))
