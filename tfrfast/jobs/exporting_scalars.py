@@ -23,8 +23,13 @@ __all__ = ["export_scalars", "holds_events"]
 
 _ROWS = 4096
 # The number types of tensors, by TensorFlow's numbers, as `tensor_content` holds them.
-_CONTENTS = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}
-_LISTS = ("float_val", "double_val", "int_val", "int64_val")
+_BFLOAT16, _HALF = 14, 19
+_CONTENTS = {
+    **{1: "<f4", 2: "<f8", _BFLOAT16: "<u2", _HALF: "<f2"},
+    **{6: "<i1", 5: "<i2", 3: "<i4", 9: "<i8", 4: "<u1", 17: "<u2", 22: "<u4", 23: "<u8", 10: "?"},
+}
+# The lists of numbers. `half_val` has the bits of two types.
+_LISTS = ("float_val", "double_val", "int_val", "int64_val", "uint32_val", "uint64_val", "bool_val")
 
 
 def holds_events(reader: Reader) -> bool:
@@ -57,7 +62,7 @@ def export_scalars(
     }
     features = {
         **event.features(paths),
-        **event.features({name: f"{tensor}.{name}" for name in _LISTS}),
+        **event.features({name: f"{tensor}.{name}" for name in (*_LISTS, "half_val")}),
         "is_simple": event.has(paths["simple"]),
         "is_tensor": event.has(tensor),
     }
@@ -113,15 +118,26 @@ def _scalars(batch: Batch | Mapping[str, Any]) -> tuple[Any, list[bytes], Any]:
         values[chosen] = numbers
         is_known[chosen] = True
 
+    def take_bits(chosen: Any, bits: Any, number: int) -> None:
+        numbers = bits.view(_CONTENTS[number])
+        if number == _BFLOAT16:  # the upper half of a float
+            numbers = (numbers.astype("<u4") << 16).view("<f4")
+        take(chosen, numbers)
+
     for name in _LISTS:
         numbers = of_value[name]
         chosen = is_single & (numbers.row_lengths == 1) & ~is_known
         take(chosen, numbers.values[numbers.row_splits[:-1][chosen]])
+    halves = of_value["half_val"]
+    for number in (_HALF, _BFLOAT16):
+        chosen = is_single & (of_value["dtype"] == number) & (halves.row_lengths == 1) & ~is_known
+        bits = halves.values[halves.row_splits[:-1][chosen]].astype("<u2")
+        take_bits(chosen, bits, number)
     content = of_value["content"]
     for number, kind in _CONTENTS.items():
         size = np.dtype(kind).itemsize
         chosen = is_single & (of_value["dtype"] == number) & ~is_known
         chosen &= np.diff(content.offsets) == size
         places = content.offsets[:-1][chosen][:, None] + np.arange(size)
-        take(chosen, np.ascontiguousarray(content.data[places]).view(kind).reshape(-1))
+        take_bits(chosen, np.ascontiguousarray(content.data[places]).reshape(-1), number)
     return rows[is_known], tags.values[np.flatnonzero(is_known)].tolist(), values[is_known]

@@ -8,7 +8,7 @@ from tfrfast.messages.descriptors import DescribedField, DescribedMessage, Descr
 
 __all__ = ["EVENT", "SEQUENCE_EXAMPLE"]
 
-_TYPES = {"double": 1, "float": 2, "int64": 3, "int32": 5, "bool": 8, "string": 9, "bytes": 12}
+_TYPES = {"double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "bool": 8, "string": 9, "bytes": 12, "uint32": 13}
 _MESSAGE = 11
 
 # "type name = number", as in a .proto file, with "repeated" before repeated fields, and "|" before
@@ -16,13 +16,15 @@ _MESSAGE = 11
 _EVENT = {
     "Event": "double wall_time = 1, int64 step = 2, |string file_version = 3, |bytes graph_def = 4,"
     " |Summary summary = 5, |LogMessage log_message = 6, |SessionLog session_log = 7,"
-    " |TaggedRunMetadata tagged_run_metadata = 8, |bytes meta_graph_def = 9",
+    " |TaggedRunMetadata tagged_run_metadata = 8, |bytes meta_graph_def = 9,"
+    " SourceMetadata source_metadata = 10",
+    "SourceMetadata": "string writer = 1",
     "LogMessage": "int32 level = 1, string message = 2",
     "SessionLog": "int32 status = 1, string checkpoint_path = 2, string msg = 3",
     "TaggedRunMetadata": "string tag = 1, bytes run_metadata = 2",
     "Summary": "repeated Value value = 1",
-    "Value": "string tag = 1, |float simple_value = 2, |Image image = 4, |Histogram histo = 5,"
-    " |Audio audio = 6, string node_name = 7, |Tensor tensor = 8, Metadata metadata = 9",
+    "Value": "string tag = 1, |float simple_value = 2, |bytes obsolete_old_style_histogram = 3,"
+    " |Image image = 4, |Histogram histo = 5, |Audio audio = 6, string node_name = 7, |Tensor tensor = 8, Metadata metadata = 9",
     "Image": "int32 height = 1, int32 width = 2, int32 colorspace = 3,"
     " bytes encoded_image_string = 4",
     "Audio": "float sample_rate = 1, int64 num_channels = 2, int64 length_frames = 3,"
@@ -35,7 +37,8 @@ _EVENT = {
     "Tensor": "int32 dtype = 1, Shape tensor_shape = 2, int32 version_number = 3,"
     " bytes tensor_content = 4, repeated float float_val = 5, repeated double double_val = 6,"
     " repeated int32 int_val = 7, repeated bytes string_val = 8, repeated int64 int64_val = 10,"
-    " repeated bool bool_val = 11, repeated int32 half_val = 13",
+    " repeated bool bool_val = 11, repeated int32 half_val = 13, repeated uint32 uint32_val = 16,"
+    " repeated uint64 uint64_val = 17",
     "Shape": "repeated Dim dim = 2, bool unknown_rank = 3",
     "Dim": "int64 size = 1, string name = 2",
 }

@@ -43,6 +43,15 @@ EVENTS = [
     event(2, value(b"loss", tensor(b"\x08\x01" + tagged(4, struct.pack("<f", 0.25))))),
     event(3, value(b"loss", tensor(b"\x08\x02" + tagged(6, struct.pack("<d", 2.5))))),
     event(4, value(b"step", tensor(b"\x08\x09" + tagged(10, b"\x07")))),
+    event(4, value(b"n", tensor(b"\x08\x17" + b"\x8a\x01\x01\x09"))),  # uint64_val
+    event(4, value(b"n", tensor(b"\x08\x16" + b"\x82\x01\x01\x0a"))),  # uint32_val
+    event(4, value(b"n", tensor(b"\x08\x0a" + tagged(11, b"\x01")))),
+    event(4, value(b"n", tensor(b"\x08\x13" + tagged(13, b"\x80\x7c")))),  # half 0x3e00
+    event(4, value(b"n", tensor(b"\x08\x0e" + tagged(13, b"\xc0\x80\x03")))),  # bfloat16 0xc040
+    event(4, value(b"n", tensor(b"\x08\x0e" + tagged(4, b"\x40\xc0")))),
+    event(4, value(b"n", tensor(b"\x08\x17" + tagged(4, b"\0" * 7 + b"\x80")))),
+    event(4, value(b"n", tensor(b"\x08\x0a" + tagged(4, b"\x01")))),
+    event(4, value(b"n", tensor(b"\x08\x06" + tagged(4, b"\xfe")))),
     # No scalars: a vector, text, an image.
     event(
         5,
@@ -52,10 +61,10 @@ EVENTS = [
     event(7, value(b"image", tagged(4, b"\x08\x01"))),
 ]
 SCALARS = {
-    "step": [1, 1, 2, 3, 4],
-    "wall_time": [1.25, 1.25, 2.25, 3.25, 4.25],
-    "tag": ["loss", "rate", "loss", "loss", "step"],
-    "value": [0.5, 0.0, 0.25, 2.5, 7.0],
+    "step": [1, 1, 2, 3, 4] + [4] * 9,
+    "wall_time": [1.25, 1.25, 2.25, 3.25, 4.25] + [4.25] * 9,
+    "tag": ["loss", "rate", "loss", "loss", "step"] + ["n"] * 9,
+    "value": [0.5, 0.0, 0.25, 2.5, 7.0, 9.0, 10.0, 1.0, 1.5, -3.0, -3.0, 2.0**63, 1.0, -2.0],
 }
 
 
@@ -118,7 +127,7 @@ def test_export_writes_the_scalars_of_event_files(shard: str, tmp_path: Path) ->
     assert main(["export", shard, other, "--out", out, "--overwrite"]) == 0
     table = pq.read_table(out).to_pydict()
     assert table["value"] == [*SCALARS["value"], 0.25]
-    assert table["file"] == [shard] * 5 + [other]
+    assert table["file"] == [shard] * 14 + [other]
 
 
 def test_export_writes_fields_of_a_message(shard: str, tmp_path: Path) -> None:
