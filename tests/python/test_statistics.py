@@ -143,6 +143,19 @@ NUMBERS: dict[str, Any] = {
 }
 
 
+def test_numbers_beyond_int64_have_no_statistics(tmp_path: Path) -> None:
+    features = {"n": tfr.Message.event()["summary.value.tensor.uint64_val"]}
+    for name, number in (("fits", b"\x7f"), ("beyond", b"\xff" * 9 + b"\x01")):
+        record = b"\x8a\x01" + bytes([len(number)]) + number
+        for tag in (b"\x42", b"\x0a", b"\x2a"):
+            record = tag + bytes([len(record)]) + record
+        with tfr.Writer(tmp_path / name) as writer:
+            writer.write(record)
+    assert tfr.statistics(tmp_path / "fits", features=features)["n"].mean == 127
+    with pytest.raises(tfr.FeatureError, match="'n' has values beyond int64"):
+        tfr.statistics(tmp_path / "beyond", features=features)
+
+
 @pytest.mark.parametrize("kept", [1 << 30, 0])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_quantiles_are_those_of_numpy(

@@ -28,7 +28,7 @@ from tfrfast.loading.records import open_reader
 from tfrfast.order import InOrder, Mixture
 from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.storage.paths import Paths
-from tfrfast.tables.number_sums import NumberSums, sums_of
+from tfrfast.tables.number_sums import NumberSums, as_int64, sums_of
 
 __all__ = ["NumberStats", "statistics"]
 
@@ -334,7 +334,9 @@ class _Pass:
                 shape = self.asked.shapes[name]
                 if shape and column.shape[1:] != shape:
                     raise FeatureError(f"{name!r} has rows of different shapes: give it a VarLen.")
-                take(name, _values_of(column))
+                values = _values_of(column)
+                is_float = self.asked.kinds[name] == "float32"
+                take(name, values if is_float else as_int64(name, values))
             advance(len(some))
         skipped: list[Skipped] = reader.skipped
         return skipped

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["NumberSums", "sums_of"]
+import numpy as np
+from numpy.typing import NDArray
+
+from tfrfast.errors import FeatureError
+
+__all__ = ["NumberSums", "as_int64", "sums_of"]
 
 
 class NumberSums(NamedTuple):
@@ -74,3 +79,13 @@ def sums_of(facts: tuple[int, int, int, int, bytes, bytes, float, float], kind: 
         high,
         149 if kind == "float32" else 0,
     )
+
+
+def as_int64(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Returns a feature's integers, of which statistics are those of int64."""
+    if values.dtype == np.uint64 and values.max(initial=0) >> np.uint64(63):
+        raise FeatureError(
+            f"Feature {name!r} has values beyond int64, of which there are no statistics. Ask for "
+            "other columns."
+        )
+    return values.astype(np.int64, copy=False)

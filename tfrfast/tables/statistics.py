@@ -17,7 +17,7 @@ from tfrfast.columns.strings import Bytes
 from tfrfast.errors import FeatureError
 from tfrfast.features import Features, VarLen
 from tfrfast.reader import Reader
-from tfrfast.tables.number_sums import sums_of
+from tfrfast.tables.number_sums import as_int64, sums_of
 from tfrfast.tables.scanning import scan
 
 __all__ = ["FeatureStats", "Histogram", "Statistics", "statistics"]
@@ -151,12 +151,7 @@ class _Collector:
             self._summary.add_strings(values.data, values.offsets)
             values = sizes
         elif self._kind == "int64":
-            if values.dtype == np.uint64 and values.max(initial=0) >> np.uint64(63):
-                raise FeatureError(
-                    f"Feature {self._name!r} has values beyond int64, of which there are no "
-                    "statistics. Ask for other columns."
-                )
-            self._summary.add_ints(values)
+            self._summary.add_ints(as_int64(self._name, values))
         else:
             self._summary.add_floats(values)
         # Samples the same share of every batch, about _MAX_SAMPLED values in all.
