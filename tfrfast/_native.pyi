@@ -24,7 +24,7 @@ class MessageField:
         checks_utf8: bool,
         is_closed: bool,
         names: Sequence[tuple[int, str]],
-        rivals: Sequence[MessageField],
+        oneof: Sequence[MessageField],
         entry: Sequence[MessageField],
     ) -> None: ...
 

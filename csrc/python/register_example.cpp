@@ -74,12 +74,12 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
 MessageField make_field(std::uint32_t number, unsigned type, bool repeated, bool checks_utf8,
                         bool is_closed,
                         const std::vector<std::pair<std::int32_t, std::string>>& names,
-                        const std::vector<MessageField>& rivals,
+                        const std::vector<MessageField>& oneof,
                         const std::vector<MessageField>& entry) {
   check_range("type", static_cast<std::int64_t>(type), 1,
               static_cast<std::int64_t>(FieldType::sint64));
   MessageField field{
-      number, static_cast<FieldType>(type), repeated, checks_utf8, is_closed, {}, rivals, entry};
+      number, static_cast<FieldType>(type), repeated, checks_utf8, is_closed, {}, oneof, entry};
   for (const auto& [of, name] : names) field.names.push_back({of, name});
   return field;
 }
@@ -370,7 +370,7 @@ void register_example(py::module_& module) {
       py::arg("reader"), py::arg("feature"), py::arg("begin"), py::arg("end"), py::arg("threads"));
   py::class_<MessageField>(module, "MessageField", "A field of a protobuf message.")
       .def(constructor(&make_field), py::arg("number"), py::arg("type"), py::arg("repeated"),
-           py::arg("checks_utf8"), py::arg("is_closed"), py::arg("names"), py::arg("rivals"),
+           py::arg("checks_utf8"), py::arg("is_closed"), py::arg("names"), py::arg("oneof"),
            py::arg("entry"));
   py::class_<MessagePath>(module, "MessagePath", "The way to a field of a protobuf message.")
       .def(constructor(&make_path), py::arg("message"), py::arg("fields"), py::arg("content"));

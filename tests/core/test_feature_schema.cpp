@@ -127,7 +127,7 @@ TEST_CASE("a feature schema of messages comes back, and paths that contradict ea
   number.number = 2;
   number.type = FieldType::enumeration;
   number.names = {{-1, "minus"}, {3, "three"}};
-  number.rivals = {rival};
+  number.oneof = {number, rival};
   inner.number = 9;
   inner.type = FieldType::message;
   const FeatureSchema schema({path_spec("a", {number}), path_spec("b", {inner, number})});

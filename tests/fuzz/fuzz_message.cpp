@@ -50,12 +50,12 @@ std::vector<FeatureSpec> all_specs() {
   map.entry = {field(1, FieldType::string), field(2, FieldType::message)};
   MessageField numbers = field(5, FieldType::message, true);
   numbers.entry = {field(1, FieldType::sint32), field(2, FieldType::enumeration)};
-  // Three members of a oneof.
+  // The members of a oneof, of which an enum that is closed is not read.
   MessageField number = field(6, FieldType::int32), text = field(7, FieldType::string),
                message = field(8, FieldType::message);
-  number.rivals = {field(7, FieldType::string), field(8, FieldType::message)};
-  text.rivals = {field(6, FieldType::int32), field(8, FieldType::message)};
-  message.rivals = {field(6, FieldType::int32), field(7, FieldType::string)};
+  const std::vector<MessageField> oneof = {number, text, message,
+                                           field(14, FieldType::enumeration)};
+  number.oneof = text.oneof = message.oneof = oneof;
   std::vector<FeatureSpec> specs = {
       spec({field(9, FieldType::float64, true)}),
       spec({field(10, FieldType::enumeration, true)}, PathContent::names),

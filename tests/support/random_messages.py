@@ -21,9 +21,17 @@ class Schema:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.file = descriptor_pb2.FileDescriptorProto(name="t.proto", package="t")
-        self.is_proto3 = rng.random() < 0.5
+        self.is_edition = rng.random() < 0.4
+        self.is_proto3 = not self.is_edition and rng.random() < 0.5
+        self.is_delimited = self.is_edition and rng.random() < 0.7
+        self.checks_utf8 = self.is_proto3 or self.is_edition
         if self.is_proto3:
             self.file.syntax = "proto3"
+        elif self.is_edition:
+            self.file.syntax, self.file.edition = "editions", descriptor_pb2.EDITION_2023
+            self.file.options.features.enum_type = descriptor_pb2.FeatureSet.CLOSED
+            if self.is_delimited:
+                self.file.options.features.message_encoding = descriptor_pb2.FeatureSet.DELIMITED
         enum = self.file.enum_type.add(name="E")
         numbers = [0, 1, 2, -1, 1000, -(2**31), 2**31 - 1]
         if not self.is_proto3:
@@ -47,15 +55,16 @@ class Schema:
             if draw < 0.4 and inner:
                 field.type = FIELD.TYPE_MESSAGE
                 field.type_name = f".t.M{rng.choice(inner)}"
-                if not self.is_proto3 and rng.random() < 0.3:
+                if not self.checks_utf8 and rng.random() < 0.3:
                     self._group(message, field)
             else:
                 self._scalar(field)
             if rng.random() < 0.35:
                 field.label = 3
-                if field.type not in (*_STRINGS, *_MESSAGES) and rng.random() < 0.5:
+                is_packable = field.type not in (*_STRINGS, *_MESSAGES)
+                if is_packable and not self.is_edition and rng.random() < 0.5:
                     field.options.packed = rng.random() < 0.5
-            elif rng.random() < 0.15:
+            elif rng.random() < 0.25:
                 self._map(message, field)
             elif not self.is_proto3 and rng.random() < 0.5:
                 self._default(field)
@@ -117,6 +126,9 @@ class Schema:
             made = self.type()
             self._fill(made)
             parts.append(made.SerializeToString())
+            for field in made.DESCRIPTOR.fields:
+                if field.type == FIELD.TYPE_ENUM and self.rng.random() < 0.2:  # without a name
+                    parts.append(varint(field.number << 3) + varint(77))
         return b"".join(parts)
 
     def _fill(self, message: Any) -> None:
@@ -186,7 +198,7 @@ class Schema:
             elif draw < 0.9:
                 number = rng.choice([1, 5, 70])
                 depth = rng.choice([2, 99, 100, 101, 150])
-                opened, closed = _varint(number << 3 | 3), _varint(number << 3 | 4)
+                opened, closed = varint(number << 3 | 3), varint(number << 3 | 4)
                 data[at:at] = opened * depth + closed * (depth - rng.choice([0, 0, 0, 1]))
             else:
                 data[at:at] = rng.randbytes(rng.randint(1, 3))
@@ -198,6 +210,7 @@ class Schema:
         fields = self.type.DESCRIPTOR.file.pool.FindMessageTypeByName(name).fields
         out = b""
         for _ in range(rng.randint(0, 6)):
+            start = len(out)
             field = rng.choice(fields) if fields and rng.random() < 0.9 else None
             number = field.number if field else rng.choice([0, *_NUMBERS])
             inner = field.message_type.full_name if field and field.message_type else "t.M0"
@@ -206,7 +219,7 @@ class Schema:
                 kind = {1: 1, 2: 5, 6: 1, 7: 5, 9: 2, 10: 3, 11: 2, 12: 2, 15: 5, 16: 1}.get(
                     field.type, rng.choice([0, 0, 2])
                 )
-            tag = _varint(number << 3 | kind)
+            tag = varint(number << 3 | kind)
             if rng.random() < 0.03:
                 tag = tag[:-1] + bytes([tag[-1] | 0x80, 0x80, 0])
             out += tag
@@ -217,11 +230,13 @@ class Schema:
             elif kind == 2:
                 body = self._body(field, depth, inner)
                 size = len(body) + (rng.choice([-1, 1, 2**31]) if rng.random() < 0.02 else 0)
-                out += _varint(max(size, 0)) + body
+                out += varint(max(size, 0)) + body
             elif kind == 3:
                 body = self._wire(depth + 1, inner) if depth < 3 else b""
                 end = number + (rng.random() < 0.02)
-                out += body + _varint(end << 3 | 4)
+                out += body + varint(end << 3 | 4)
+            if rng.random() < 0.2:  # also the same entry of a map, on any level
+                out += out[start:]
         return out
 
     def _body(self, field: Any, depth: int, inner: str) -> bytes:
@@ -238,16 +253,19 @@ class Schema:
         rng = self.rng
         value = rng.choice([0, 1, 2, 127, 128, 1000, 2**31, 2**32 - 1, 2**63, 2**64 - 1])
         if rng.random() < 0.05:
-            return _varint(value)[:-1] + b"\xff" * rng.randint(1, 8) + rng.choice([b"\0", b"\x7f"])
-        return _varint(value)
+            return varint(value)[:-1] + b"\xff" * rng.randint(1, 8) + rng.choice([b"\0", b"\x7f"])
+        return varint(value)
 
     def pruned(self, wanted: list[tuple[str, str]]) -> Any:
         """Returns the class of `t.M0` with the fields of these paths alone. Other members of their
         oneofs, and the unasked values of maps, remain as fields that are not looked into.
         """
         file = descriptor_pb2.FileDescriptorProto(name="p.proto", package="t")
-        if self.is_proto3:
-            file.syntax = "proto3"
+        if self.file.syntax:
+            file.syntax = self.file.syntax
+        if self.is_edition:
+            file.edition = self.file.edition
+        file.options.CopyFrom(self.file.options)
         file.enum_type.add().CopyFrom(self.file.enum_type[0])
         self._prune(file.message_type.add(name="M0"), "t.M0", "", {path for path, _ in wanted})
         return type_of(file)
@@ -277,7 +295,10 @@ class Schema:
             kept.CopyFrom(field)
             if field.HasField("oneof_index"):
                 kept.oneof_index = used.index(field.oneof_index)
-            if (field.name in asked and field.type in _MESSAGES) or field.type == FIELD.TYPE_GROUP:
+            is_group = field.type == FIELD.TYPE_GROUP or (
+                self.is_delimited and field.type == FIELD.TYPE_MESSAGE and not is_entry
+            )
+            if (field.name in asked and field.type in _MESSAGES) or is_group:
                 full = field.type_name.lstrip(".")
                 is_own = full.startswith(f"{name}.")  # the entries of a map, or a group
                 suffix = full.rpartition(".")[2] if is_own else f"T{field.name}"
@@ -290,16 +311,12 @@ class Schema:
             elif (
                 field.type == FIELD.TYPE_STRING
                 and not is_entry
-                and (field.name not in asked or not self.is_proto3)
+                and (field.name not in asked or not self.checks_utf8)
             ):
                 kept.type = FIELD.TYPE_BYTES
                 if field.HasField("default_value"):
                     data = field.default_value.encode()
                     kept.default_value = "".join(f"\\{byte:03o}" for byte in data)
-            elif field.type == FIELD.TYPE_ENUM and field.name not in asked and not is_entry:
-                kept.type = FIELD.TYPE_INT32
-                kept.ClearField("type_name")
-                kept.ClearField("default_value")
 
     def _described(self, name: str) -> Any:
         return next(message for message, full in _all_messages(self.file) if full == name)
@@ -324,7 +341,7 @@ def _all_messages(file: Any) -> list[tuple[Any, str]]:
     return found
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -195,25 +195,30 @@ class CompiledFeatures:
         self.slots[key] = slot
 
 
+_Oneofs = dict[int, list[MessageField]]
+
+
 def schema_of(slots: dict[str, Slot]) -> FeatureSchema:
     specs = []
+    oneofs: _Oneofs = {}
     for name, slot in slots.items():
         image = None if slot.image is None else ImageSpec(**slot.image)
-        path = None if slot.path is None else _native_path(slot.path)
+        path = None if slot.path is None else _native_path(slot.path, oneofs)
         specs.append(FeatureSpec(name=name, **slot._asdict() | {"image": image, "path": path}))
     return FeatureSchema(specs)
 
 
-def _native_path(feature: MessageFeature) -> MessagePath:
-    return MessagePath(feature.message, [*map(_native_field, feature.fields)], feature.content)
+def _native_path(feature: MessageFeature, oneofs: _Oneofs) -> MessagePath:
+    fields = [_native_field(field, oneofs) for field in feature.fields]
+    return MessagePath(feature.message, fields, feature.content)
 
 
-def _native_field(field: PathField) -> MessageField:
-    inner = {
-        "rivals": [*map(_native_field, field.rivals)],
-        "entry": [*map(_native_field, field.entry)],
-    }
-    return MessageField(**field._asdict() | inner)
+def _native_field(field: PathField, oneofs: _Oneofs) -> MessageField:
+    shared = id(field.oneof)  # by all members
+    if shared not in oneofs:
+        oneofs[shared] = [_native_field(each, oneofs) for each in field.oneof]
+    entry = [_native_field(each, oneofs) for each in field.entry]
+    return MessageField(**field._asdict() | {"oneof": oneofs[shared], "entry": entry})
 
 
 def _by_row(numbers: Any, frames: int) -> Any:

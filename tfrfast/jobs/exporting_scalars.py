@@ -25,8 +25,19 @@ _ROWS = 4096
 # The number types of tensors, by TensorFlow's numbers, as `tensor_content` holds them.
 _BFLOAT16, _HALF = 14, 19
 _CONTENTS = {
-    **{1: "<f4", 2: "<f8", _BFLOAT16: "<u2", _HALF: "<f2"},
-    **{6: "<i1", 5: "<i2", 3: "<i4", 9: "<i8", 4: "<u1", 17: "<u2", 22: "<u4", 23: "<u8", 10: "?"},
+    1: "<f4",
+    2: "<f8",
+    _BFLOAT16: "<u2",
+    _HALF: "<f2",
+    6: "<i1",
+    5: "<i2",
+    3: "<i4",
+    9: "<i8",
+    4: "<u1",
+    17: "<u2",
+    22: "<u4",
+    23: "<u8",
+    10: "?",
 }
 # The lists of numbers. `half_val` has the bits of two types.
 _LISTS = ("float_val", "double_val", "int_val", "int64_val", "uint32_val", "uint64_val", "bool_val")

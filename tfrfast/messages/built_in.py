@@ -8,7 +8,17 @@ from tfrfast.messages.descriptors import DescribedField, DescribedMessage, Descr
 
 __all__ = ["EVENT", "SEQUENCE_EXAMPLE"]
 
-_TYPES = {"double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "bool": 8, "string": 9, "bytes": 12, "uint32": 13}
+_TYPES = {
+    "double": 1,
+    "float": 2,
+    "int64": 3,
+    "uint64": 4,
+    "int32": 5,
+    "bool": 8,
+    "string": 9,
+    "bytes": 12,
+    "uint32": 13,
+}
 _MESSAGE = 11
 
 # "type name = number", as in a .proto file, with "repeated" before repeated fields, and "|" before
@@ -24,7 +34,8 @@ _EVENT = {
     "TaggedRunMetadata": "string tag = 1, bytes run_metadata = 2",
     "Summary": "repeated Value value = 1",
     "Value": "string tag = 1, |float simple_value = 2, |bytes obsolete_old_style_histogram = 3,"
-    " |Image image = 4, |Histogram histo = 5, |Audio audio = 6, string node_name = 7, |Tensor tensor = 8, Metadata metadata = 9",
+    " |Image image = 4, |Histogram histo = 5, |Audio audio = 6, string node_name = 7,"
+    " |Tensor tensor = 8, Metadata metadata = 9",
     "Image": "int32 height = 1, int32 width = 2, int32 colorspace = 3,"
     " bytes encoded_image_string = 4",
     "Audio": "float sample_rate = 1, int64 num_channels = 2, int64 length_frames = 3,"

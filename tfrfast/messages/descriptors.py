@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["GROUP", "MESSAGE", "DescribedField", "DescribedMessage", "Descriptors", "read_set"]
+__all__ = [
+    "GROUP",
+    "MESSAGE",
+    "DescribedField",
+    "DescribedMessage",
+    "Descriptors",
+    "Enum",
+    "read_set",
+]
 
 # Types of fields, with descriptor.proto's numbers.
 _STRING, GROUP, MESSAGE, _BYTES, ENUM = 9, 10, 11, 12, 14
@@ -139,16 +147,22 @@ def _read_message(found: Descriptors, prefix: str, data: bytes, features: _Featu
     for each in parts.get(3, ()):
         _read_message(found, inner, each, features)
     for each in parts.get(2, ()):
-        described = _field_of(_fields(each), features, message.is_map_entry)
+        described = _field_of(found, _fields(each), features, message.is_map_entry)
         message.fields[described.name] = described
     found.messages[message.name] = message
 
 
-def _field_of(parts: dict[int, list[Any]], features: _Features, in_map: bool) -> DescribedField:
+def _field_of(
+    found: Descriptors, parts: dict[int, list[Any]], features: _Features, in_map: bool
+) -> DescribedField:
     own = _own_features(features, parts, 8, 21)
     kind = _number(parts, 5)
-    if kind == MESSAGE and own[_ENCODING] == _DELIMITED and not in_map:
-        kind = GROUP
+    type_name = _text(parts, 6).lstrip(".")
+    if kind == MESSAGE and own[_ENCODING] == _DELIMITED:
+        # A map and its values stay as they are. Its entry was read before it.
+        inner = found.messages.get(type_name)
+        if not in_map and (inner is None or not inner.is_map_entry):
+            kind = GROUP
     oneof = parts[9][-1] if 9 in parts else None
     is_repeated = _number(parts, 4) == _REPEATED
     has_presence = oneof is not None or kind in (MESSAGE, GROUP) or own[_PRESENCE] != _IMPLICIT
@@ -157,7 +171,7 @@ def _field_of(parts: dict[int, list[Any]], features: _Features, in_map: bool) ->
         _number(parts, 3),
         kind,
         is_repeated,
-        _text(parts, 6).lstrip("."),
+        type_name,
         parts[7][-1] if 7 in parts else None,
         oneof,
         has_presence and not is_repeated and not in_map,

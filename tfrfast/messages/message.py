@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tfrfast.messages.descriptors import (
     MESSAGE,
     DescribedField,
     DescribedMessage,
+    Enum,
     read_set,
 )
 
@@ -40,6 +41,7 @@ _DTYPES = {
     18: "int64",
 }
 
+_Described = TypeVar("_Described")
 _Content = Literal["values", "names", "presence"]
 
 
@@ -52,7 +54,7 @@ class PathField(NamedTuple):
     checks_utf8: bool = False
     is_closed: bool = False
     names: tuple[tuple[int, str], ...] = ()
-    rivals: tuple[PathField, ...] = ()
+    oneof: tuple[PathField, ...] = ()
     entry: tuple[PathField, ...] = ()
 
 
@@ -120,6 +122,8 @@ class Message:
                 f"There is no message {name!r}. The descriptor has {_listed(messages)}."
             )
         self.name: str = name
+        # All members of a oneof, which each of them has.
+        self._oneofs: dict[tuple[str, int], tuple[PathField, ...]] = {}
 
     @staticmethod
     def event() -> Message:
@@ -178,13 +182,18 @@ class Message:
                 yield from self._all_paths(each.type_name, f"{path}.", above)
 
     def _message(self, name: str) -> DescribedMessage:
-        found = self._descriptors.messages.get(name)
-        if found is None:
+        return self._described(self._descriptors.messages, name)
+
+    def _enum(self, name: str) -> Enum:
+        return self._described(self._descriptors.enums, name)
+
+    def _described(self, among: dict[str, _Described], name: str) -> _Described:
+        if name not in among:
             raise ValueError(
                 f"The descriptor does not describe {name!r}. Write it with all imports: protoc "
                 "--include_imports."
             )
-        return found
+        return among[name]
 
     def _feature(self, path: str, content: _Content) -> MessageFeature:
         if not isinstance(path, str):
@@ -245,24 +254,10 @@ class Message:
             message = self._message(field.type_name)
 
     def _path_field(self, message: DescribedMessage, each: DescribedField) -> PathField:
-        rivals: tuple[PathField, ...] = ()
-        if each.oneof is not None:
-            rivals = tuple(
-                PathField(other.number, other.type)
-                for other in message.fields.values()
-                if other.oneof == each.oneof and other.number != each.number
-            )
         entry: tuple[PathField, ...] = ()
         if each.type == MESSAGE and (inner := self._message(each.type_name)).is_map_entry:
             entry = tuple(self._path_field(inner, inner.fields[name]) for name in ("key", "value"))
-        names: tuple[tuple[int, str], ...] = ()
-        is_closed = False
-        if each.type == ENUM:
-            found = self._descriptors.enums[each.type_name]
-            first: dict[int, str] = {}
-            for number, name in found.values:
-                first.setdefault(number, name)
-            names, is_closed = tuple(sorted(first.items())), found.is_closed
+        names, is_closed = self._names_of(each)
         return PathField(
             each.number,
             each.type,
@@ -270,15 +265,37 @@ class Message:
             each.checks_utf8,
             is_closed,
             names,
-            rivals,
+            () if each.oneof is None else self._oneof(message, each.oneof),
             entry,
         )
+
+    def _oneof(self, message: DescribedMessage, number: int) -> tuple[PathField, ...]:
+        """Returns the members of a oneof, with the facts that say when a record sets them."""
+        key = message.name, number
+        if key not in self._oneofs:
+            members = [each for each in message.fields.values() if each.oneof == number]
+            self._oneofs[key] = tuple(
+                PathField(each.number, each.type, is_closed=is_closed, names=names)
+                for each in members
+                for names, is_closed in [self._names_of(each)]
+            )
+        return self._oneofs[key]
+
+    def _names_of(self, field: DescribedField) -> tuple[tuple[tuple[int, str], ...], bool]:
+        """Returns the first name of each number of an enum, and whether it is closed."""
+        if field.type != ENUM:
+            return (), False
+        found = self._enum(field.type_name)
+        first: dict[int, str] = {}
+        for number, name in found.values:
+            first.setdefault(number, name)
+        return tuple(sorted(first.items())), found.is_closed
 
     def _default_of(self, field: DescribedField, content: str, dtype: str) -> bytes | None:
         """Returns the default as bytes in the column. None if it is zero or empty."""
         text = field.default
         if field.type == ENUM:
-            values = self._descriptors.enums[field.type_name].values
+            values = self._enum(field.type_name).values
             number = values[0][0]
             if text is not None:
                 number = next(each for each, name in values if name == text.decode())

@@ -14,7 +14,6 @@ from tfrfast._native import ValueSummary
 from tfrfast.base.progress import ProgressBar
 from tfrfast.columns.arrow_nodes import ArrowNode
 from tfrfast.columns.strings import Bytes
-from tfrfast.errors import FeatureError
 from tfrfast.features import Features, VarLen
 from tfrfast.reader import Reader
 from tfrfast.tables.number_sums import as_int64, sums_of

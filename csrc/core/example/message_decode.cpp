@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "core/base/utf8.h"
@@ -106,7 +107,8 @@ MessageDecoder::MessageDecoder(std::shared_ptr<const FeatureSchema> schema)
     : schema_(std::move(schema)),
       shape_(*schema_->message()),
       levels_(shape_.levels.size()),
-      leaves_(shape_.leaves.size()) {
+      leaves_(shape_.leaves.size()),
+      members_(shape_.oneofs) {
   for (std::uint32_t number = 0; number < leaves_.size(); ++number) {
     const MessageShape::Leaf& leaf = shape_.leaves[number];
     if (leaf.value_bytes == 0) string_leaves_.push_back(number);
@@ -127,10 +129,7 @@ MessageDecoder::MessageDecoder(std::shared_ptr<const FeatureSchema> schema)
 }
 
 void MessageDecoder::begin() {
-  for (Level& level : levels_) {
-    level.count = 0;
-    level.spans.clear();
-  }
+  for (Level& level : levels_) level.count = 0;
   for (Leaf& leaf : leaves_) {
     leaf.bytes = 0;
     leaf.strings.clear();
@@ -139,20 +138,18 @@ void MessageDecoder::begin() {
 
 void MessageDecoder::decode(WireBytes record, const RecordPlace& place) {
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
-  for (Level& level : levels_) {
-    level.record_start = level.count;
-    level.spans.clear();
-  }
+  for (Level& level : levels_) level.record_start = level.count;
   record_ = record;
   numbers_.clear();
   failed_at_ = nullptr;
   failure_ = "does not fit";
   open_element(0);
   const Next begin = record.data();
-  if (read_message(0, begin, begin + record.size(), 0, 0) == nullptr || !close_element(0, 0)) {
+  if (read_message(0, begin, begin + record.size(), 0, 0) == nullptr) {
     const Next at = failed_at_ == nullptr ? begin : failed_at_;
     complain_no_message(place, shape_.message, static_cast<std::size_t>(at - begin), failure_);
   }
+  for (const std::uint32_t map : levels_[0].maps) keep_last_entries(map);
   copy_strings();
 }
 
@@ -206,8 +203,8 @@ inline MessageDecoder::Next MessageDecoder::read_entry(const Node& node, const E
       next = read_bits(4, next, end, wire);
       break;
     default:
-      if (!is_message(entry.field.type)) return read_string(node, entry, next, end);
-      if (!entry.field.repeated) mark_present(node, entry);
+      if (!is_message(entry.field.type)) return read_string(entry, next, end);
+      if (!entry.field.repeated) mark_present(entry);
       if (entry.child != kNone) return read_child(entry, next, end, depth);
       return skip_value(tag, next, end, depth);
   }
@@ -234,10 +231,10 @@ MessageDecoder::Next MessageDecoder::read_child(const Entry& entry, Next next, N
   const bool saw_unknown = saw_unknown_;
   saw_unknown_ = false;
   open_element(entry.level);
-  Level& level = levels_[entry.level];
-  if (entry.field.is_map()) level.spans.emplace_back(next, end);
+  const Level& level = levels_[entry.level];
   next = read_message(entry.child, next, end, depth + 1, group);
-  if (next != nullptr && !close_element(entry.level, depth + 1)) return nullptr;
+  if (next == nullptr) return nullptr;
+  for (const std::uint32_t map : level.maps) keep_last_entries(map);
   // Protobuf takes such an entry for an unknown field of the message.
   if (saw_unknown_ && entry.field.is_map()) cut(entry.level, level.count - 1);
   saw_unknown_ = saw_unknown;
@@ -296,8 +293,7 @@ MessageDecoder::Next MessageDecoder::read_packed(const Node& node, const Entry& 
   return end;
 }
 
-MessageDecoder::Next MessageDecoder::read_string(const Node& node, const Entry& entry, Next next,
-                                                 Next end) {
+MessageDecoder::Next MessageDecoder::read_string(const Entry& entry, Next next, Next end) {
   std::size_t size;
   next = read_size(next, end, size);
   if (next == nullptr) return nullptr;
@@ -306,7 +302,7 @@ MessageDecoder::Next MessageDecoder::read_string(const Node& node, const Entry& 
     failure_ = "is a string that is not UTF-8, which does not fit";
     return nullptr;
   }
-  mark_present(node, entry);
+  mark_present(entry);
   if (entry.values == kNone) return next + size;
   if (entry.level != kNone) open_element(entry.level);
   leaves_[entry.values].strings.back() = string;
@@ -321,7 +317,7 @@ void MessageDecoder::put(const Node& node, const Entry& entry, std::uint64_t bit
     saw_unknown_ = saw_unknown_ || node.is_map_entry;
     return;
   }
-  mark_present(node, entry);
+  mark_present(entry);
   if (entry.level != kNone) open_element(entry.level);
   if (entry.values != kNone) {
     const MessageShape::Leaf& leaf = shape_.leaves[entry.values];
@@ -335,10 +331,14 @@ void MessageDecoder::put(const Node& node, const Entry& entry, std::uint64_t bit
   }
 }
 
-inline void MessageDecoder::mark_present(const Node& node, const Entry& entry) {
-  for (const std::uint32_t other : entry.clears) clear(node.entries[other]);
+inline void MessageDecoder::mark_present(const Entry& entry) {
+  if (entry.oneof != kNone && members_[entry.oneof] != &entry) {
+    if (members_[entry.oneof] != nullptr) clear(*members_[entry.oneof]);
+    members_[entry.oneof] = &entry;
+  }
   if (entry.presence == kNone) return;
-  leaves_[entry.presence].values.data()[levels_[node.level].count - 1] = 1;
+  const std::uint32_t level = shape_.leaves[entry.presence].level;
+  leaves_[entry.presence].values.data()[levels_[level].count - 1] = 1;
 }
 
 // Begins an element, with the defaults of its leaves.
@@ -359,57 +359,108 @@ void MessageDecoder::open_element(std::uint32_t number) {
       store(leaf.values.data() + element * item, item, leaf.default_bits);
     }
   }
+  for (const std::uint32_t each : shape_.levels[number].oneofs) members_[each] = nullptr;
 }
 
-bool MessageDecoder::close_element(std::uint32_t number, unsigned depth) {
-  for (const std::uint32_t map : levels_[number].maps) {
-    if (!keep_last_entries(map, depth)) return false;
-  }
-  return true;
-}
-
-// Of several entries of a map with one key, the last counts. If there are any, all that count are
-// read again.
-bool MessageDecoder::keep_last_entries(std::uint32_t number, unsigned depth) {
-  Level& level = levels_[number];
+// Of several entries of a map with one key, the last counts.
+void MessageDecoder::keep_last_entries(std::uint32_t number) {
+  const Level& level = levels_[number];
   const std::size_t parent = levels_[shape_.levels[number].parent].count - 1;
   const auto first = static_cast<std::size_t>(level.splits.as<std::int64_t>()[parent]);
   const std::size_t count = level.count - first;
-  if (count < 2) return true;
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), first);
+  if (count < 2) return;
+  read_keys(number, first);
   const auto is_less = [&](std::size_t a, std::size_t b) {
-    const WireBytes one = key_of(number, a), other = key_of(number, b);
-    return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end());
+    return std::ranges::lexicographical_compare(keys_[a], keys_[b]);
   };
-  std::stable_sort(order.begin(), order.end(), is_less);
-  std::vector<std::size_t> last;
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, is_less);
+  std::vector<bool> is_last(count, true);
+  bool are_different = true;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    if (is_less(order[i], order[i + 1])) continue;
+    is_last[order[i]] = are_different = false;
+  }
+  if (are_different) return;
+  std::vector<Run> kept;
   for (std::size_t i = 0; i < count; ++i) {
-    if (i + 1 == count || is_less(order[i], order[i + 1])) last.push_back(order[i]);
+    if (!is_last[i]) continue;
+    if (i == 0 || !is_last[i - 1]) kept.push_back({first + i, first + i});
+    ++kept.back().end;
   }
-  if (last.size() == count) return true;
-  std::sort(last.begin(), last.end());
-  std::vector<WireBytes> kept;
-  for (const std::size_t element : last) kept.push_back(level.spans[element - level.record_start]);
-  cut(number, first);
-  for (const WireBytes entry : kept) {
-    open_element(number);
-    level.spans.push_back(entry);
-    const Next begin = entry.data();
-    if (read_message(shape_.levels[number].node, begin, begin + entry.size(), depth + 1, 0) ==
-            nullptr ||
-        !close_element(number, depth + 1)) {
-      return false;
-    }
-  }
-  return true;
+  keep(number, first, kept);
 }
 
-WireBytes MessageDecoder::key_of(std::uint32_t number, std::size_t element) const {
+// Sets keys_ to those of a map's entries. Strings are copied once, because the record's memory may
+// change meanwhile.
+void MessageDecoder::read_keys(std::uint32_t number, std::size_t first) {
+  const Level& level = levels_[number];
   const std::uint32_t key = shape_.levels[number].key;
-  const std::size_t item = shape_.leaves[key].value_bytes;
-  if (item == 0) return leaves_[key].strings[element - levels_[number].record_start];
-  return {leaves_[key].values.data() + element * item, item};
+  const Leaf& leaf = leaves_[key];
+  keys_.clear();
+  if (const std::size_t item = shape_.leaves[key].value_bytes; item != 0) {
+    for (std::size_t each = first; each < level.count; ++each) {
+      keys_.emplace_back(leaf.values.data() + each * item, item);
+    }
+    return;
+  }
+  key_bytes_.clear();
+  const auto strings = std::span(leaf.strings).subspan(first - level.record_start);
+  for (const WireBytes string : strings) {
+    key_bytes_.insert(key_bytes_.end(), string.begin(), string.end());
+  }
+  const std::uint8_t* next = key_bytes_.data();
+  for (const WireBytes string : strings) {
+    keys_.emplace_back(next, string.size());
+    next += string.size();
+  }
+}
+
+// Drops the elements of a level from `first` on that are in no run.
+void MessageDecoder::keep(std::uint32_t number, std::size_t first, const std::vector<Run>& kept) {
+  Level& level = levels_[number];
+  for (const std::uint32_t child : shape_.levels[number].levels) {
+    auto* const splits = levels_[child].splits.as<std::int64_t>();
+    const auto start_of = [&](std::size_t element) {
+      return element == level.count ? levels_[child].count
+                                    : static_cast<std::size_t>(splits[element]);
+    };
+    const std::size_t start = start_of(first);
+    std::vector<Run> inner;
+    for (const Run& run : kept) inner.push_back({start_of(run.begin), start_of(run.end)});
+    std::size_t to = first, next = start;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const std::size_t moved = inner[i].begin - next;
+      for (std::size_t each = kept[i].begin; each < kept[i].end; ++each) {
+        splits[to++] = splits[each] - static_cast<std::int64_t>(moved);
+      }
+      next += inner[i].end - inner[i].begin;
+    }
+    keep(child, start, inner);
+  }
+  std::size_t to = first;
+  for (const Run& run : kept) {
+    for (const std::uint32_t each : shape_.levels[number].leaves) {
+      const std::size_t item = shape_.leaves[each].value_bytes;
+      Leaf& leaf = leaves_[each];
+      if (item == 0) {
+        WireBytes* const strings = leaf.strings.data();
+        std::copy(strings + (run.begin - level.record_start),
+                  strings + (run.end - level.record_start), strings + (to - level.record_start));
+      } else if (run.begin != run.end) {
+        std::uint8_t* const values = leaf.values.data();
+        std::memmove(values + to * item, values + run.begin * item, (run.end - run.begin) * item);
+      }
+    }
+    to += run.end - run.begin;
+  }
+  for (const std::uint32_t each : shape_.levels[number].leaves) {
+    if (shape_.leaves[each].value_bytes == 0) {
+      leaves_[each].strings.resize(to - level.record_start);
+    }
+  }
+  level.count = to;
 }
 
 // Drops all elements of a level but the first `count`, which are at least those of other records.
@@ -425,7 +476,6 @@ void MessageDecoder::cut(std::uint32_t number, std::size_t count) {
     }
   }
   level.count = count;
-  if (shape_.levels[number].key != kNone) level.spans.resize(count - level.record_start);
 }
 
 // Makes a field of the current element as if it had not come.
@@ -436,6 +486,7 @@ void MessageDecoder::clear(const Entry& entry) {
         static_cast<std::size_t>(levels_[entry.level].splits.as<std::int64_t>()[parent]));
     return;
   }
+  if (entry.oneof != kNone) members_[entry.oneof] = nullptr;
   for (const std::uint32_t each : {entry.values, entry.names, entry.presence}) {
     if (each == kNone) continue;
     const MessageShape::Leaf& leaf = shape_.leaves[each];

@@ -5,7 +5,7 @@
 // One pass over the bytes, straight into the columns. An element of a level begins with the
 // defaults of its leaves, and a later value overwrites an earlier one, so singular fields need no
 // other treatment: their messages merge, and the last value wins. What a later field undoes (the
-// other members of a oneof, the earlier entries of a map with the same key) is cut off the ends of
+// member of a oneof that was set, the earlier entries of a map with the same key) is taken out of
 // the columns. Strings are kept as places in the record until its end, and then copied.
 #pragma once
 
@@ -43,8 +43,11 @@ class MessageDecoder {
     std::size_t count = 0;            // elements
     std::size_t record_start = 0;     // elements before this record
     GrowingBuffer splits;             // where the elements of each of the parent's elements begin
-    std::vector<WireBytes> spans;     // of a map: its entries in this record
     std::vector<std::uint32_t> maps;  // levels of maps whose parent it is
+  };
+
+  struct Run {  // of elements
+    std::size_t begin, end;
   };
 
   struct Leaf {
@@ -61,14 +64,14 @@ class MessageDecoder {
                   unsigned depth);
   Next read_child(const Entry& entry, Next next, Next end, unsigned depth);
   Next read_packed(const Node& node, const Entry& entry, Next next, Next end);
-  Next read_string(const Node& node, const Entry& entry, Next next, Next end);
+  Next read_string(const Entry& entry, Next next, Next end);
   void put(const Node& node, const Entry& entry, std::uint64_t bits);
-  void mark_present(const Node& node, const Entry& entry);
+  void mark_present(const Entry& entry);
 
   void open_element(std::uint32_t level);
-  bool close_element(std::uint32_t level, unsigned depth);
-  bool keep_last_entries(std::uint32_t level, unsigned depth);
-  WireBytes key_of(std::uint32_t level, std::size_t element) const;
+  void keep_last_entries(std::uint32_t level);
+  void keep(std::uint32_t level, std::size_t first, const std::vector<Run>& kept);
+  void read_keys(std::uint32_t level, std::size_t first);
   void cut(std::uint32_t level, std::size_t count);
   void clear(const Entry& entry);
   void copy_strings();
@@ -80,7 +83,10 @@ class MessageDecoder {
   std::vector<Level> levels_;
   std::vector<Leaf> leaves_;
   std::vector<std::uint32_t> string_leaves_;
-  std::deque<std::string> numbers_;  // of enums, without a name, in this record
+  std::deque<std::string> numbers_;    // of enums, without a name, in this record
+  std::vector<const Entry*> members_;  // of each oneof, the one that is set in the last element
+  std::vector<std::uint8_t> key_bytes_;
+  std::vector<WireBytes> keys_;  // of the entries of a map
   std::vector<std::int64_t> scratch_;
   bool saw_unknown_ = false;  // in this map entry, outside its messages
   WireBytes record_;

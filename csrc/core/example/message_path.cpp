@@ -16,7 +16,7 @@ void encode_fields(Encoder& encoder, const std::vector<MessageField>& fields) {
       encoder.integer(each.number);
       encoder.string(each.name);
     }
-    encode_fields(encoder, field.rivals);
+    encode_fields(encoder, field.oneof);
     encode_fields(encoder, field.entry);
   }
 }
@@ -39,7 +39,7 @@ std::vector<MessageField> decode_fields(Decoder& decoder) {
       if (narrow != number) decoder.refuse("an enum's number has more than 32 bits");
       field.names.push_back({narrow, std::string(decoder.string())});
     }
-    field.rivals = decode_fields(decoder);
+    field.oneof = decode_fields(decoder);
     field.entry = decode_fields(decoder);
   }
   return fields;

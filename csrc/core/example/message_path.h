@@ -56,10 +56,10 @@ struct MessageField {
   FieldType type = FieldType::none;
   bool repeated = false;
   bool checks_utf8 = false;
-  bool is_closed = false;            // of an enum: a number without a name is an unknown field
-  std::vector<EnumName> names;       // of an enum: the first name of each number, in their order
-  std::vector<MessageField> rivals;  // other members of its oneof
-  std::vector<MessageField> entry;   // of a map: the key and the value of an entry
+  bool is_closed = false;           // of an enum: a number without a name is an unknown field
+  std::vector<EnumName> names;      // of an enum: the first name of each number, in their order
+  std::vector<MessageField> oneof;  // the members of its oneof: what says when they are set
+  std::vector<MessageField> entry;  // of a map: the key and the value of an entry
 
   bool is_map() const noexcept { return !entry.empty(); }
   bool operator==(const MessageField&) const = default;

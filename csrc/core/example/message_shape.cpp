@@ -15,12 +15,24 @@ constexpr std::uint32_t kLastNumber = (std::uint32_t{1} << 29) - 1;
   throw Error(ErrorKind::invalid, "Feature '" + spec.name + "': " + why);
 }
 
+// Whether two are the same but for their oneofs, of which an entry has the number instead.
+bool is_same(const MessageField& a, const MessageField& b) {
+  return a.number == b.number && a.type == b.type && a.repeated == b.repeated &&
+         a.checks_utf8 == b.checks_utf8 && a.is_closed == b.is_closed && a.names == b.names &&
+         a.entry == b.entry;
+}
+
+void set_field(MessageShape::Entry& entry, const MessageField& field) {
+  entry.field = {field.number, field.type, field.repeated, field.checks_utf8, field.is_closed,
+                 field.names,  {},         field.entry};
+}
+
 }  // namespace
 
-const MessageShape::Entry* MessageShape::Node::find_far(std::uint32_t number) const noexcept {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [=](const Entry& entry) { return entry.field.number == number; });
-  return found == entries.end() ? nullptr : &*found;
+std::uint32_t MessageShape::Node::find_far(std::uint32_t number) const noexcept {
+  const auto number_of = [&](std::uint32_t at) { return entries[at].field.number; };
+  const auto found = std::ranges::lower_bound(far, number, {}, number_of);
+  return found == far.end() || number_of(*found) != number ? kNone : *found;
 }
 
 MessageShape::MessageShape(const std::vector<const FeatureSpec*>& specs) {
@@ -69,15 +81,38 @@ std::uint32_t MessageShape::add_entry(const FeatureSpec& spec, std::uint32_t nod
     refuse_path(spec, "the numbers of its enum are not in order.");
   }
   std::vector<Entry>& entries = nodes[node].entries;
-  for (std::uint32_t at = 0; at < entries.size(); ++at) {
-    MessageField& known = entries[at].field;
-    if (known.number != field.number) continue;
+  if (const std::uint32_t at = nodes[node].find_far(field.number); at != kNone) {
+    const MessageField& known = entries[at].field;
     if (known.type != field.type) refuse_path(spec, "its path contradicts another feature's.");
     return at;
   }
-  entries.emplace_back().field = field;
-  entries.back().wire_type = wire_type_of(field.type);
-  return static_cast<std::uint32_t>(entries.size() - 1);
+  const auto at = static_cast<std::uint32_t>(entries.size());
+  Entry& entry = entries.emplace_back();
+  set_field(entry, field);
+  entry.wire_type = wire_type_of(field.type);
+  std::vector<std::uint32_t>& far = nodes[node].far;
+  const auto is_before = [&](std::uint32_t other) {
+    return entries[other].field.number < field.number;
+  };
+  far.insert(std::ranges::partition_point(far, is_before), at);
+  return at;
+}
+
+// A member that is set clears the one that was. All members are entries, also those that no path
+// asks for.
+void MessageShape::add_oneof(const FeatureSpec& spec, std::uint32_t node, std::uint32_t at,
+                             const std::vector<MessageField>& members) {
+  std::uint32_t oneof = nodes[node].entries[at].oneof;
+  if (oneof == kNone) {
+    oneof = oneofs++;
+    levels[nodes[node].level].oneofs.push_back(oneof);
+    nodes[node].entries[at].oneof = oneof;
+  }
+  for (const MessageField& member : members) {
+    Entry& entry = nodes[node].entries[add_entry(spec, node, member)];
+    if (entry.oneof == kNone) entry.oneof = oneof;
+    if (entry.oneof != oneof) refuse_path(spec, "its path contradicts another feature's.");
+  }
 }
 
 void MessageShape::add(const FeatureSpec& spec, std::uint32_t slot) {
@@ -88,21 +123,14 @@ void MessageShape::add(const FeatureSpec& spec, std::uint32_t slot) {
     const MessageField& field = path.fields[i];
     const bool is_last = i + 1 == path.fields.size();
     const std::uint32_t at = add_entry(spec, node, field);
-    // A rival that comes after the field clears it.
-    for (const MessageField& rival : field.rivals) {
-      const std::uint32_t other = add_entry(spec, node, rival);
-      std::vector<std::uint32_t>& clears = nodes[node].entries[other].clears;
-      if (other != at && std::find(clears.begin(), clears.end(), at) == clears.end()) {
-        clears.push_back(at);
-      }
-    }
-    if (Entry& entry = nodes[node].entries[at]; entry.field != field) {
-      // It was added as a rival, without the facts that reading it takes.
+    if (!field.oneof.empty()) add_oneof(spec, node, at, field.oneof);
+    if (Entry& entry = nodes[node].entries[at]; !is_same(entry.field, field)) {
+      // It was added as a member of a oneof, without the facts that reading it takes.
       if (entry.level != kNone || entry.values != kNone || entry.child != kNone ||
           entry.names != kNone || entry.presence != kNone) {
         refuse_path(spec, "its path contradicts another feature's.");
       }
-      entry.field = field;
+      set_field(entry, field);
     }
     const bool is_presence = is_last && path.content == PathContent::presence;
     if (field.repeated && !is_presence && nodes[node].entries[at].level == kNone) {
@@ -154,7 +182,6 @@ void MessageShape::add(const FeatureSpec& spec, std::uint32_t slot) {
         const std::uint32_t leaf = add_leaf(own, of_key.value_type(), kNone);
         nodes[child].entries[key].values = leaf;
         levels[own].key = leaf;
-        levels[own].node = child;
       }
     }
     node = nodes[node].entries[at].child;

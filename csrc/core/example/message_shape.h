@@ -28,30 +28,29 @@ struct MessageShape {
     std::uint32_t values = kNone;  // leaves
     std::uint32_t names = kNone;
     std::uint32_t presence = kNone;
-    std::vector<std::uint32_t> clears;  // entries of the same node
+    std::uint32_t oneof = kNone;  // of all in the shape
   };
 
   struct Node {
     std::uint32_t level = 0;  // the message is an element of it, or part of an element
     bool is_map_entry = false;
-    std::vector<Entry> entries;
+    std::vector<Entry> entries;       // in the order of their paths
+    std::vector<std::uint32_t> far;   // the same by their field numbers
     std::vector<std::uint32_t> near;  // the entry of each small field number, or kNone
 
     const Entry* find(std::uint32_t number) const noexcept {
-      if (number < near.size()) {
-        return near[number] == kNone ? nullptr : &entries[near[number]];
-      }
-      return find_far(number);
+      const std::uint32_t at = number < near.size() ? near[number] : find_far(number);
+      return at == kNone ? nullptr : &entries[at];
     }
-    const Entry* find_far(std::uint32_t number) const noexcept;
+    std::uint32_t find_far(std::uint32_t number) const noexcept;
   };
 
   struct Level {
     std::uint32_t parent = kNone;
     std::uint32_t key = kNone;          // of a map: the leaf of its keys
-    std::uint32_t node = kNone;         // of a map: the node of its entries
     std::vector<std::uint32_t> levels;  // whose parent it is
     std::vector<std::uint32_t> leaves;
+    std::vector<std::uint32_t> oneofs;  // of which each element has at most one member
   };
 
   struct Leaf {
@@ -66,12 +65,15 @@ struct MessageShape {
   std::vector<Node> nodes;    // the first is the record
   std::vector<Level> levels;  // the first has the records
   std::vector<Leaf> leaves;
+  std::uint32_t oneofs = 0;
 
   // Throws Error(invalid) if paths contradict each other, or their specs.
   explicit MessageShape(const std::vector<const FeatureSpec*>& specs);
 
  private:
   void add(const FeatureSpec& spec, std::uint32_t slot);
+  void add_oneof(const FeatureSpec& spec, std::uint32_t node, std::uint32_t at,
+                 const std::vector<MessageField>& members);
   std::uint32_t add_entry(const FeatureSpec& spec, std::uint32_t node, const MessageField& field);
   std::uint32_t add_level(std::uint32_t parent);
   std::uint32_t add_leaf(std::uint32_t level, ValueType type, std::uint32_t slot);

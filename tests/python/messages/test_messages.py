@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import tfrfast as tfr
 pytest.importorskip("google.protobuf")
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from changing_bytes import changing
+from random_messages import varint
 from scenarios import scenarios
 
 FIELD = descriptor_pb2.FieldDescriptorProto
@@ -145,19 +148,75 @@ def test_an_edition_says_how_its_fields_are_read() -> None:
     outer = file.message_type.add(name="Out")
     grouped = outer.field.add(name="g", number=1, label=1, type=FIELD.TYPE_MESSAGE)
     grouped.type_name = ".e.In"
-    grouped.options.features.message_encoding = descriptor_pb2.FeatureSet.DELIMITED
+    # A map stays as it is.
+    file.options.features.message_encoding = descriptor_pb2.FeatureSet.DELIMITED
+    entry = outer.nested_type.add(name="MEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, label=1, type=FIELD.TYPE_INT32)
+    entry.field.add(name="value", number=2, label=1, type=FIELD.TYPE_MESSAGE, type_name=".e.In")
+    outer.field.add(name="m", number=3, label=3, type=FIELD.TYPE_MESSAGE, type_name=".e.Out.MEntry")
     text = outer.field.add(name="t", number=2, label=1, type=FIELD.TYPE_STRING)
     text.options.features.utf8_validation = descriptor_pb2.FeatureSet.NONE
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     made = message_factory.GetMessageClass(pool.FindMessageTypeByName("e.Out"))(t="ab")
     made.g.a = 7
+    made.m[3].a = 9
     message = tfr.Message(
         descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(), "e.Out"
     )
     record = made.SerializeToString().replace(b"ab", b"a\xff")
-    batch = tfr.parse_example([record], {"a": message["g.a"], "t": message["t"]})
-    assert batch["a"].tolist() == [7]
+    batch = tfr.parse_example([record], message.features(["g.a", "t", "m.key", "m.value.a"]))
+    assert batch["g.a"].tolist() == [7]
+    assert (batch["m.key"].tolist(), batch["m.value.a"].tolist()) == ([[3]], [[9]])
     assert batch["t"].tolist() == [b"a\xff"]
     with pytest.raises(ValueError, match="does not record"):
         message.has("t")
+
+
+def test_a_number_without_a_name_is_no_member_of_a_oneof() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="o.proto")
+    file.enum_type.add(name="E").value.add(name="ZERO", number=0)
+    file.message_type.add(name="M").oneof_decl.add(name="o")
+    member = file.message_type[0].field.add
+    member(name="a", number=1, label=1, type=FIELD.TYPE_INT32, oneof_index=0)
+    member(name="e", number=2, label=1, type=FIELD.TYPE_ENUM, type_name=".E", oneof_index=0)
+    message = tfr.Message(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(), "M")
+    for paths in (["a"], ["a", "e"], ["e", "a"]):
+        batch = tfr.parse_example([b"\x08\x05\x10\x63", b"\x08\x05\x10\0"], message.features(paths))
+        assert batch["a"].tolist() == [5, 0]
+
+
+def map_in_map() -> tfr.Message:
+    file = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
+    made = file.message_type.add(name="M")
+    entry = made.nested_type.add(name="MEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, label=1, type=FIELD.TYPE_STRING)
+    entry.field.add(name="value", number=2, label=1, type=FIELD.TYPE_MESSAGE, type_name=".M")
+    made.field.add(name="m", number=1, label=3, type=FIELD.TYPE_MESSAGE, type_name=".M.MEntry")
+    made.field.add(name="x", number=2, label=1, type=FIELD.TYPE_INT32)
+    return tfr.Message(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(), "M")
+
+
+def test_maps_in_maps_are_read_once_however_often_their_keys_come_again() -> None:
+    message = map_in_map()
+    record: bytes = b"\x10\x07"
+    expected: Any = 7
+    for _ in range(45):  # 2**45 entries, if each were read again
+        entries = [b"\x0a\x01k", b"\x0a\x01k\x12" + varint(len(record)) + record]
+        record = b"".join(b"\x0a" + varint(len(each)) + each for each in entries)
+        expected = [expected]
+    column = tfr.parse_example([record], {"x": message["m.value." * 45 + "x"]})["x"]
+    assert column.tolist() == [expected]
+
+
+def test_keys_that_change_while_a_map_is_read() -> None:
+    keys = [b"x" * 300_000 + bytes([97 + number]) for number in range(7)]
+    parts = [b"\x0a" + varint(len(key)) + key for key in keys]
+    data = np.frombuffer(b"".join(b"\x0a" + varint(len(p)) + p for p in parts), np.uint8).copy()
+    features = {"key": map_in_map()["m.key"], "x": map_in_map()["m.value.x"]}
+    records = SimpleNamespace(data=data, offsets=np.array([0, len(data)]))
+    with changing(data[len(data) // 7 - 1 :: len(data) // 7], 200):  # turns their order
+        for _ in range(500):
+            assert len(tfr.parse_example(records, features)["x"].tolist()[0]) <= 7

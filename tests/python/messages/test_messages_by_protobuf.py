@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def _feature(message: tfr.Message, path: str, content: str) -> object:
     ](path)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TFRFAST_TEST_EXAMPLES", "20"))))
 def test_columns_are_what_protobuf_reads(seed: int) -> None:
     schema = Schema(random.Random(seed))
     message = tfr.Message(schema.set, "t.M0")
