@@ -187,11 +187,15 @@ TFRFAST_CALL std::int64_t tfrfast_plan_record_count(const OpenPlan* plan) noexce
   return static_cast<std::int64_t>(plan->source->shard_set().record_count());
 }
 
-// `counts` has space for one number per file of the plan.
-TFRFAST_CALL void tfrfast_plan_file_records(const OpenPlan* plan, std::int64_t* counts) noexcept {
-  for (const ShardSpec& shard : plan->source->spec().shards) {
-    *counts++ = static_cast<std::int64_t>(shard.record_count);
+// Returns the number of files of the plan. Writes one number per file, if `counts` has space for
+// all.
+TFRFAST_CALL std::size_t tfrfast_plan_file_records(const OpenPlan* plan, std::int64_t* counts,
+                                                   std::size_t space) noexcept {
+  const std::vector<ShardSpec>& shards = plan->source->spec().shards;
+  for (std::size_t i = 0; i < shards.size() && shards.size() <= space; ++i) {
+    counts[i] = static_cast<std::int64_t>(shards[i].record_count);
   }
+  return shards.size();
 }
 
 // Total size of all files, as stored and uncompressed.

@@ -60,9 +60,10 @@ class OpenPlan:
         self.damage: str = calls.tfrfast_plan_damage(handle).decode(errors="replace")
 
     def file_records(self, file_count: int) -> list[int]:
-        """Returns the number of records of each file."""
+        """Returns the number of records of each of `file_count` files."""
         counts = (ctypes.c_int64 * file_count)()
-        calls.tfrfast_plan_file_records(self._handle, counts)
+        if calls.tfrfast_plan_file_records(self._handle, counts, file_count) != file_count:
+            raise RuntimeError(f"The plan is not of {file_count} files.")
         return list(counts)
 
     def step_count(self, sequence: bytes) -> int:

@@ -54,7 +54,7 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
     declare("tfrfast_plan_damage", ctypes.c_char_p, plan)
     numbers = ctypes.POINTER(ctypes.c_int64)
     declare("tfrfast_plan_record_count", ctypes.c_int64, plan)
-    declare("tfrfast_plan_file_records", None, plan, numbers)
+    declare("tfrfast_plan_file_records", ctypes.c_size_t, plan, numbers, ctypes.c_size_t)
     declare("tfrfast_plan_file_bytes", ctypes.c_int64, plan)
     declare("tfrfast_plan_stream_bytes", ctypes.c_int64, plan)
     declare("tfrfast_remote_client_table", ctypes.c_void_p)

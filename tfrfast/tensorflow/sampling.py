@@ -6,16 +6,25 @@ import os
 import stat
 import struct
 import zlib
+from collections.abc import Sequence
 
 from tfrfast.base.codecs import CODECS
 
+_FILES = 16
 _SAMPLE_BYTES = 64 << 10
 _HEADER = struct.Struct("<QI")  # the payload's length and its checksum
 _FRAME_BYTES = _HEADER.size + 4
 
 
-def mean_record_bytes(path: bytes, compression: str = "") -> int | None:
-    """Returns the mean size of the first records of a file; None if they cannot be read."""
+def mean_record_bytes(paths: Sequence[bytes], compression: str = "") -> int | None:
+    """Returns the mean size of the first records of the first file that has some; None if none of
+    the first files has records that can be read.
+    """
+    sizes = (_of_file(path, compression) for path in paths[:_FILES])
+    return next((size for size in sizes if size is not None), None)
+
+
+def _of_file(path: bytes, compression: str) -> int | None:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
             return None

@@ -113,9 +113,9 @@ class Source:
 
     @property
     def record_bytes(self) -> int | None:
-        """Returns the approximate size of records, from the first file; None if unknown.
+        """Returns the approximate size of records, from the first file that has some among the
+        first; None if unknown.
 
         The estimate does not depend on indexes, so that graphs are the same.
         """
-        names = self.names.known
-        return mean_record_bytes(names[0], self.compression) if names else None
+        return mean_record_bytes(self.names.known or (), self.compression)

@@ -222,6 +222,17 @@ ORDERED: dict[str, Chain] = {
         tf.data.experimental.prefetch_to_device("/cpu:0")
     ),
 }
+
+
+def parts_of(files: list[str]) -> Any:
+    numbers = tf.constant([2] * len(files), tf.int64), tf.constant([5] * len(files), tf.int64)
+    return tf.data.Dataset.from_tensor_slices((files, *numbers))
+
+
+def read_part(path: Any, skip: Any, take: Any) -> Any:
+    return tf.data.TFRecordDataset(path).skip(skip).take(take)
+
+
 #: Other ways to open files, and whether a plan reads the files.
 OPENED: dict[str, tuple[bool, Chain]] = {
     "the same file twice": (True, lambda files: names_of([files[2], *files]).interleave(read, 2)),
@@ -230,6 +241,14 @@ OPENED: dict[str, tuple[bool, Chain]] = {
         lambda files: tf.data.Dataset.from_tensor_slices(
             {"path": files, "weight": [1.0] * len(files)}
         ).interleave(lambda row: read(row["path"]), 3),
+    ),
+    "a part of a file, repeated": (
+        False,
+        lambda files: parts_of(files[:1]).repeat(2).interleave(read_part, 2),
+    ),
+    "parts of files, repeated": (
+        False,
+        lambda files: parts_of(files).repeat(2).interleave(read_part, 2),
     ),
     "one name": (True, lambda files: tf.data.Dataset.from_tensors(files[2]).flat_map(read)),
     "a table inside": (True, inside(changed(lambda number: _table().lookup(number)))),

@@ -190,13 +190,18 @@ def test_the_size_of_records_is_estimated_where_it_can_be(tmp_path: Path) -> Non
         writer.write_batch([b"12", b"1234"])
     os.mkfifo(tmp_path / "pipe")  # nobody writes to it
     (tmp_path / "empty").touch()
-    assert mean_record_bytes(os.fsencode(tmp_path / "records")) == 3
+
+    def size_of(*names: str, compression: str = "") -> int | None:
+        return mean_record_bytes([os.fsencode(tmp_path / name) for name in names], compression)
+
+    assert size_of("records") == size_of("pipe", "empty", "missing", "records", "other") == 3
     for compression in ("GZIP", "ZLIB"):
         with tf.io.TFRecordWriter(str(tmp_path / compression), compression) as writer:
             writer.write(b"1" * 1_000_000)
             writer.write(b"")
-        found = mean_record_bytes(os.fsencode(tmp_path / compression), compression)
+        found = size_of(compression, compression=compression)
         assert found == 1_000_000  # the second record is not in the sample
-        assert mean_record_bytes(os.fsencode(tmp_path / "records"), compression) is None
+        assert size_of("records", compression=compression) is None
     for name in ("pipe", "empty", "missing", "."):
-        assert mean_record_bytes(os.fsencode(tmp_path / name)) is None
+        assert size_of(name) is None
+    assert size_of() is None

@@ -81,6 +81,8 @@ def _together(pipeline: Pipeline, batch: Batched, lifted: Lifted) -> int:
     has_empty = any(map(_is_empty, tf.nest.flatten(lifted.batch_spec(batch.rows))))
     if lifted.by_element or has_empty or not _has_rows_of_one_shape(lifted, batch):
         return 1
+    if pipeline.source.record_bytes is None:  # a block of them might be of any size
+        return 1
     return max(1, _block_rows(pipeline, lifted) // batch.rows)
 
 

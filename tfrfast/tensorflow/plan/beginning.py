@@ -19,6 +19,9 @@ from tfrfast.tensorflow.reasons import Refusal, Step
 from tfrfast.tensorflow.sequence import EVERYTHING, SeededOrder
 from tfrfast.tensorflow.source import Source
 
+# An open file takes memory, and each turn of a file opens it.
+_MOST_TURNS = 16
+
 # After these calls, a shuffle still covers all records.
 _ALL_BEFORE_A_SHUFFLE = {
     *("assert_cardinality", "cache", "filter", "prefetch", "repeat", "with_options"),
@@ -38,9 +41,10 @@ def begin(planning: Planning, records: Records | AskedRecords) -> Pipeline | Ref
         return Refusal("there are no files")
     if any(b"://" in name and not _is_reached(name) for name in names.files):
         return Refusal("names with such a scheme are read by TensorFlow")
-    if names.epochs != 1 and records.has_order and records.turns != 1:
-        repeated = names.repeated  # a file may still be read when its next turn begins
-        if repeated is not None:
+    if names.epochs != 1 and records.has_order and records.turns != 1 and records.parts is None:
+        # A file may still be read when its next turn begins, so each turn opens it.
+        repeated = None if records.opening.compression else names.repeated
+        if repeated is not None and len(repeated) <= _MOST_TURNS * len(names.files):
             names = names._replace(files=tuple(repeated), epochs=1)
             records = records._replace(names=names)
     order_of_files = None
