@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from tfrfast.features import AnyFeatures, Features
 from tfrfast.features.compiling import compile_features
 from tfrfast.features.inference import settle
 from tfrfast.features.samples import Sample
+from tfrfast.messages import MessageFeature
 from tfrfast.order import BlockShuffle
 from tfrfast.tensorflow import internals, library
 from tfrfast.tensorflow.build.file_order import stream
@@ -227,15 +228,9 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         decoded during reading and never become strings. TensorFlow parses single records, slowly,
         and takes only specs of tf.io.
         """
-        spec = self.element_spec
-        if (
-            not isinstance(spec, tf.TensorSpec)
-            or spec.dtype != tf.string
-            or spec.shape.rank is None
-        ):
-            raise TypeError(f"parse_example() needs serialized records, but elements are {spec}.")
+        rank = self._rank_of_records("parse_example")
         features = settle(features, self._first_records)
-        if spec.shape.rank == 0:
+        if rank == 0:
             return self.map(_parse_single(features), tf.data.AUTOTUNE)
         compiled_features = TensorFeatures(compile_features(features))
         return self._called(lambda records: ParsedDataset(records, compiled_features))
@@ -245,9 +240,27 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
 
         Call it after batch(). Records are decoded during reading and never become strings.
         """
-        if self.element_spec.shape.rank == 0:
+        if self._rank_of_records("parse_message") == 0:
             raise TypeError("parse_message() parses batches of records: call batch() before it.")
+        if not isinstance(features, Mapping) or not all(
+            isinstance(spec, MessageFeature) for spec in features.values()
+        ):
+            raise TypeError(
+                "parse_message() takes the dict that tfr.Message.features() returns. For specs of "
+                "Examples, call parse_example()."
+            )
         return self.parse_example(features)
+
+    def _rank_of_records(self, method: str) -> int:
+        """Returns 0 for single records, or the rank of batches. Raises TypeError."""
+        spec = self.element_spec
+        if (
+            not isinstance(spec, tf.TensorSpec)
+            or spec.dtype != tf.string
+            or spec.shape.rank is None
+        ):
+            raise TypeError(f"{method}() needs serialized records, but elements are {spec}.")
+        return int(spec.shape.rank)
 
     def _first_records(self, count: int) -> Sample:
         """Returns records in file order if known, otherwise in the dataset's order."""

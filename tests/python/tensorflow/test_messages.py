@@ -70,9 +70,22 @@ def test_levels_of_repeated_fields_are_levels_of_ragged_tensors(shard: str, road
     assert batches[0]["time"].dtype == tf.float64
 
 
-def test_parse_message_wants_batches(shard: str) -> None:
-    with pytest.raises(TypeError, match=r"call batch\(\) before it"):
-        tfr.TFRecordDataset(shard).parse_message(tfr.Message.event().features(["step"]))
+@pytest.mark.parametrize(
+    ("before", "features", "message"),
+    [
+        (lambda records: records, None, r"call batch\(\) before it"),
+        (lambda records: records.batch(4).map(lambda each: {"x": each}), None, "elements are {'x'"),
+        (lambda records: records.batch(4), {"step": tf.io.VarLenFeature(tf.int64)}, "Examples"),
+        (lambda records: records.batch(4), ["step"], "Examples"),
+    ],
+    ids=["single records", "a dict", "specs of Examples", "names"],
+)
+def test_parse_message_refuses_what_it_does_not_parse(
+    shard: str, before: Any, features: Any, message: str
+) -> None:
+    records = before(tfr.TFRecordDataset(shard))
+    with pytest.raises(TypeError, match=message):
+        records.parse_message(features or tfr.Message.event().features(["step"]))
 
 
 def test_the_built_in_event_is_tensorflows(shard: str) -> None:
