@@ -95,7 +95,7 @@ def normaliser(stats: Mapping[str, Any]) -> Any:
     """Returns a function of a batch that normalises each row by its own set, as OpenVLA does.
 
     One set alone needs no function: tfr.Bounds(spec, low, high, mask=MASK, clip=True,
-    epsilon=1e-8) in its features does the same.
+    epsilon=1e-8, constant=least == most) in its features does the same.
     """
     numbers = {
         part: np.array([each["action"][part] for each in stats.values()])

@@ -26,8 +26,11 @@ LoadingPlan::StepRows LoadingPlan::rows(std::int64_t step, bool with_draws) cons
   const auto epoch = at.plan->of_epoch(at.epoch);
   const std::size_t count = step < 0 ? 0 : at.plan->row_count(*epoch, at.step);
   if (count == 0) throw Error(ErrorKind::invalid, "The plan has no such step.");
-  StepRows rows{
-      std::vector<std::int64_t>(count), std::make_unique<bool[]>(count), {}, at.epoch, {}};
+  StepRows rows{std::vector<std::int64_t>(count),
+                std::make_unique<bool[]>(count),
+                {},
+                key_ == 0 ? at.epoch : siphash({static_cast<std::uint64_t>(key_), 1}, {at.epoch}),
+                {}};
   at.plan->rows(*epoch, at.step, rows.records.data(), rows.valid.get());
   if (with_draws) rows.draws = image_draws(*at.plan, *epoch, at.epoch, at.step);
   rows.packed = at.plan->packed(*epoch, at.step);

@@ -30,8 +30,8 @@ class LoadingPlan {
     std::vector<std::int64_t> records;
     std::unique_ptr<bool[]> valid;
     std::vector<std::uint64_t> draws;  // of images; empty unless they were asked for
-    std::uint64_t epoch = 0;
-    Plan::PackedBatch packed;  // lives no longer than the plan
+    std::uint64_t epoch = 0;           // of what is drawn for a step; mixed with the key
+    Plan::PackedBatch packed;          // lives no longer than the plan
   };
   StepRows rows(std::int64_t step,
                 bool with_draws = false) const;  // throws Error(invalid) if the step does not exist

@@ -107,6 +107,11 @@ def test_steps_have_statistics_of_each_position(tmp_path: Path) -> None:
             for name, stats in found.items():
                 assert all(map(np.array_equal, stats, other[name]))
     chosen = tfr.Steps(steps.records, along="s/", only=lambda each: each["s/label"] > 0)
+    windows = {"s/action": tfr.Window(before=2, after=30, pad=None)}
+    cut = tfr.statistics(tfr.Steps(steps.records, along="s/", windows=windows))
+    for name, stats in found.items():
+        assert all(map(np.array_equal, stats, cut[name]))
+    assert (cut.num_records, cut.num_episodes) == (700, 20)
     positive = tfr.statistics(chosen, features=["s/label"])
     assert list(positive) == ["s/label"]
     assert float(positive["s/label"].mean) == real(labels[labels > 0].tolist())[0]
@@ -235,6 +240,21 @@ def test_a_mixture_has_statistics_of_each_source_and_of_all(tmp_path: Path) -> N
     assert one["action"]["max"] == parts[1].max(0).astype(np.float64).tolist()
     with pytest.raises(KeyError, match="no statistics of 's/y'"):
         found.to_openpi({"state": "s/y"})
+
+
+def test_names_of_a_file_are_one_feature_and_one_quantile_each(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "a") as writer:
+        for number in range(1000):
+            writer.write(tfr.encode_example({"a/x": [number], "b/x": [-number]}))
+    found = tfr.statistics(tmp_path / "a", quantiles=(0.01, 0.014, 0.5, 0.99, 0.994))
+    for written in (found.to_openpi, found.to_openvla):
+        with pytest.raises(ValueError, match="Both 'a/x' and 'b/x' would be called 'x'"):
+            written()
+    x = found.to_openvla({"x": "a/x"})["x"]
+    quantiles = {name: x[name] for name in x if name.startswith("q")}
+    values = np.quantile(np.arange(1000.0), found.quantiles).tolist()
+    names = ("q01", "q0.014", "q50", "q99", "q0.994")
+    assert quantiles == {name: [each] for name, each in zip(names, values, strict=True)}
 
 
 def test_statistics_fit_a_screen(tmp_path: Path) -> None:

@@ -235,6 +235,22 @@ NORMALISED = {
         ),
         lambda x: [np.clip(2 * (x[0] + 20) / (40 + 1e-8) - 1, -1, 1), 0, x[2]],
     ),
+    "of bounds that are equal where they are masked": (
+        tfr.Bounds(
+            tfr.FixedLen((3, 3), "float32"), [-20, 3, 5], [20, 3, 5], mask=[True, False, False]
+        ),
+        lambda x: [2 * (x[0] + 20) / 40 - 1, x[1], x[2]],
+    ),
+    "of a mask and zeros": (
+        tfr.Scaled(
+            tfr.FixedLen((3, 3), "float32"),
+            1,
+            [2, 0, 0],
+            mask=[True, False, False],
+            constant=[False, False, True],
+        ),
+        lambda x: [(x[0] - 1) / 2, x[1], 0],
+    ),
     "padded": (
         tfr.Scaled(tfr.FixedLenSequence((3,), "float32"), MEAN, STD),
         lambda x: (x - MEAN.astype(np.float64)) / STD.astype(np.float64),

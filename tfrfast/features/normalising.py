@@ -58,9 +58,9 @@ class Scaled(_Normalising):
 
     `mask` is False for dimensions that stay as they are, such as grippers. A dimension whose
     deviation is 0 becomes 0, or with `constant="scaled"` what the formula gives. `constant` may
-    also be a mask of the dimensions that become 0. With `pad="zeros"`, the zeros that stand for
-    steps beyond the ends of an episode stay zeros; Loaders and scans of Steps take this from the
-    feature's window.
+    also be a mask of the dimensions that become 0, whatever `mask` says. With `pad="zeros"`, the
+    zeros that stand for steps beyond the ends of an episode stay zeros; Loaders and scans of Steps
+    take this from the feature's window.
 
     >>> record = tfr.encode_example({"x": [1.0, 5.0]})
     >>> spec = tfr.Scaled(tfr.FixedLen((2,), "float32"), mean=[2.0, 3.0], std=[1.0, 4.0])
@@ -128,6 +128,9 @@ def lines_of(name: str, spec: Scaled | Bounds) -> tuple[tuple[int, ...], tuple[L
     shape = np.broadcast_shapes(*map(np.shape, given))
     shift, divisor, factor, base, are_equal = spec._line(shape)
     zeros: npt.NDArray[np.bool_]
+    kept = np.zeros(shape, np.bool_)
+    if spec.mask is not None:
+        kept = ~_mask(name, "mask", spec.mask, shape)
     clips = isinstance(spec, Bounds) and spec.clip
     low, high = (-1.0, 1.0) if clips else (-math.inf, math.inf)
     if isinstance(spec.constant, str):
@@ -135,12 +138,9 @@ def lines_of(name: str, spec: Scaled | Bounds) -> tuple[tuple[int, ...], tuple[L
             raise ValueError(
                 f'Feature {name!r}: constant is "zero", "scaled" or a mask, not {spec.constant!r}.'
             )
-        zeros = are_equal & (spec.constant == "zero")
+        zeros = are_equal & (spec.constant == "zero") & ~kept
     else:
         zeros = _mask(name, "constant", spec.constant, shape)
-    kept = np.zeros(shape, np.bool_)
-    if spec.mask is not None:
-        kept = ~_mask(name, "mask", spec.mask, shape)
     if not np.isfinite([shift, divisor]).all():
         raise ValueError(f"Feature {name!r}: it is normalised by finite numbers alone.")
     if (divisor == 0)[~(zeros | kept)].any():

@@ -109,7 +109,15 @@ class Statistics(dict[str, NumberStats]):
 
     def _numbers(self, features: Named | None) -> dict[str, dict[str, Any]]:
         if features is None:
-            features = {name.rpartition("/")[2]: name for name in self}
+            features = {}
+            for name in self:
+                last = name.rpartition("/")[2]
+                other = features.setdefault(last, name)
+                if other != name:
+                    raise ValueError(
+                        f"Both {other!r} and {name!r} would be called {last!r} in the file. Give "
+                        f"each a name: features={{'state': {other!r}, 'actions': {name!r}}}."
+                    )
         return {name: self._joined(of) for name, of in features.items()}
 
     def _joined(self, names: str | Sequence[str]) -> dict[str, Any]:
@@ -121,7 +129,7 @@ class Statistics(dict[str, NumberStats]):
         parts = {each: [getattr(self[name], each) for name in names] for each in _PARTS}
         for at, quantile in enumerate(self.quantiles):
             rows = [self[name].quantiles for name in names]
-            parts[f"q{round(100 * quantile):02}"] = [row[at] for row in rows if row is not None]
+            parts[_quantile_name(quantile)] = [row[at] for row in rows if row is not None]
         return {
             each: np.concatenate([np.ravel(array) for array in arrays]).tolist()
             for each, arrays in parts.items()
@@ -140,6 +148,11 @@ class Statistics(dict[str, NumberStats]):
         if self.sources:
             lines.append(f"Each of {', '.join(self.sources)} has its own in .sources.")
         return "\n".join(lines)
+
+
+def _quantile_name(quantile: float) -> str:
+    percent = round(100 * quantile)
+    return f"q{percent:02}" if quantile == percent / 100 else f"q{quantile}"
 
 
 _PARTS = ("mean", "std", "min", "max")

@@ -57,8 +57,8 @@ def statistics(
 
     Sums are exact, and results are rounded once. So they do not depend on the order of the records
     or the number of workers. Only the numeric features of Steps are read, and a feature of a whole
-    episode counts once for each step. Windows do not matter: each step counts once, and padding
-    never.
+    episode counts once for each step. Windows do not matter: each step counts once, or with
+    `only=` each chosen step, and padding never.
 
     Quantiles are exact, too, and those of NumPy: the numbers of each position are counted by their
     leading bits, and then by the next bits, in two passes over float32 or four over integers. Up to

@@ -113,7 +113,8 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
       refuse_option("A window is of '" + name + "', which is not a feature of the steps.");
     }
     check_window(name, window);
-    if (window.pad != StepWindow::Pad::leave_out) continue;
+    const bool counts_all = options.without_windows && !options.chosen;
+    if (counts_all || window.pad != StepWindow::Pad::leave_out) continue;
     left_before = std::max(left_before, window.before * window.stride);
     left_after = std::max(left_after, window.after * window.stride);
   }

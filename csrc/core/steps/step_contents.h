@@ -71,7 +71,7 @@ struct StepOptions {
   ByName<std::string> absent;
   // Only these features. The episode's features are not read if none of them is listed.
   std::optional<std::set<std::string, std::less<>>> columns;
-  // Each feature holds the step itself. Windows only decide which steps count.
+  // Each feature holds the step itself. Windows only decide which steps the bits of `chosen` count.
   bool without_windows = false;
   // A bit per step, as in StepChoice. The bits count the steps without a choice.
   std::optional<std::string> chosen;

@@ -188,3 +188,20 @@ def test_each_epoch_draws_anew(tmp_path: Path) -> None:
             assert (camera, text) == row_of(seen // COUNT, step)
             seen += 1
     assert seen == 2 * COUNT
+
+
+def test_each_iteration_draws_anew(tmp_path: Path) -> None:
+    steps = choosing(write_choices(tmp_path / "choices.tfrecord"))
+    dataset = tfr.Loader(steps, 9, features=CHOSEN, seed=1).to_tf_dataset()
+    drawn = [
+        {
+            step: text
+            for batch in dataset
+            for step, text in zip(batch["steps/n"].numpy(), batch["text"].numpy(), strict=True)
+        }
+        for _ in range(3)
+    ]
+    assert all(drawn[0][step] == row_of(0, step)[1] for step in range(COUNT))
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        same = sum(drawn[one][step] == drawn[other][step] for step in range(COUNT))
+        assert COUNT / 10 < same < 2 * COUNT / 3
