@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import tfrfast as tfr
 from tfrfast import _native
 from tfrfast.jobs import statistics as statistics_module
+from tfrfast.jobs.quantiles import QuantileSearch
 from tfrfast.tables.number_sums import NumberSums, sums_of
 
 
@@ -186,6 +188,25 @@ def test_quantiles_are_those_of_numpy(
     )
     assert found.quantiles is not None
     assert np.array_equal(found.quantiles, wanted.reshape(-1, *shape), equal_nan=True)
+
+
+def test_quantiles_take_time_by_the_number_of_positions(tmp_path: Path) -> None:
+    def seconds(positions: int) -> float:
+        counted = [[0]] * positions, np.ones((positions, 256), np.uint64)
+        taken = []
+        for _ in range(3):
+            search = QuantileSearch("float32", [256] * positions, (0.5,))
+            start = time.process_time()
+            search.narrow([counted])
+            taken.append(time.process_time() - start)
+        return min(taken)
+
+    assert seconds(16_000) < 8 * seconds(4_000)
+    with tfr.Writer(tmp_path / "a") as writer:
+        writer.write(tfr.encode_example({"x": np.zeros(65_537, np.float32)}))
+    with pytest.raises(ValueError, match="'x' has 65,537 numbers in each record"):
+        tfr.statistics(tmp_path / "a", quantiles=(0.5,))
+    assert tfr.statistics(tmp_path / "a")["x"].mean.shape == (65_537,)
 
 
 def real_quantile(numbers: np.ndarray, quantile: float) -> float:

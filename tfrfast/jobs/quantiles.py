@@ -55,9 +55,15 @@ class QuantileSearch:
     def narrow(self, counted: Sequence[Counted]) -> None:
         """Takes the counts of a pass over some data each, which belong together."""
         bits = bits_of(len(self._found))
+        places = [_places(prefixes) for prefixes, _ in counted]
         for position, found in enumerate(self._found):
             ends = {
-                prefix: np.cumsum(sum(_table(each, position, prefix) for each in counted))
+                prefix: np.cumsum(
+                    sum(
+                        tables[place[position, prefix]]
+                        for place, (_, tables) in zip(places, counted, strict=True)
+                    )
+                )
                 for prefix in {prefix for prefix, _ in found.values()}
             }
             for rank, (prefix, left) in found.items():
@@ -98,7 +104,7 @@ def _between(low: float, high: float, share: float) -> float:
     return high - (high - low) * (1 - share) if share >= 0.5 else low + (high - low) * share
 
 
-def _table(counted: Counted, position: int, prefix: int) -> Any:
-    prefixes, tables = counted
-    first = sum(map(len, prefixes[:position]))
-    return tables[first + prefixes[position].index(prefix)]
+def _places(prefixes: Sequence[Sequence[int]]) -> dict[tuple[int, int], int]:
+    """Returns the place of the counts of each position and prefix."""
+    each = ((position, prefix) for position, some in enumerate(prefixes) for prefix in some)
+    return {one: place for place, one in enumerate(each)}

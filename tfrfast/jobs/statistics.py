@@ -34,6 +34,8 @@ __all__ = ["NumberStats", "statistics"]
 
 _BYTES_AT_ONCE = 4 << 20
 _PARTS_PER_WORKER = 8
+# Counts take some 25 KB for each position.
+_MOST_POSITIONS = 1 << 16
 # Numbers that are kept for the later passes of quantiles. More numbers are read again.
 _KEPT_BYTES = 1 << 30
 
@@ -212,7 +214,15 @@ class _Data:
     def of(cls, reader: Reader, features: AnyFeatures | None, has_quantiles: bool) -> _Data:
         if not isinstance(features, Mapping):
             reader = reader._without_windows()
-        return cls(reader, *_numeric(_settled(reader, features)))
+        asked, is_fixed = _numeric(_settled(reader, features))
+        for name, shape in asked.shapes.items() if has_quantiles else ():
+            if (positions := math.prod(shape)) > _MOST_POSITIONS:
+                raise ValueError(
+                    f"Feature {name!r} has {positions:,} numbers in each record, and quantiles are "
+                    f"found for at most {_MOST_POSITIONS:,}. Leave it out with features=, or take "
+                    "its numbers together as a VarLen."
+                )
+        return cls(reader, asked, is_fixed)
 
     def num_bytes(self) -> float:
         """The size of all numbers; infinite if it is not known."""

@@ -22,8 +22,8 @@ void ImageRows::begin(std::size_t rows) {
 }
 
 void ImageRows::begin_row(std::size_t row) {
-  // Pictures that are put again may overwrite other pictures.
-  if (row == row_) known_.clear();
+  // Pictures that are put again may overwrite other pictures, and rows with draws share none.
+  if (row == row_ || spec_.is_random()) known_.clear();
   row_ = row;
   black_.clear();
 }
@@ -107,6 +107,11 @@ bool ImageRows::settle_black(const std::vector<bool>& is_real, std::uint8_t* pix
     crops_.as<ImageCrop>()[picture] = decoder_.crop();
   }
   return true;
+}
+
+PooledBuffer ImageRows::take_crops() noexcept {
+  known_.clear();
+  return std::move(crops_);
 }
 
 PooledBuffer ImageRows::shapes(std::size_t pictures) const {

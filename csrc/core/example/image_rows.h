@@ -49,8 +49,8 @@ class ImageRows {
 
   // The height, width and channels of the first pictures, as int64. Throws OutOfMemory.
   PooledBuffer shapes(std::size_t pictures) const;
-  // An ImageCrop for each picture. Call it once for each batch.
-  PooledBuffer take_crops() noexcept { return std::move(crops_); }
+  // Ends the batch. Returns an ImageCrop for each picture.
+  PooledBuffer take_crops() noexcept;
 
  private:
   static constexpr std::size_t kNoPicture = ~std::size_t{0};
