@@ -13,7 +13,10 @@ namespace {
 
 constexpr std::int64_t kNoFile = -1;
 constexpr std::int64_t kClosing = -2;
-constexpr std::size_t kHeaderNumbers = 9;
+// Tells these numbers from those of other versions, of which the first is another. A change of the
+// numbers changes it, too.
+constexpr std::int64_t kLayout = -2;
+constexpr std::size_t kHeaderNumbers = 10;
 constexpr std::size_t kWantedNumbers = 10;
 
 using Wide = __int128;
@@ -75,7 +78,7 @@ std::int64_t Cursor::files_ahead() const noexcept {
 
 void Cursor::encode(std::vector<std::int64_t>& numbers) const {
   numbers.insert(numbers.end(),
-                 {records.first, records.stride, passed, found, turn, left,
+                 {kLayout, records.first, records.stride, passed, found, turn, left,
                   static_cast<std::int64_t>(slots.size()), static_cast<std::int64_t>(ahead.size()),
                   static_cast<std::int64_t>(opened.size())});
   for (const Slot& slot : slots) {
@@ -87,16 +90,16 @@ void Cursor::encode(std::vector<std::int64_t>& numbers) const {
 }
 
 Cursor Cursor::decode(std::span<const std::int64_t>& numbers) {
-  if (numbers.size() < kHeaderNumbers) refuse_place();
+  if (numbers.size() < kHeaderNumbers || numbers[0] != kLayout) refuse_place();
   Cursor cursor;
-  cursor.records = {numbers[0], numbers[1], 0};
-  cursor.passed = numbers[2];
-  cursor.found = numbers[3];
-  cursor.turn = numbers[4];
-  cursor.left = numbers[5];
-  const auto slots = static_cast<std::uint64_t>(numbers[6]);
-  const auto runs = static_cast<std::uint64_t>(numbers[7]);
-  const auto opened = static_cast<std::uint64_t>(numbers[8]);
+  cursor.records = {numbers[1], numbers[2], 0};
+  cursor.passed = numbers[3];
+  cursor.found = numbers[4];
+  cursor.turn = numbers[5];
+  cursor.left = numbers[6];
+  const auto slots = static_cast<std::uint64_t>(numbers[7]);
+  const auto runs = static_cast<std::uint64_t>(numbers[8]);
+  const auto opened = static_cast<std::uint64_t>(numbers[9]);
   numbers = numbers.subspan(kHeaderNumbers);
   // So many records that nothing overflows.
   constexpr std::int64_t most = kEndless / 4;

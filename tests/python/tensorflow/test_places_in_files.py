@@ -18,6 +18,10 @@ from record_files import cut, frame_starts, some_records, write_shards
 
 tf = pytest.importorskip("tensorflow")
 
+from tfrfast.tensorflow.build.file_order import FileOrder  # noqa: E402
+from tfrfast.tensorflow.library import ops  # noqa: E402
+from tfrfast.tensorflow.sequence import EVERYTHING  # noqa: E402
+
 Pipeline = Callable[[Any], Any]
 
 PIPELINES: dict[str, Pipeline] = {
@@ -156,6 +160,22 @@ def test_a_device_without_bytes_has_no_records(tmp_path: Path) -> None:
         theirs = values(tf.data.TFRecordDataset(names).as_numpy_iterator())
         assert values(tfr.TFRecordDataset(names).as_numpy_iterator()) == theirs
         assert len(tfr.Reader(names)) == len(theirs)
+
+
+def test_a_place_of_another_version_is_refused(tmp_path: Path) -> None:
+    (name,) = write_shards(tmp_path, [10])
+    source = tfr.TFRecordDataset(name).batch(7)._work.plan.pipeline.source
+    _, text, _, wanted = FileOrder(source)._given(EVERYTHING)
+
+    def walked(state: list[int]) -> list[int]:
+        made = ops.tfrfast_walk(text, wanted, tf.constant(state, tf.int64), tf.zeros(2, tf.int64))
+        return made[0].numpy().tolist()
+
+    state = walked([])
+    assert walked(state)
+    state[3] += 1  # the layout, of which every version has another
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not a place"):
+        walked(state)
 
 
 def test_a_place_between_large_batches_is_refused_by_small_ones(tmp_path: Path) -> None:
