@@ -132,7 +132,13 @@ def test_records_have_statistics(tmp_path: Path) -> None:
     assert np.array_equal(again["s/action"].std, found["s/action"].std)
     reader = tfr.Reader(str(tmp_path / "data-0"))
     nothing = tfr.Steps(reader, along="s/", only=[])
-    empty = tfr.statistics(nothing, features={"s/action": tfr.FixedLen((3,), "float32")})
+    empty = tfr.statistics(
+        nothing, features={"s/action": tfr.FixedLen((3,), "float32")}, quantiles=(0.5,)
+    )
+    assert np.isnan(empty["s/action"].quantiles).all()
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        empty.to_openvla(path=tmp_path / "x.json")
+    assert not (tmp_path / "x.json").exists()
     assert np.isnan(empty["s/action"].mean).tolist() == [True] * 3
     assert empty["s/action"].num_values.tolist() == [0] * 3
 
@@ -259,6 +265,14 @@ def test_a_mixture_has_statistics_of_each_source_and_of_all(tmp_path: Path) -> N
     assert (one["num_transitions"], one["num_trajectories"]) == (300, 10)
     assert sorted(one["action"]) == ["mask", "max", "mean", "min", "q01", "q99", "std"]
     assert one["action"]["max"] == parts[1].max(0).astype(np.float64).tolist()
+    assert not list(tmp_path.glob("*.new"))
+    for mask, message in (
+        ({"zz": [True]}, "mask names 'zz', and the file has action"),
+        ({"action": [True]}, "for each of 2 numbers"),
+        ({"action": True}, "for each of 2 numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            found.to_openvla({"action": "s/x"}, mask=mask)
     with pytest.raises(KeyError, match="no statistics of 's/y'"):
         found.to_openpi({"state": "s/y"})
 

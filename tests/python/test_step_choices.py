@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,3 +152,24 @@ def test_steps_are_kept_by_ranges_and_by_recipes(path: str, tmp_path: Path) -> N
         chosen = tfr.Steps(path, along="steps/", only=only).only
         assert chosen is not None
         assert chosen.tolist() == kept
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ([], "holds ranges by episode, not \\[\\]"),
+        ({"e": 3}, "episode 'e' has 3 where a range stands"),
+        ({"e": "x"}, "'x' where"),
+        ({"e": [1, 2, 3, 4]}, "has 1 where"),
+        ({"e": [[0, 1], [0.9, 2.9]]}, r"\[0.9, 2.9\] where"),
+        ({"e": [[0, True]]}, r"\[0, True\] where"),
+        ({"e": [[0, 1, 2]]}, r"\[0, 1, 2\] where"),
+    ],
+)
+def test_ranges_are_pairs_of_integers(table: Any, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "keep.json"
+    file.write_text(json.dumps(table))
+    with pytest.raises(ValueError, match=rf"keep\.json'.*{message}"):
+        tfr.keep_ranges(file)
+    with pytest.raises(TypeError, match="a list of features"):
+        tfr.keep_ranges({}, names="meta/file")

@@ -244,7 +244,7 @@ NORMALISED = {
     "of a mask and zeros": (
         tfr.Scaled(
             tfr.FixedLen((3, 3), "float32"),
-            1,
+            [1, np.nan, 1],
             [2, 0, 0],
             mask=[True, False, False],
             constant=[False, False, True],
@@ -290,7 +290,11 @@ def test_scaling_that_makes_no_sense_is_refused() -> None:
         (tfr.Scaled(numbers, [0, 0], [1, 1]), "must end in it"),
         (tfr.Scaled(numbers, [0] * 3, [1, 1, np.nan]), "finite"),
         (tfr.Bounds(numbers, [0] * 3, [1, 1, 0], constant="scaled"), "divided by 0"),
-        (tfr.Bounds(numbers, 0, 1, mask=[1, 1, 0]), "a bool for each dimension"),
+        (tfr.Scaled(numbers, 0, [1, 1, 1e-310]), "or by nearly 0"),
+        (tfr.Scaled(numbers, [0] * 5, [1] * 4), r"of one shape, not \(5,\) and \(4,\)"),
+        (tfr.Scaled(numbers, 0, 1, epsilon=-1), "epsilon is 0 or more, not -1"),
+        (tfr.Bounds(numbers, 0, 1, mask=[1, 1, 0]), "True or False, not numbers"),
+        (tfr.Bounds(numbers, [0] * 3, 1, mask=[True, False]), r"shape \(3,\), not \(2,\)"),
         (tfr.Bounds(numbers, 0, 1, constant="none"), '"zero", "scaled" or a mask'),
         (tfr.Scaled(tfr.FixedLen((3,), "int64"), 0, 1), "only float32"),
         (tfr.Scaled(tfr.Image(), 0, 1), "not Image"),

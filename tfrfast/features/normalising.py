@@ -125,7 +125,15 @@ def lines_of(name: str, spec: Scaled | Bounds) -> tuple[tuple[int, ...], tuple[L
     numbers that do not fit.
     """
     given = (spec.mean, spec.std) if isinstance(spec, Scaled) else (spec.low, spec.high)
-    shape = np.broadcast_shapes(*map(np.shape, given))
+    try:
+        shape = np.broadcast_shapes(*map(np.shape, given))
+    except ValueError:
+        shapes = " and ".join(str(np.shape(each)) for each in given)
+        raise ValueError(
+            f"Feature {name!r}: it is normalised by numbers of one shape, not {shapes}."
+        ) from None
+    if not spec.epsilon >= 0:
+        raise ValueError(f"Feature {name!r}: epsilon is 0 or more, not {spec.epsilon}.")
     shift, divisor, factor, base, are_equal = spec._line(shape)
     zeros: npt.NDArray[np.bool_]
     kept = np.zeros(shape, np.bool_)
@@ -141,12 +149,15 @@ def lines_of(name: str, spec: Scaled | Bounds) -> tuple[tuple[int, ...], tuple[L
         zeros = are_equal & (spec.constant == "zero") & ~kept
     else:
         zeros = _mask(name, "constant", spec.constant, shape)
-    if not np.isfinite([shift, divisor]).all():
+    used = ~(zeros | kept)
+    if not np.isfinite([shift, divisor])[:, used].all():
         raise ValueError(f"Feature {name!r}: it is normalised by finite numbers alone.")
-    if (divisor == 0)[~(zeros | kept)].any():
+    with np.errstate(all="ignore"):
+        slope = factor / divisor
+    if not np.isfinite(slope)[used].all():
         raise ValueError(
-            f"Feature {name!r}: a dimension would be divided by 0. Give an epsilon, or "
-            'constant="zero".'
+            f"Feature {name!r}: a dimension would be divided by 0, or by nearly 0. Give an epsilon "
+            'above 0, or constant="zero".'
         )
 
     def line(at: int) -> Line:
@@ -154,7 +165,7 @@ def lines_of(name: str, spec: Scaled | Bounds) -> tuple[tuple[int, ...], tuple[L
             return _ZERO
         if kept.flat[at]:
             return _KEPT
-        numbers = (float(shift.flat[at]), float(factor.flat[at] / divisor.flat[at]))
+        numbers = (float(shift.flat[at]), float(slope.flat[at]))
         return (*numbers, float(base.flat[at]), low, high)
 
     return shape, tuple(line(at) for at in range(math.prod(shape)))
@@ -162,9 +173,13 @@ def lines_of(name: str, spec: Scaled | Bounds) -> tuple[tuple[int, ...], tuple[L
 
 def _mask(name: str, what: str, given: Any, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
     mask = np.asarray(given)
-    if mask.dtype != np.bool_ or mask.shape not in ((), shape):
+    if mask.dtype != np.bool_:
+        raise ValueError(
+            f"Feature {name!r}: {what} has a bool for each dimension, True or False, not numbers."
+        )
+    if mask.shape not in ((), shape):
         raise ValueError(
             f"Feature {name!r}: {what} has a bool for each dimension, in the shape {shape}, not "
-            f"{mask.dtype} in the shape {mask.shape}."
+            f"{mask.shape}."
         )
     return np.broadcast_to(mask, shape)

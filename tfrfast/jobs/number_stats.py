@@ -102,7 +102,15 @@ class Statistics(dict[str, NumberStats]):
             return _written(each, path)
         content: dict[str, Any] = dict(self._numbers(features))
         for name, bools in (mask or {}).items():
-            content[name] = {**content[name], "mask": list(map(bool, bools))}
+            if name not in content:
+                raise ValueError(f"mask names {name!r}, and the file has {', '.join(content)}.")
+            count, given = len(content[name]["mean"]), np.asarray(bools)
+            if given.shape != (count,) or given.dtype != np.bool_:
+                raise ValueError(
+                    f"mask[{name!r}] is {bools!r}, and takes True or False for each of {count} "
+                    "numbers."
+                )
+            content[name] = {**content[name], "mask": given.tolist()}
         content["num_transitions"] = self.num_records
         content["num_trajectories"] = self.num_episodes
         return _written(content, path)
@@ -164,7 +172,18 @@ def _short(numbers: Any) -> str:
 
 
 def _written(content: dict[str, Any], path: str | os.PathLike[str] | None) -> dict[str, Any]:
-    if path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=2)
+    if path is None:
+        return content
+    path = os.fspath(path)
+    try:
+        text = json.dumps(content, indent=2, allow_nan=False)
+    except ValueError:
+        raise ValueError(
+            f"{path!r} is not written: some statistics are NaN or infinite, and JSON has neither. "
+            "Leave features without finite numbers out with features=."
+        ) from None
+    temporary = f"{path}.{os.getpid()}.new"  # other processes may read the file or write it, too
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(temporary, path)
     return content

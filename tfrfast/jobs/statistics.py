@@ -122,7 +122,7 @@ def statistics(
         for group, found in zip(groups, searches, strict=True):
             for name, search in found.items():
                 if number < num_passes(*group[0].asked.facts(name)):
-                    search.narrow([data.counts[name] for data in group])
+                    search.narrow([data.counts[name] for data in group if name in data.counts])
     made = [_result(group, found, wanted) for group, found in zip(groups, searches, strict=True)]
     if not isinstance(source, Mixture):
         return made[0]
@@ -249,7 +249,7 @@ class _Data:
     def count_kept(self, number: int, chosen: Mapping[str, list[list[int]]]) -> None:
         for name, prefixes in chosen.items():
             counts, add = counter(self.asked.kinds[name], number, prefixes)
-            for values in self.kept[name]:
+            for values in self.kept.get(name, ()):
                 add(values)
             self.counts[name] = prefixes, counts.counts()
 
