@@ -4,13 +4,16 @@
 
 A sample has the last two pictures of both cameras with a mask of padding, the next actions, and as
 its goal the pictures of one later step of the episode, drawn uniformly as in Octo's
-`goal_relabeling.uniform`; the last step is its own goal. All frames of a sample are cropped alike, as policies need, by a draw that
-a resumed run repeats. Actions are normalised by mean and deviation, but for the gripper.
+`goal_relabeling.uniform`; the last step is its own goal. All frames of a sample are cropped alike,
+as policies need, by a draw that a resumed run repeats. Actions are normalised by mean and
+deviation, but for the gripper. Each epoch draws other goals, and a run that stops goes on with the
+next batch.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +88,16 @@ def open_loader(
     size: tuple[int, int] = (256, 256),
     crop: Any = "random",
     goal_seed: int = 0,
+    features: Any = None,
     **options: Any,
 ) -> tfr.Loader:
-    """Returns the batches of a rank. Another `goal_seed` draws other goals, for another epoch."""
+    """Returns the batches of a rank. Another `goal_seed` draws other goals, for another epoch.
+
+    The `features` of an earlier epoch save its pass over all numbers.
+    """
     steps = open_steps(folder, goal_seed)
-    features = features_of(steps, size, crop)
+    if features is None:
+        features = features_of(steps, size, crop)
     return tfr.Loader(steps, batch_size, features=features, transform=as_octo, **options)
 
 
@@ -98,11 +106,23 @@ def main() -> None:
     options.add_argument("folder", help="a version of a set, as TensorFlow Datasets prepares it")
     options.add_argument("--batch-size", type=int, default=128)
     options.add_argument("--epochs", type=int, default=1)
+    options.add_argument("--checkpoint", type=Path, default=Path("loader.json"))
     given = options.parse_args()
-    for epoch in range(given.epochs):
-        loader = open_loader(given.folder, given.batch_size, seed=epoch, goal_seed=epoch)
+    first, state = 0, None
+    if given.checkpoint.exists():
+        first, state = json.loads(given.checkpoint.read_text())
+    features = features_of(open_steps(given.folder), (256, 256), "random")
+    for epoch in range(first, given.epochs):
+        loader = open_loader(
+            given.folder, given.batch_size, seed=epoch, goal_seed=epoch, features=features
+        )
+        if state is not None:
+            loader.load_state_dict(state)
+            state = None
         for batch in loader:
             print(epoch, batch["observation"]["image_primary"].shape, batch["action"].shape)
+            given.checkpoint.write_text(json.dumps([epoch, loader.state_dict()]))
+        given.checkpoint.write_text(json.dumps([epoch + 1, None]))
 
 
 if __name__ == "__main__":

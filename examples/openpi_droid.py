@@ -14,7 +14,10 @@ gigabytes.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +108,18 @@ def as_observation(batch: tfrfast.torch.Batch) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def first_rank_first() -> Iterator[None]:
+    """What is within makes files that do not exist: the other ranks wait, and then read them."""
+    group = torch.distributed.is_initialized()
+    waits = group and torch.distributed.get_rank() > 0
+    if waits:
+        torch.distributed.barrier()
+    yield
+    if group and not waits:
+        torch.distributed.barrier()
+
+
 def open_loader(
     folder: str | Path,
     batch_size: int,
@@ -116,8 +131,11 @@ def open_loader(
     **options: Any,
 ) -> tfrfast.torch.Loader:
     """Returns the batches of this rank: torch.distributed's, unless `rank` and `world` say."""
-    steps = open_steps(folder, keep_ranges, seed)
-    features = features_of(norm_stats(steps, stats_path), size)
+    with first_rank_first():
+        steps = open_steps(folder, keep_ranges, seed)
+        if not len(steps):
+            raise SystemExit(f"No step is left of {folder}: does {keep_ranges} name its episodes?")
+        features = features_of(norm_stats(steps, stats_path), size)
     return tfrfast.torch.Loader(
         steps, batch_size, features=features, transform=as_observation, seed=seed, **options
     )
@@ -132,6 +150,8 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=100)
     options.add_argument("--checkpoint", type=Path, default=Path("loader.json"))
     given = options.parse_args()
+    if "RANK" in os.environ:  # torchrun's
+        torch.distributed.init_process_group("gloo")
     loader = open_loader(
         given.folder, given.batch_size, given.norm_stats, keep_ranges=given.keep_ranges
     )
@@ -144,7 +164,8 @@ def main() -> None:
             step += 1
             if step == given.steps:
                 break
-    given.checkpoint.write_text(json.dumps(loader.state_dict()))
+    if os.environ.get("RANK", "0") == "0":
+        given.checkpoint.write_text(json.dumps(loader.state_dict()))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,18 @@
 
     python examples/openvla_mixture.py ~/tensorflow_datasets --batch-size 256
 
-Each set is made alike: one camera, seven numbers of action, an instruction. Actions are normalised
-by each set's own 1st and 99th percentile, but for the gripper. The statistics of all steps are
-written to dataset_statistics.json, which OpenVLA needs to act. Steps without an instruction are
-left out, and steps whose chunk of actions would leave the episode, as in OpenVLA. Sets are mixed by
-weight and shuffled as a whole, without a buffer.
+A set's steps have a camera, an action of seven numbers and an instruction, each a feature of its
+own, which get common names. Sets whose actions are several features, such as fractal20220817_data,
+or whose transform in OpenVLA changes values (bridge_orig: the first step is cut, actions are made
+of states, grippers are open or closed) must be written anew first. Actions are normalised by each
+set's own 1st and 99th percentile, but for the gripper. The statistics of all steps are written to
+dataset_statistics.json, which OpenVLA needs to act. Steps whose chunk of actions would leave the
+episode are left out, as in OpenVLA, and so are steps without an instruction; OpenVLA leaves out
+episodes that never have one. Sets are mixed by weight and shuffled as a whole, without a buffer.
 
-Weights are those of OpenVLA's RLDSDataset with balance_weights=True: the drawn share of a set is
-its weight times its number of steps.
+Weights are as in OpenVLA's RLDSDataset with balance_weights=True: the drawn share of a set is its
+weight times its number of steps. OpenVLA counts the steps of the statistics, before any is left
+out, and here those that are left count.
 """
 
 from __future__ import annotations
@@ -42,8 +46,8 @@ class Robot(NamedTuple):
 
 
 MIXTURE = {
-    "bridge_orig/1.0.0": Robot("observation/image_0", weight=1.0),
-    "fractal20220817_data/0.1.0": Robot("observation/image", weight=0.54),
+    "austin_buds_dataset_converted_externally_to_rlds/0.1.0": Robot("observation/image"),
+    "austin_sailor_dataset_converted_externally_to_rlds/0.1.0": Robot("observation/image"),
 }
 
 
@@ -133,7 +137,9 @@ def open_loader(
     folders = {name: Path(folder) / name for name in robots}
     stats = statistics({name: open_steps(folders[name], robot) for name, robot in robots.items()})
     if statistics_path is not None:
-        Path(statistics_path).write_text(json.dumps(stats, indent=2))
+        # OpenVLA looks a set up by its name, without the version.
+        by_set = {name.partition("/")[0]: each for name, each in stats.items()}
+        Path(statistics_path).write_text(json.dumps(by_set, indent=2))
     samples = {name: open_samples(folders[name], robot) for name, robot in robots.items()}
     mixture = open_mixture(samples, robots, seed)
     return tfr.Loader(

@@ -203,6 +203,9 @@ def test_openpi_droid(root: Path, tmp_path: Path) -> None:
         prompts.add(sample["prompt"].split()[0])
     assert cameras.min() > len(wanted) / 2
     assert prompts == {"one", "two", "three"}
+    (tmp_path / "none.json").write_text('{"another episode": [[0, 9]]}')
+    with pytest.raises(SystemExit, match="No step is left"):
+        example.open_loader(folder, 7, stats_path, keep_ranges=tmp_path / "none.json")
     # Ranks share an epoch, and a stopped run goes on with the same batches.
     arguments: dict[str, Any] = {"keep_ranges": tmp_path / "keep.json", "size": (SIDE, SIDE)}
     parts = [
@@ -234,7 +237,7 @@ def test_openvla_mixture(root: Path, tmp_path: Path) -> None:
     for name, robot in robots.items():
         trajectories = list(episodes_of(root / name).as_numpy_iterator())
         actions = np.concatenate([each["action"] for each in trajectories]).astype(np.float64)
-        found = stats[name]
+        found = stats[name.split("/")[0]]
         assert found["num_transitions"] == len(actions)
         assert found["num_trajectories"] == len(trajectories)
         numbers = {"mean": actions.mean(0), "std": actions.std(0), "max": actions.max(0)}
