@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import shutil
 import signal
 import socket
 import struct
@@ -315,8 +316,9 @@ def test_hostile_descriptions(tmp_path: Path) -> None:
         DataSet([write_episodes(tmp_path / "x")], steps=None, split="train")
 
 
-def test_a_folder_of_tfds_says_what_its_features_are() -> None:
-    with served(str(GOLDEN), split="train[1:3]") as server:
+def test_a_folder_of_tfds_says_what_its_features_are(tmp_path: Path) -> None:
+    folder = shutil.copytree(GOLDEN, tmp_path / "1.0.0")  # a step file is made beside it
+    with served(str(folder), split="train[1:3]") as server:
         ask = asker(server)
         found = ask("set")
         expected = tfds_of("train[1:3]").indices.tolist()
@@ -341,15 +343,21 @@ def test_a_folder_of_tfds_says_what_its_features_are() -> None:
 def test_the_command_says_where_and_ends_with_ctrl_c(
     shard: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [sys.executable, "-m", "tfrfast", "view", "--no-open", shard]
+    # A shell lets processes in the background ignore Ctrl-C.
+    code = "signal.signal(signal.SIGINT, signal.default_int_handler); raise SystemExit(cli.main())"
+    code = f"import signal; from tfrfast import cli; {code}"
+    command = [sys.executable, "-c", code, "view", "--no-open", shard]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = urllib.parse.urlsplit(process.stdout.readline().strip())
-        connection = http.client.HTTPConnection(address.netloc)
-        connection.request("GET", f"{address.path}set")
-        assert json.load(connection.getresponse())["records"] == COUNT
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        try:
+            assert process.stdout is not None
+            address = urllib.parse.urlsplit(process.stdout.readline().strip())
+            connection = http.client.HTTPConnection(address.netloc)
+            connection.request("GET", f"{address.path}set")
+            assert json.load(connection.getresponse())["records"] == COUNT
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         status, _, error = run_shown(capsys, "view", "--no-open", "--port", port, shard)
