@@ -91,3 +91,8 @@ def say(text: str) -> None:
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     print("\n".join(format_table(header, rows, terminal_width(sys.stdout))))
+
+
+def names(text: str) -> list[str]:
+    """Returns the names between commas, each once."""
+    return list(dict.fromkeys(name for name in text.split(",") if name))

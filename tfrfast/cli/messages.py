@@ -8,6 +8,7 @@ import argparse
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,14 @@ def lines_of_text(
     max_values: int,
     max_bytes: int,
 ) -> Iterator[str]:
-    """Yields a few lines about each record. Zeros, and fields without values, are left out."""
+    """Yields a few lines about each record. Fields are left out if they are not there, or are zero
+    and may not be there.
+    """
+    marks = {
+        name: replace(feature, content="presence", dtype="bool", default=None)
+        for name, feature in features.items()
+        if feature.fields[-1].oneof
+    }
 
     def shown(value: Any) -> str:
         if isinstance(value, list):
@@ -93,8 +101,10 @@ def lines_of_text(
 
     for number, record, row in _rows(batches, features):
         yield f"record {number}: {len(record):,} bytes"
+        parsed = parse_example([record], marks) if marks else {}
         for name, value in row.items():
-            if _has_any(value):
+            mark = parsed[name].tolist() if name in marks else value
+            if _has_any(mark, features[name].fields[-1].repeated):
                 text = shown(value)
                 yield f"  {printable(name)}: {text[1:-1] if isinstance(value, list) else text}"
 
@@ -127,5 +137,7 @@ def _rows(
             yield number, batch[row], {name: each[row] for name, each in columns.items()}
 
 
-def _has_any(value: Any) -> bool:
-    return any(map(_has_any, value)) if isinstance(value, list) else bool(value)
+def _has_any(value: Any, counts_zero: bool) -> bool:
+    if isinstance(value, list):
+        return any(_has_any(each, counts_zero) for each in value)
+    return counts_zero or bool(value)

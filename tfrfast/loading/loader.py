@@ -28,6 +28,7 @@ from tfrfast.loading.stage import Core, Stage
 from tfrfast.loading.timeline import Timeline
 from tfrfast.loading.worker_share import WorkerShare
 from tfrfast.order import Batching, Mixture, Order, Packed, Plan, Weight
+from tfrfast.order.counted import CountedBatching
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 
@@ -126,7 +127,7 @@ class Loader:
         reader = open_reader(source, reader_options)
         chosen = order_of(source, order, shuffle, seed)
         compiled = None
-        if isinstance(batch_size, Packed):
+        if isinstance(batch_size, CountedBatching):
             compiled = planned_features(features, reader, chosen)
         plan = Plan(
             chosen,

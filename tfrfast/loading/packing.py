@@ -14,6 +14,7 @@ from tfrfast.features.specs import understand
 from tfrfast.loading.lengths import counted
 from tfrfast.loading.planned_features import planned_sample
 from tfrfast.order import Batching, Order, Packed
+from tfrfast.order.counted import CountedBatching
 from tfrfast.reader import Reader
 
 __all__ = ["packed_features", "settled_batching"]
@@ -24,6 +25,12 @@ def settled_batching(
 ) -> Any:
     """Returns the batching with counted lengths and, of a Packed, with the features to pack."""
     if not isinstance(batching, Packed):
+        names = batching._names_to_count() if isinstance(batching, CountedBatching) else ()
+        if names and compiled is not None and compiled.is_of_message:
+            raise ValueError(
+                f"Lengths of {names[0]!r} are counted in Examples alone, and these features are of "
+                "another message. Give the lengths as an array."
+            )
         return counted(batching, reader)
     if compiled is None:
         raise TypeError("Packed puts decoded values into rows: give features=.")

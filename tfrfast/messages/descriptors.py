@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ __all__ = [
 
 # Types of fields, with descriptor.proto's numbers.
 _STRING, GROUP, MESSAGE, _BYTES, ENUM = 9, 10, 11, 12, 14
+_LAST_TYPE = 18
 _REPEATED = 3
 
 # The features of an edition that change how a message is read, by their numbers in FeatureSet:
@@ -114,7 +115,7 @@ def _of_files(files: list[bytes], where: Any) -> Descriptors:
     try:
         for each in files:
             _read_file(found, each)
-    except (ValueError, IndexError, KeyError) as error:
+    except (ValueError, IndexError, KeyError, RecursionError) as error:
         raise ValueError(
             f"{where} is no FileDescriptorSet. Write one with `protoc --include_imports "
             "--descriptor_set_out=FILE`, or with `buf build -o FILE`."
@@ -130,9 +131,9 @@ def _read_file(found: Descriptors, data: bytes) -> None:
     features = _own_features(_DEFAULTS[syntax], file, 8, 50)
     package = _text(file, 2)
     prefix = f"{package}." if package else ""
-    for each in file.get(5, ()):
+    for each in file.strings(5):
         _read_enum(found, prefix, each, features)
-    for each in file.get(4, ()):
+    for each in file.strings(4):
         _read_message(found, prefix, each, features)
 
 
@@ -142,37 +143,39 @@ def _read_message(found: Descriptors, prefix: str, data: bytes, features: _Featu
     message.is_map_entry = bool(_number(_options(parts, 7), 7))
     features = _own_features(features, parts, 7, 12)
     inner = f"{message.name}."
-    for each in parts.get(4, ()):
+    for each in parts.strings(4):
         _read_enum(found, inner, each, features)
-    for each in parts.get(3, ()):
+    for each in parts.strings(3):
         _read_message(found, inner, each, features)
-    for each in parts.get(2, ()):
+    for each in parts.strings(2):
         described = _field_of(found, _fields(each), features, message.is_map_entry)
         message.fields[described.name] = described
     found.messages[message.name] = message
 
 
 def _field_of(
-    found: Descriptors, parts: dict[int, list[Any]], features: _Features, in_map: bool
+    found: Descriptors, parts: _Parts, features: _Features, in_map: bool
 ) -> DescribedField:
     own = _own_features(features, parts, 8, 21)
-    kind = _number(parts, 5)
+    number, kind = _number(parts, 3), _number(parts, 5)
+    if not 0 < number < 1 << 29 or not 0 < kind <= _LAST_TYPE:
+        raise ValueError(f"no field has the number {number} and the type {kind}")
     type_name = _text(parts, 6).lstrip(".")
     if kind == MESSAGE and own[_ENCODING] == _DELIMITED:
         # A map and its values stay as they are. Its entry was read before it.
         inner = found.messages.get(type_name)
         if not in_map and (inner is None or not inner.is_map_entry):
             kind = GROUP
-    oneof = parts[9][-1] if 9 in parts else None
+    oneof = next(reversed(parts.numbers(9)), None)
     is_repeated = _number(parts, 4) == _REPEATED
     has_presence = oneof is not None or kind in (MESSAGE, GROUP) or own[_PRESENCE] != _IMPLICIT
     return DescribedField(
         _text(parts, 1),
-        _number(parts, 3),
+        number,
         kind,
         is_repeated,
         type_name,
-        parts[7][-1] if 7 in parts else None,
+        next(reversed(parts.strings(7)), None),
         oneof,
         has_presence and not is_repeated and not in_map,
         kind == _STRING and own[_UTF8] == _VERIFY,
@@ -183,57 +186,61 @@ def _read_enum(found: Descriptors, prefix: str, data: bytes, features: _Features
     parts = _fields(data)
     own = _own_features(features, parts, 3, 7)
     values = []
-    for each in parts.get(2, ()):
+    for each in parts.strings(2):
         value = _fields(each)
-        number = _number(value, 2)
-        values.append((number - (number >> 63 << 64), _text(value, 1)))
+        number = _number(value, 2) & 0xFFFFFFFF
+        values.append((number - (number >> 31 << 32), _text(value, 1)))
+    if not values:
+        raise ValueError("an enum without names")
     found.enums[prefix + _text(parts, 1)] = Enum(tuple(values), own[_ENUM] == _CLOSED)
 
 
-def _own_features(
-    inherited: _Features, parts: dict[int, list[Any]], options: int, number: int
-) -> _Features:
+def _own_features(inherited: _Features, parts: _Parts, options: int, number: int) -> _Features:
     own = _options(_options(parts, options), number)
-    return {**inherited, **{feature: numbers[-1] for feature, numbers in own.items()}}
+    return {**inherited, **{feature: numbers[-1] for feature, numbers in own.of_numbers.items()}}
 
 
-def _options(parts: dict[int, list[Any]], number: int) -> dict[int, list[Any]]:
-    return _fields(b"".join(parts.get(number, ())))
+def _options(parts: _Parts, number: int) -> _Parts:
+    return _fields(b"".join(parts.strings(number)))
 
 
-def _text(parts: dict[int, list[Any]], number: int) -> str:
-    text: bytes = parts.get(number, [b""])[-1]
-    return text.decode()
+def _text(parts: _Parts, number: int) -> str:
+    return next(reversed(parts.strings(number)), b"").decode()
 
 
-def _number(parts: dict[int, list[Any]], number: int) -> int:
-    value: int = parts.get(number, [0])[-1]
-    return value
+def _number(parts: _Parts, number: int) -> int:
+    return next(reversed(parts.numbers(number)), 0)
 
 
 def _parts(data: bytes, number: int) -> list[bytes]:
     try:
-        return _fields(data).get(number, [])
+        return _fields(data).strings(number)
     except (ValueError, IndexError):
         return [data]  # whose error says more
 
 
-def _fields(data: bytes) -> dict[int, list[Any]]:
-    """Returns the values of a message's fields: numbers, and bytes."""
-    fields: dict[int, list[Any]] = {}
-    for number, value in _each_field(data):
-        fields.setdefault(number, []).append(value)
-    return fields
+class _Parts(NamedTuple):
+    """The values of a message's fields. A field with values of another kind counts as unknown."""
+
+    of_numbers: dict[int, list[int]]
+    of_strings: dict[int, list[bytes]]
+
+    def numbers(self, number: int) -> list[int]:
+        return self.of_numbers.get(number, [])
+
+    def strings(self, number: int) -> list[bytes]:
+        return self.of_strings.get(number, [])
 
 
-def _each_field(data: bytes) -> Iterator[tuple[int, Any]]:
+def _fields(data: bytes) -> _Parts:
+    parts = _Parts({}, {})
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
         kind = tag & 7
         if kind == 0:
             value, at = _varint(data, at)
-            yield tag >> 3, value
+            parts.of_numbers.setdefault(tag >> 3, []).append(value)
             continue
         if kind == 2:
             size, at = _varint(data, at)
@@ -244,8 +251,9 @@ def _each_field(data: bytes) -> Iterator[tuple[int, Any]]:
         if size > len(data) - at:
             raise ValueError("a field ends too late")
         if kind == 2:
-            yield tag >> 3, data[at : at + size]
+            parts.of_strings.setdefault(tag >> 3, []).append(data[at : at + size])
         at += size
+    return parts
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -223,7 +223,15 @@ class Message:
         if content == "names" and field.type != ENUM:
             raise ValueError(f"{path!r} of {name} is not an enum, so its values have no names.")
         dtype = "bytes" if content == "names" else _DTYPES[field.type]
-        default = None if field.is_repeated else self._default_of(field, content, dtype)
+        default = None
+        if not field.is_repeated:
+            try:
+                default = self._default_of(field, content, dtype)
+            except (ValueError, OverflowError, StopIteration) as error:
+                raise ValueError(
+                    f"{path!r} of {name}: the descriptor's default {field.default!r} is no value "
+                    "of this field."
+                ) from error
         return MessageFeature(
             name, path, content, dtype=dtype, levels=levels, default=default, fields=tuple(steps)
         )
@@ -256,40 +264,35 @@ class Message:
     def _path_field(self, message: DescribedMessage, each: DescribedField) -> PathField:
         entry: tuple[PathField, ...] = ()
         if each.type == MESSAGE and (inner := self._message(each.type_name)).is_map_entry:
-            entry = tuple(self._path_field(inner, inner.fields[name]) for name in ("key", "value"))
-        names, is_closed = self._names_of(each)
+            if not {"key", "value"} <= inner.fields.keys():
+                raise ValueError(f"The descriptor's {inner.name} has no key or no value.")
+            entry = self._plain_field(inner.fields["key"]), self._plain_field(inner.fields["value"])
+        oneof = () if each.oneof is None else self._oneof(message, each.oneof)
+        return self._plain_field(each)._replace(oneof=oneof, entry=entry)
+
+    def _plain_field(self, each: DescribedField) -> PathField:
+        names: tuple[tuple[int, str], ...] = ()
+        is_closed = False
+        if each.type == ENUM:
+            found = self._enum(each.type_name)
+            first: dict[int, str] = {}
+            for number, name in found.values:
+                first.setdefault(number, name)
+            names, is_closed = tuple(sorted(first.items())), found.is_closed
         return PathField(
-            each.number,
-            each.type,
-            each.is_repeated,
-            each.checks_utf8,
-            is_closed,
-            names,
-            () if each.oneof is None else self._oneof(message, each.oneof),
-            entry,
+            each.number, each.type, each.is_repeated, each.checks_utf8, is_closed, names
         )
 
     def _oneof(self, message: DescribedMessage, number: int) -> tuple[PathField, ...]:
-        """Returns the members of a oneof, with the facts that say when a record sets them."""
+        """Returns the members of a oneof. Strings that nobody asks for are not looked into."""
         key = message.name, number
         if key not in self._oneofs:
-            members = [each for each in message.fields.values() if each.oneof == number]
             self._oneofs[key] = tuple(
-                PathField(each.number, each.type, is_closed=is_closed, names=names)
-                for each in members
-                for names, is_closed in [self._names_of(each)]
+                self._plain_field(each)._replace(checks_utf8=False)
+                for each in message.fields.values()
+                if each.oneof == number
             )
         return self._oneofs[key]
-
-    def _names_of(self, field: DescribedField) -> tuple[tuple[tuple[int, str], ...], bool]:
-        """Returns the first name of each number of an enum, and whether it is closed."""
-        if field.type != ENUM:
-            return (), False
-        found = self._enum(field.type_name)
-        first: dict[int, str] = {}
-        for number, name in found.values:
-            first.setdefault(number, name)
-        return tuple(sorted(first.items())), found.is_closed
 
     def _default_of(self, field: DescribedField, content: str, dtype: str) -> bytes | None:
         """Returns the default as bytes in the column. None if it is zero or empty."""

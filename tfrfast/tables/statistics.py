@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -82,19 +82,20 @@ def statistics(
     reader: Reader,
     *,
     features: Features | None = None,
+    columns: Sequence[str] | None = None,
     records: Any = None,
     threads: int | None = None,
     progress: bool | None = None,
     advance: Callable[[int, int], object] = lambda done, total: None,
 ) -> Statistics:
-    """Returns the statistics of each feature of a sample of the records, or of `features` of a
-    message. Doubles are rounded to float32.
+    """Returns the statistics of each feature of a sample of the records, or of those in `columns`,
+    or of `features` of a message. Doubles are rounded to float32.
 
     By default all records count. `advance` is told how many of the records are counted.
     """
     lists = features
     if lists is None:
-        found = scan(reader, threads=threads).features
+        found = scan(reader, columns=columns, threads=threads).features
         lists = {name: VarLen(spec.dtype, inferred=True) for name, spec in found.items()}
     rows = scan(reader, features=lists, records=records, threads=threads)
     collectors = [

@@ -69,6 +69,25 @@ def test_stats_count_the_values_of_all_levels(
     assert (found["tracks.states.x"]["values"], found["tracks.states.x"]["max"]) == (2, 2.0)
     assert found["tracks.kind"]["values"] == 4
     assert (found["id"]["values"], found["id"]["max_bytes"]) == (5, 2)
+    assert main(["stats", shard, "--json", "--columns", "id", *named]) == 0
+    assert [*json.loads(capsys.readouterr().out)["features"]] == ["id"]
+
+
+def test_cat_shows_zeros_that_records_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "events")
+    with tfr.Writer(path) as writer:
+        for value in (b"\x15\0\0\0\0", b"\x42\x04\x52\x02\0\0", b""):
+            writer.write(b"\x2a" + bytes([len(value) + 2]) + b"\x0a" + bytes([len(value)]) + value)
+    assert main(["cat", path, "--message", "tensorflow.Event"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "record 0: 9 bytes",
+        "  summary.value.simple_value: 0",
+        "record 1: 10 bytes",
+        "  summary.value.tensor.int64_val: [0, 0]",
+        "record 2: 4 bytes",
+    ]
 
 
 def test_info_says_that_a_file_holds_events(

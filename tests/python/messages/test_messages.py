@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ pytest.importorskip("google.protobuf")
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from changing_bytes import changing
-from random_messages import varint
+from random_messages import Schema, varint
 from scenarios import scenarios
 
 FIELD = descriptor_pb2.FieldDescriptorProto
@@ -116,6 +117,57 @@ def test_a_wrong_descriptor_is_refused(
 ) -> None:
     with pytest.raises((ValueError, TypeError), match=error):
         tfr.Message(described if descriptor is None else descriptor, name)
+
+
+def test_damaged_descriptors_are_refused_in_sentences() -> None:
+    """A ValueError names the descriptor, the field or the path, whatever its bytes are."""
+    rng = random.Random(3)
+    nested = b"\x0a\x01M"
+    for _ in range(3000):
+        nested = b"\x0a\x01M\x1a" + varint(len(nested)) + nested
+    file = b"\x22" + varint(len(nested)) + nested
+    descriptors = [b"\x0a" + varint(len(file)) + file]
+    for _ in range(1500):
+        if rng.random() < 0.02 or len(descriptors) == 1:
+            made = bytearray(Schema(rng).set)
+        data = bytearray(made)
+        for _ in range(rng.choice([1, 1, 2, 4])):
+            at = rng.randrange(len(data))
+            data[at] = rng.choice([0, 0x7F, 0xFF, data[at] ^ 1, data[at] ^ 3, rng.randrange(256)])
+        descriptors.append(bytes(data))
+    refused = set()
+    for each in descriptors:
+        try:
+            tfr.parse_example([b""], tfr.Message(each, "t.M0").features())
+        except ValueError as error:
+            assert str(error).endswith((".", "?")), each
+            refused.add(str(error)[:20])
+    assert len(refused) > 5
+
+
+def test_a_descriptor_lacks_its_imports_or_has_a_wrong_default() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="i.proto")
+    file.enum_type.add(name="E").value.add(name="ZERO", number=0)
+    made = file.message_type.add(name="M")
+    made.field.add(name="far", number=1, label=1, type=FIELD.TYPE_ENUM, type_name=".x.E")
+    for number, (kind, value) in enumerate(
+        {FIELD.TYPE_ENUM: "ONE", FIELD.TYPE_INT32: "9" * 11, FIELD.TYPE_BYTES: "\\"}.items(), 2
+    ):
+        made.field.add(name=f"f{number}", number=number, label=1, type=kind, default_value=value)
+    made.field[1].type_name = ".E"
+    data = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    message = tfr.Message(data, "M")
+    with pytest.raises(ValueError, match="does not describe 'x.E'. Write it with all imports"):
+        message["far"]
+    for number in (2, 3, 4):
+        with pytest.raises(ValueError, match=f"'f{number}' of M: the descriptor's default"):
+            message[f"f{number}"]
+
+
+def test_lengths_are_not_counted_in_messages(described: bytes, shards: Path) -> None:
+    features = features_of(tfr.Message(described, "drive.Scenario"))
+    with pytest.raises(ValueError, match="counted in Examples alone"):
+        tfr.Loader(shards / "*", tfr.ByTokens(9, "times"), features=features)
 
 
 def test_a_record_of_another_message_is_an_error_that_names_its_byte(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from tfrfast._native import RecordBatch, Survey
-from tfrfast.cli.common import Subparsers, add_command, add_steps, parse_record_number
+from tfrfast.cli.common import Subparsers, add_command, add_steps, names, parse_record_number
 from tfrfast.cli.json_lines import JsonLines
 from tfrfast.cli.messages import (
     add_message,
@@ -68,7 +68,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "--raw", action="store_true", help="the bytes themselves, nothing between them"
     )
     parser.add_argument(
-        "--columns", metavar="A,B", type=_names, help="show only these features, in this order"
+        "--columns", metavar="A,B", type=names, help="show only these features, in this order"
     )
     parser.add_argument(
         "--truncate",
@@ -157,10 +157,6 @@ def _number_or_range(text: str) -> int | tuple[int, int | None]:
     if last is not None and (first < 0) == (last < 0) and last < first:
         raise argparse.ArgumentTypeError(f"{text} ends before it begins")
     return first, last
-
-
-def _names(text: str) -> list[str]:
-    return list(dict.fromkeys(name for name in text.split(",") if name))
 
 
 def _at_least_one(text: str) -> int:

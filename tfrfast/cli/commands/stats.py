@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tfrfast.base.sizes import counted, rounded
-from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
+from tfrfast.cli.common import Subparsers, add_command, names, print_json, print_table
 from tfrfast.cli.damage import left_out
 from tfrfast.cli.json_stats import json_of_stats
 from tfrfast.cli.messages import add_message, message_features, message_of
@@ -26,16 +26,19 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "many records have it, its type, lengths, range, mean, and most frequent values.",
         on_corruption=True,
     )
+    parser.add_argument("--columns", metavar="A,B", type=names, help="only these features")
     add_message(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     message = message_of(options)
-    features = None if message is None else message_features(message, None)
+    features = None if message is None else message_features(message, options.columns)
     with Reader(
         options.paths, on_corruption=options.on_corruption, progress=options.progress
     ) as reader:
-        found = statistics(reader, features=features, progress=options.progress)
+        found = statistics(
+            reader, features=features, columns=options.columns, progress=options.progress
+        )
         shards, num_bytes = len(reader.shards), sum(each.num_bytes for each in reader.shards)
         damage = reader.skipped
     records = found.num_records
