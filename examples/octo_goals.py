@@ -33,7 +33,7 @@ def open_steps(folder: str | Path, goal_seed: int = 0) -> Any:
         f"goal/{number}": tfr.Later(name, seed=goal_seed)
         for number, name in enumerate((PRIMARY, WRIST))
     }
-    windows = {
+    windows: dict[str, Any] = {
         PRIMARY: tfr.Window(before=HISTORY - 1),
         WRIST: tfr.Window(before=HISTORY - 1),
         STATE: tfr.Window(before=HISTORY - 1),

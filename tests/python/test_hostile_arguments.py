@@ -104,8 +104,10 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             {"of": "steps/n", "seed": 1},
         ),
         "OneOf": (
-            lambda names, **given: windowed(episodes, one=tfr.OneOf("steps/n", names, **given)),
-            {"names": "steps/a"},
+            lambda names, **given: windowed(
+                episodes, n=tfr.Later("steps/n", seed=1), one=tfr.OneOf("steps/n", names, **given)
+            ),
+            {"names": "n"},
         ),
         "keep_ranges": (tfr.keep_ranges, {"ranges": {"a": [[0, 1]]}}),
         "Loader": (lambda **given: first(tfr.Loader(**given)), {"source": reader, "batch_size": 2}),

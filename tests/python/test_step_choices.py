@@ -113,6 +113,24 @@ def test_names_that_do_not_exist_are_listed_with_the_nearest(path: str) -> None:
         with pytest.raises(ValueError, match="No record has any step") as refused:
             tfr.Steps(path, along=along, index="memory")
         assert meant in str(refused.value)
+    camera = tfr.OneOf("steps/camera_0", "steps/camera_1")
+    for windows, message in (
+        ({"x": tfr.OneOf("steps/n", "steps/text_0")}, "different kinds, int64 and string"),
+        ({"x": camera, "steps/camera_0": tfr.Window(before=1)}, "different windows"),
+        (
+            {
+                "x": camera,
+                "steps/camera_0": tfr.Window(before=1),
+                "steps/camera_1": tfr.Window(before=1, pad="zeros"),
+            },
+            "different windows",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tfr.Steps(path, along="steps/", windows=windows)
+    nothing = tfr.keep_ranges({}, names=["meta/file"])
+    with pytest.warns(UserWarning, match=r"only= keeps none of the 100 steps\."):
+        assert len(tfr.Steps(path, along="steps/", only=nothing)) == 0
     for wrong in ((), ("a",), ("a", "a")):
         with pytest.raises(ValueError, match="two or more"):
             tfr.OneOf(*wrong)

@@ -124,9 +124,9 @@ class Image(_Checked):
     `frames` is the number of pictures in a row, such as the steps of a `Window`, which the column
     then has as its second dimension: `(batch, frames, height, width, channels)`. Loaders and scans
     of Steps take it from the feature's window. All frames of a row have the same draws; with
-    `draws="frame"` each has its own. An empty string is a black picture if `Steps` says in
-    `<name>/valid` that the step is padding. A batch decodes a picture that several windows share
-    once.
+    `draws="frame"` each has its own. An empty string is a black picture if the record's
+    `<name>/valid`, which `Steps` write, says that the step is padding. A batch decodes a picture
+    that several windows share once.
 
     `resize` is "bilinear", which averages when it makes images smaller, or "area". `upright=True`
     turns photos as their EXIF data says. An image that is damaged, or has another format or more

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.sizes import counted
+from tfrfast.base.warning import warn
 from tfrfast.columns.batch import Batch
 from tfrfast.columns.rows import Rows, row_numbers
 from tfrfast.errors import StaleIndexError
@@ -135,6 +137,8 @@ def _asked(steps: Reader, view: View, only: Callable[[Batch], Any]) -> npt.NDArr
                 except _LeftOut as damaged:
                     numbers = damaged.left
             bar.update(min(begin + _STEPS_AT_ONCE, count), count)
+    if count and not mask.any():
+        warn(f"only= keeps none of the {counted(count, 'steps')}.")
     return mask
 
 

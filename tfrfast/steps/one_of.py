@@ -16,11 +16,11 @@ class OneOf:
         }
 
     A step's Example then has the feature `image` in place of the two, and only the drawn one is
-    read. The names are those of features of the steps, or of further features such as a `Later`. If
-    they have windows, give each the same. The draw depends on the seed, the epoch of the Loader and
-    the step's number among all steps of the files. Where there is no epoch, as in `steps[i]` and
-    scans, it is 0. Choices with the same seed between as many names draw alike, such as an image
-    and a depth of one camera; another seed draws others.
+    read. The names are those of features of the steps, or of further features such as a `Later`.
+    They are of one kind, and have the same window or none. The draw depends on the seed, the epoch
+    of the Loader and the step's number among all steps of the files. Where there is no epoch, as in
+    `steps[i]` and scans, it is 0. Choices with the same seed between as many names draw alike, such
+    as an image and a depth of one camera; another seed draws others.
     """
 
     def __init__(self, *names: str, seed: int = 0) -> None:

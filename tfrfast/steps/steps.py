@@ -111,6 +111,7 @@ class Steps(Reader):
         self._absent = dict(absent or {})
         self._chosen: Chosen | None = None
         self._use(self._open())
+        self._check_choices()
         if only is not None:
             self._chosen = choose(self, self._with_columns, only)
             self._use(_native.chosen_steps(self._core, self._chosen.bits))
@@ -134,6 +135,24 @@ class Steps(Reader):
         renamed = list(self._rename)
         build_step_file(reader, self._axis, path, threads, progress, renamed=renamed)
         return self._open_file(path)
+
+    def _check_choices(self) -> None:
+        """Raises ValueError if features of which one is drawn would not fit one column."""
+        choices = {name: each for name, each in self._windows.items() if isinstance(each, OneOf)}
+        columns = _native.step_facts(self._core)["columns"] if choices else []
+        for name, choice in choices.items():
+            kinds = sorted({kind for of, kind, *_ in columns if of == name})
+            if len(kinds) > 1:
+                raise ValueError(
+                    f"{name!r} is one of {', '.join(choice.names)}, and they are of different "
+                    f"kinds, {' and '.join(kinds)}. Choose among features of one kind."
+                )
+            windows = [self._windows.get(of) for of in choice.names]
+            if len({each for each in windows if not isinstance(each, Later)}) > 1:
+                raise ValueError(
+                    f"{name!r} is one of {', '.join(choice.names)}, and they have different "
+                    "windows. Give each the same window."
+                )
 
     def _open_file(self, path: str) -> _native.Reader:
         windows = [

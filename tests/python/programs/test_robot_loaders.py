@@ -204,7 +204,7 @@ def test_openpi_droid(root: Path, tmp_path: Path) -> None:
     assert cameras.min() > len(wanted) / 2
     assert prompts == {"one", "two", "three"}
     (tmp_path / "none.json").write_text('{"another episode": [[0, 9]]}')
-    with pytest.raises(SystemExit, match="No step is left"):
+    with pytest.warns(UserWarning, match="keeps none"), pytest.raises(SystemExit, match="No step"):
         example.open_loader(folder, 7, stats_path, keep_ranges=tmp_path / "none.json")
     # Ranks share an epoch, and a stopped run goes on with the same batches.
     arguments: dict[str, Any] = {"keep_ranges": tmp_path / "keep.json", "size": (SIDE, SIDE)}
