@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import tfrfast as tfr
 from image_records import GOLDEN, NAMES
 from tfrfast import _native
 from tfrfast.columns.arrow_nodes import ArrowNode
+from tfrfast.columns.thumbnails import png_of
 
 needs_codecs = pytest.mark.skipif(
     not _native.DECODES_IMAGES, reason="tfrfast was built without libjpeg-turbo and libpng"
@@ -311,3 +315,30 @@ def test_lists_of_any_length_and_defaults_are_normalised_too() -> None:
     assert tfr.parse_example(records, features)["x"].tolist() == [[1.0, 2.0], []]
     fixed = {"x": tfr.Scaled(tfr.FixedLen((2,), "float32", default=[1.0, 1.0]), 1, 2)}
     assert tfr.parse_example(records, fixed)["x"].tolist() == [[1.0, 2.0], [0.0, 0.0]]
+
+
+@needs_codecs
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_pictures_that_no_row_shares_are_not_kept(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0)
+    with tfr.Writer(tmp_path / "a") as writer:
+        for _ in range(8):
+            pictures = noise.integers(0, 255, (64, 100, 100, 3), np.uint8)
+            writer.write(tfr.encode_example({"steps/image": list(map(png_of, pictures))}))
+    script = """
+        import sys, tfrfast as tfr
+        def anonymous_mb():
+            for line in open("/proc/self/status"):
+                if line.startswith("RssAnon"):
+                    return int(line.split()[1]) / 1024
+        windows = {"steps/image": tfr.Window(before=7)}
+        steps = tfr.Steps(sys.argv[1], along="steps/", index="memory", windows=windows)
+        image = tfr.Image((16, 16), crop="random")
+        before = anonymous_mb()
+        for _ in tfr.Loader(steps, 256, features={"steps/image": image}, threads=2, seed=1):
+            pass
+        print(anonymous_mb() - before)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "a")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 50
