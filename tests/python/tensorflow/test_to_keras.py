@@ -320,8 +320,8 @@ def test_epochs_count_in_the_loaders_stats(tmp_path: Path) -> None:
     model.fit(epochs, epochs=2, verbose=0)
     del epochs, model
     stats = loader.stats()
-    looks = stats.batches - 10  # Keras looks at two batches before it begins
-    assert looks in (0, 2)
+    looks = stats.batches - 10  # Keras looks at one batch or two before it begins
+    assert looks in (0, 1, 2)
     assert stats.records == 40 + 4 * looks
     assert stats.bytes > 40 * 10
     assert loader.step == 0
