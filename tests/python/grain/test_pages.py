@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tfrfast as tfr
 from quoted_code import ROOT, run_page, write_shards
 from tfrfast import _native
 
@@ -29,6 +30,8 @@ def test_images() -> None:
 
     image = (ROOT / "tests/golden/images/subsampled.jpg").read_bytes()
     write_shards("imagenet/train", {"image": [image] * 300, "label": np.arange(300)})
+    with tfr.ShardedWriter("data/robot.tfrecord", num_shards=1) as writer:
+        writer.write_example({"steps/image": [image] * 5})
     batches: list[Any] = []
     given = {
         "tfrfast": tfrfast,
