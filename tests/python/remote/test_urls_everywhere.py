@@ -14,6 +14,7 @@ import tfrfast as tfr
 from cli_files import run, write_examples
 from range_server import RangeServer
 from tfrfast.cli.subcommands import _COMMANDS
+from tfrfast.cli.view.server import Server
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -45,6 +46,8 @@ WORKING = {
     "sample": ["sample", "-n", "3", DATA],
     "schema": ["schema", DATA],
     "stats": ["stats", DATA],
+    "where": ["where", DATA, "--record", "12"],
+    "view": ["view", "--no-open", DATA],
     "shuffle": ["shuffle", DATA, "--out", f"{SET}-mixed/train", "--num-shards", "2"],
     "copy": ["copy", DATA, "--records", "numbers", "--out", f"{SET}-some/train"],
     "keys": ["keys", DATA, "--by", "label", "--folder", "keys"],
@@ -95,8 +98,15 @@ def test_every_command_is_here() -> None:
 
 @pytest.mark.parametrize("name", WORKING)
 def test_commands_read_urls(
-    examples: list[str], name: str, capsys: pytest.CaptureFixture[str]
+    examples: list[str],
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def serve(server: Server) -> None:
+        assert len(server.data.rows(0, 8, 5)["rows"]) == 5
+
+    monkeypatch.setattr(Server, "serve_forever", serve)
     Path("numbers").write_text("3\n15\n")
     without = {"export": "pyarrow"}.get(name)
     if without and importlib.util.find_spec(without) is None:
