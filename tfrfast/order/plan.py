@@ -211,7 +211,7 @@ class Plan:
     def find(self, record: SupportsIndex, epoch: SupportsIndex) -> list[Found]:
         """Returns the step, the rank and the row of each appearance of a record in an epoch.
 
-        Looks through the plans of all ranks, which takes about a second for 20 million records.
+        Looks through the plans of all ranks, which takes half a second for 20 million records.
         Rows of padding do not count.
         """
         number = integer("record", record, 0, max(self.num_records - 1, 0))
