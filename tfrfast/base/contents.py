@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import struct
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tfrfast.base.sizes import format_bytes
+from tfrfast.base.wire import fields_of
 
-__all__ = ["Contents", "StoredTensor", "contents_of", "fields_of", "tensor_of"]
+__all__ = ["Contents", "StoredTensor", "contents_of", "tensor_of"]
 
 
 class Contents(NamedTuple):
@@ -74,44 +75,6 @@ def tensor_of(value: bytes) -> StoredTensor | None:
     name, width = _TENSOR_TYPES[dtype]
     is_whole = not content or (width > 0 and len(content) == math.prod(shape) * width)
     return StoredTensor(name, shape, content) if is_whole else None
-
-
-def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yields the numbers and the values of a protobuf message's fields. Raises ValueError for other
-    bytes, and for a group.
-    """
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        number, wire = tag >> 3, tag & 7
-        if not 0 < number < 1 << 29:
-            raise ValueError("no field has such a number")
-        if wire == 0:
-            value, at = _varint(message, at)
-            yield number, value
-            continue
-        if wire == 2:
-            size, at = _varint(message, at)
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
-        else:
-            raise ValueError("no such kind of field")
-        if at + size > len(message):
-            raise ValueError("a field ends after its message")
-        yield number, message[at : at + size]
-        at += size
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(message) and shift < 64:
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise ValueError("a number does not end")
 
 
 _LAST_TENSOR_FIELD = 17

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tfrfast.base.wire import fields_of
+
 __all__ = [
     "GROUP",
     "MESSAGE",
@@ -215,7 +217,7 @@ def _number(parts: _Parts, number: int) -> int:
 def _parts(data: bytes, number: int) -> list[bytes]:
     try:
         return _fields(data).strings(number)
-    except (ValueError, IndexError):
+    except ValueError:
         return [data]  # whose error says more
 
 
@@ -234,33 +236,9 @@ class _Parts(NamedTuple):
 
 def _fields(data: bytes) -> _Parts:
     parts = _Parts({}, {})
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            parts.of_numbers.setdefault(tag >> 3, []).append(value)
-            continue
-        if kind == 2:
-            size, at = _varint(data, at)
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-        else:
-            raise ValueError("a group")
-        if size > len(data) - at:
-            raise ValueError("a field ends too late")
-        if kind == 2:
-            parts.of_strings.setdefault(tag >> 3, []).append(data[at : at + size])
-        at += size
+    for number, value in fields_of(data):
+        if isinstance(value, int):
+            parts.of_numbers.setdefault(number, []).append(value)
+        elif value is not None:
+            parts.of_strings.setdefault(number, []).append(value)
     return parts
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrfast._native import record_kind
-from tfrfast.base.contents import contents_of, fields_of, tensor_of
+from tfrfast.base.contents import contents_of, tensor_of
+from tfrfast.base.wire import fields_of
 from tfrfast.cli.shown_batches import ShownBatch, shown_batches
 from tfrfast.columns import Bytes
 from tfrfast.columns.thumbnails import is_picture, png_of
@@ -100,21 +101,22 @@ def _value(value: bytes, limits: Limits, level: int) -> dict[str, Any]:
     shown: dict[str, Any] = {"bytes": len(value), "kind": contents.kind}
     if contents.form:
         shown["form"] = contents.form
-    if is_picture_of(value):
+    numbers = _numbers_of(value) if contents.kind == "tensor" else None
+    if contents.mime.startswith("image/") or is_picture(numbers):
         shown["is_picture"] = True
     if contents.mime:
         return shown
     if contents.kind == "text":
         text, is_cut = _text_of(value, limits.num_bytes)
         return shown | {"text": text, "is_cut": is_cut}
-    if limits.opens and level < _OPENED_LEVELS and (opened := _opened(value, limits, level)):
+    if limits.opens and level < _OPENED_LEVELS and (opened := _opened(value, numbers, limits)):
         return shown | opened
     return shown | {"hex": value[: min(limits.num_bytes, 512)].hex(" ")}
 
 
-def _opened(value: bytes, limits: Limits, level: int) -> dict[str, Any] | None:
-    """Returns the contents of a tensor, or of an Example; None for other bytes."""
-    if (numbers := _numbers_of(value)) is not None:
+def _opened(value: bytes, numbers: Any, limits: Limits) -> dict[str, Any] | None:
+    """Returns the numbers of a tensor, or the contents of an Example; None for other bytes."""
+    if numbers is not None:
         shown = numbers.reshape(-1)[: limits.values].tolist()
         return {"count": numbers.size, "numbers": [plain(each) for each in shown]}
     if value and record_kind(value) == _EXAMPLE:
@@ -143,12 +145,6 @@ def _text_of(value: bytes, limit: int) -> tuple[str, bool]:
             shown = shown[:-1]
         shown = shown[:-1] if shown and shown[-1] >= 0xC0 else shown
     return shown.decode(errors="backslashreplace"), is_cut
-
-
-def is_picture_of(value: bytes) -> bool:
-    """True for an encoded picture that browsers show, and for a tensor of pixels."""
-    contents = contents_of(value)
-    return contents.mime.startswith("image/") or is_picture(_numbers_of(value))
 
 
 def media_of(value: bytes) -> tuple[str, bytes] | None:
@@ -189,8 +185,8 @@ def _shown_alone(example: bytes) -> Iterator[ShownBatch]:
     return shown_batches([alone], None)
 
 
-def _message(field: int | bytes) -> bytes:
-    if isinstance(field, int):
+def _message(field: int | bytes | None) -> bytes:
+    if not isinstance(field, bytes):
         raise ValueError("a number stands where a message belongs")
     return field
 
