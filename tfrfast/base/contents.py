@@ -79,7 +79,7 @@ def tensor_of(value: bytes) -> StoredTensor | None:
 
 _LAST_TENSOR_FIELD = 17
 _MAX_DIMENSIONS = 32
-#: Of bytes that other programs wrote, and that only look like a tensor, all would be walked.
+#: A tensor has few fields. A longer walk over other bytes would only take time.
 _MOST_FIELDS = 64
 _LONGEST_DIMENSION = 256
 #: The names of TensorFlow's types and the bytes of a value; 0 where values have no fixed width.
@@ -134,7 +134,7 @@ def _is_text(value: bytes) -> bool:
 
 
 def _is_of_text(char: str) -> bool:
-    """True for what people write: also spaces of all kinds, and marks such as those in emoji."""
+    """True for printable characters, for all kinds of spaces, and for the marks inside emoji."""
     return char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf"
 
 

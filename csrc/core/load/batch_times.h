@@ -14,9 +14,9 @@ inline std::int64_t now_ns() noexcept {
 // In nanoseconds of now_ns(). All 0 unless batches are timed.
 struct BatchTimes {
   std::uint32_t worker = 0;
-  std::int64_t waited_from = 0;  // for space, before it began; 0 if it did not wait
+  std::int64_t waited_from = 0;  // when a wait for space began, before the batch; 0 without a wait
   std::int64_t begin = 0;
-  std::int64_t read = 0;  // how long it read; the rest is decoding
+  std::int64_t read = 0;  // the time of reading; the rest is decoding
   std::int64_t end = 0;
 };
 

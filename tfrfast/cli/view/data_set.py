@@ -32,7 +32,7 @@ _KEPT_CHOICES = 16
 
 
 class Chosen(NamedTuple):
-    """Records that somebody asked for, in the order in which they are shown."""
+    """Chosen records, in the order of the list."""
 
     numbers: Any
     what: str
@@ -168,7 +168,7 @@ class DataSet:
         return [int(number) for number in numbers]
 
     def _shown(self, numbers: list[int], limits: Any) -> list[dict[str, Any]]:
-        """Returns these records. A record that cannot be read says why."""
+        """Returns records for the page. An unreadable record has the reason instead of features."""
         found = {row["record"]: row for row in self._read(numbers, limits)}
         return [found.get(number) or self._unreadable(number) for number in numbers]
 
