@@ -14,7 +14,7 @@ import pytest
 import tfrfast as tfr
 from benchmarks.datasets import DATA_SETS, shards_of
 from benchmarks.rates import drop_from_memory
-from tfrfast.bench.duel import take_turns
+from tfrfast.bench.compare import take_turns
 from tfrfast.bench.shapes import SHAPES
 
 

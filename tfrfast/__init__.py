@@ -19,9 +19,13 @@ _NAMES = {
     "TruncatedRecordError",
     "example.encoding": "encode_example encode_examples",
     "example.parsing": "infer_features parse_example parse_sequence_example",
-    "features": "Bounds FixedLen FixedLenSequence Image Scaled SparseIndexed VarLen",
+    "features": (
+        "Bounds FixedLen FixedLenSequence Image Scaled SerializedTensor SparseIndexed VarLen"
+    ),
     "jobs.building_keys": "build_keys",
+    "jobs.comparing.compare": "diff",
     "jobs.copying": "copy",
+    "jobs.deleting.delete": "delete",
     "jobs.exporting": "export",
     "jobs.indexing.building": "build_index",
     "jobs.shuffling.shuffle": "shuffle",

@@ -21,10 +21,13 @@ from tfrfast.features import FixedLen as FixedLen
 from tfrfast.features import FixedLenSequence as FixedLenSequence
 from tfrfast.features import Image as Image
 from tfrfast.features import Scaled as Scaled
+from tfrfast.features import SerializedTensor as SerializedTensor
 from tfrfast.features import SparseIndexed as SparseIndexed
 from tfrfast.features import VarLen as VarLen
 from tfrfast.jobs.building_keys import build_keys as build_keys
+from tfrfast.jobs.comparing.compare import diff as diff
 from tfrfast.jobs.copying import copy as copy
+from tfrfast.jobs.deleting.delete import delete as delete
 from tfrfast.jobs.exporting import export as export
 from tfrfast.jobs.indexing.building import build_index as build_index
 from tfrfast.jobs.shuffling.shuffle import shuffle as shuffle

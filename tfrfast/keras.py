@@ -5,38 +5,19 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, SupportsIndex
 
 import keras
 import numpy as np
 
 from tfrfast import _native
 from tfrfast.columns import Batch, Bytes, Column, Pictures, Ragged, Sparse
-from tfrfast.features import Features, FixedLenSequence, VarLen
+from tfrfast.features import FixedLenSequence, VarLen
+from tfrfast.loading.loader import Loader
 from tfrfast.order import Packed, Plan
 
 _HAS_PY_DATASET = hasattr(keras.utils, "PyDataset")
 _Base: Any = keras.utils.PyDataset if _HAS_PY_DATASET else keras.utils.Sequence
-
-
-class Epochs(Protocol):
-    """The part of a Loader that Keras needs."""
-
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def step(self) -> int: ...
-    @property
-    def features(self) -> Features | None: ...
-    @property
-    def transform(self) -> Any: ...
-    @property
-    def plan(self) -> Plan: ...
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
-    def _counted_copy(self) -> Any: ...
 
 
 class KerasEpochs(_Base):  # type: ignore[misc]
@@ -55,7 +36,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
     wider than the batch 1 of the training.
     """
 
-    def __init__(self, loader: Epochs, inputs: Sequence[str], label: str | None) -> None:
+    def __init__(self, loader: Loader, inputs: Sequence[str], label: str | None) -> None:
         super().__init__()
         self._loader = loader._counted_copy()
         self._inputs = tuple(inputs)
@@ -177,7 +158,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         return _widened(value, 1 if width + 1 != self._widths.get(name) else 2)
 
 
-def keras_epochs(loader: Epochs, features: str | Sequence[str], label: str | None) -> KerasEpochs:
+def keras_epochs(loader: Loader, features: str | Sequence[str], label: str | None) -> KerasEpochs:
     """See `Loader.to_keras`."""
     inputs = [features] if isinstance(features, str) else list(features)
     if loader.features is None and loader.transform is None:
@@ -210,7 +191,7 @@ def _packed_facts(plan: Plan) -> list[str]:
     return [key.format(name) for key in plan.batching.keys for name in names]
 
 
-def _has_any_width(loader: Epochs, name: str) -> bool:
+def _has_any_width(loader: Loader, name: str) -> bool:
     """True if the second dimension of a column may differ between batches."""
     spec = (loader.features or {}).get(name)
     return isinstance(spec, FixedLenSequence) or (isinstance(spec, VarLen) and spec.sparse)

@@ -22,7 +22,7 @@ from tfrfast.columns.shown import ROWS_SHOWN, html_columns
 from tfrfast.errors import FeatureError, RecordError
 from tfrfast.features.compiling import compile_features
 from tfrfast.features.inference import settle
-from tfrfast.features.samples import Sample
+from tfrfast.features.sources import Sample
 from tfrfast.keys.key_file import key_path, open_key_file
 from tfrfast.keys.keyed import Keyed
 from tfrfast.storage.disk_cache import DiskCache
@@ -86,6 +86,8 @@ class Shard:
         self.num_records: int = facts["num_records"]
         self.num_bytes: int = facts["num_bytes"]
         self._stream_bytes: int = facts["stream_bytes"]
+        # The time of modification, and the three words of an index's version tag.
+        self._version: tuple[int, int, int, int] = facts["version"]
         self.compression: str | None = facts["compression"] or None
         #: The index file in use, or None if the index was built in memory.
         self.index: str | None = facts["index"] or None
@@ -348,6 +350,10 @@ class Reader:
     def _known_features(self) -> Mapping[str, Any]:
         """Returns the features that are known before any record is read."""
         return {}
+
+    def _is_drawn(self, feature: str) -> bool:
+        """Returns whether each epoch draws the feature anew from several."""
+        return any(part._is_drawn(feature) for part in self._parts or ())
 
     def _fitted(self, features: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the features with what these records say about them, such as their windows."""

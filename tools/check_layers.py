@@ -92,7 +92,7 @@ RESERVED = [
     ),
     (
         re.compile(r"\bgetpp?id\b"),
-        ("csrc/core/base/process.cpp", "csrc/core/storage/local/temporary.cpp"),
+        ("csrc/core/base/process.cpp", "csrc/core/storage/local/temporary_name.cpp"),
         "HomeProcess of core/base/process.h",
     ),
 ]

@@ -1,5 +1,6 @@
 #include "python/arrays.h"
 
+#include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/base/numbering.h"
 
@@ -28,6 +29,18 @@ std::shared_ptr<const void> owner_of(const py::array& array) {
   return *static_cast<std::shared_ptr<const void>*>(PyCapsule_GetPointer(base.ptr(), kKeeper));
 }
 
+void ByteStrings::check(const char* what, std::int64_t bytes) const {
+  for (std::size_t i = 0; i < size(); ++i) {
+    const std::int64_t begin = offsets_[i], end = offsets_[i + 1];
+    if (begin >= 0 && begin <= end && end <= bytes) continue;
+    throw Error(ErrorKind::invalid, std::string(what) + " " + std::to_string(i) +
+                                        " should be bytes " + std::to_string(begin) + " to " +
+                                        std::to_string(end) + " of " + std::to_string(bytes) +
+                                        ": offsets must ascend, and lie from 0 to " +
+                                        std::to_string(bytes) + ".");
+  }
+}
+
 std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t count,
                                          const char* what) {
   py::array array;
@@ -49,8 +62,7 @@ std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t
   }
   if (kind == 'u' && array.itemsize() == sizeof(std::uint64_t)) {
     // As int64, the largest numbers would become negative, and count from the end.
-    const auto unsigned_numbers =
-        py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>(array);
+    const auto unsigned_numbers = Numbers<std::uint64_t>(array);
     for (py::ssize_t i = 0; i < unsigned_numbers.size(); ++i) {
       const std::uint64_t number = unsigned_numbers.data()[i];
       if (number >= static_cast<std::uint64_t>(count)) {
@@ -58,8 +70,7 @@ std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t
       }
     }
   }
-  const auto as_int64 = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>(array);
-  std::vector<std::int64_t> result(as_int64.data(), as_int64.data() + as_int64.size());
+  std::vector<std::int64_t> result = copy_of(Numbers<std::int64_t>(array));
   for (std::int64_t& number : result) number = number_below(count, number, what);
   return result;
 }

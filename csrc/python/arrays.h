@@ -4,12 +4,72 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "python/without_gil.h"
+
 namespace tfrfast::python {
+
+// Arguments that are arrays of numbers, contiguous in memory. Numbers of other types are converted.
+template <class T>
+using Numbers = pybind11::array_t<T, pybind11::array::c_style | pybind11::array::forcecast>;
+// The same, without conversions that lose anything.
+template <class T>
+using ExactNumbers = pybind11::array_t<T, pybind11::array::c_style>;
+
+template <class T, int Flags>
+std::span<const T> span_of(const pybind11::array_t<T, Flags>& array) {
+  return {array.data(), static_cast<std::size_t>(array.size())};
+}
+
+// A copy, which no other thread can change.
+template <class T, int Flags>
+std::vector<T> copy_of(const pybind11::array_t<T, Flags>& array) {
+  return {array.data(), array.data() + array.size()};
+}
+
+template <class T>
+pybind11::array_t<T> to_array(const std::vector<T>& numbers) {
+  return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(numbers.size()), numbers.data());
+}
+
+// An array of `count` numbers that fill(out) writes, without the GIL.
+template <class T, class Fill>
+pybind11::array_t<T> filled_array(std::size_t count, const Fill& fill) {
+  pybind11::array_t<T> array(static_cast<pybind11::ssize_t>(count));
+  T* const out = array.mutable_data();
+  const WithoutGil without_gil;
+  fill(out);
+  return array;
+}
+
+// Byte strings of arrays: string i is data[offsets[i]:offsets[i + 1]]. The offsets are copied and
+// then checked, because another thread may change the arrays. The bytes are not copied.
+class ByteStrings {
+ public:
+  // Throws Error invalid, in which a string is a `what`.
+  template <int DataFlags, int OffsetFlags>
+  ByteStrings(const char* what, const pybind11::array_t<std::uint8_t, DataFlags>& data,
+              const pybind11::array_t<std::int64_t, OffsetFlags>& offsets)
+      : data_(data.data()), offsets_(copy_of(offsets)) {
+    check(what, data.size());
+  }
+  std::size_t size() const noexcept { return offsets_.empty() ? 0 : offsets_.size() - 1; }
+  std::span<const std::uint8_t> operator[](std::size_t i) const noexcept {
+    return {data_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
+  }
+
+ private:
+  void check(const char* what, std::int64_t bytes) const;
+
+  const std::uint8_t* data_;
+  std::vector<std::int64_t> offsets_;
+};
 
 // A capsule that keeps `owner` alive, for arrays over the owner's memory. A capsule is not a
 // buffer, so NumPy never makes a read-only array over it writable again.

@@ -1,15 +1,28 @@
-// Borrows the bytes of a Python object with the buffer protocol, for the view's lifetime.
+// The bytes of Python objects.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace tfrfast::python {
 
-// Make and destroy a view with the GIL held. The bytes may be read without the GIL. Meanwhile the
-// object cannot be resized or freed, but its bytes may change.
+// Copies bytes into an object of Python.
+inline pybind11::bytes to_bytes(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The bytes of an object whose type is `bytes`. The object owns them.
+inline std::span<const std::uint8_t> bytes_of(pybind11::handle bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(bytes.ptr())),
+          static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+// Borrows the bytes of an object with the buffer protocol, for the view's lifetime. Make and
+// destroy a view with the GIL held. The bytes may be read without the GIL. Meanwhile the object
+// cannot be resized or freed, but its bytes may change.
 class ByteView {
  public:
   // Throws TypeError if `object` has no bytes, ValueError if the bytes are not contiguous.

@@ -36,6 +36,7 @@ py::array own_values(Column& column, std::vector<py::ssize_t> shape, bool is_flo
     case ValueType::uint8:
     case ValueType::bytes:
     case ValueType::raw:
+    case ValueType::tensor:
       break;
     case ValueType::image:
       if (is_float) return own<float>(std::move(values), std::move(shape));
@@ -55,7 +56,7 @@ py::tuple to_python(Column column, const CompiledFeature& feature) {
     const auto* starts = column.offsets.as<std::int64_t>();
     value_shape = {static_cast<py::ssize_t>(starts[count])};
     offsets = own<std::int64_t>(std::move(column.offsets), {count + 1});
-  } else if (column.type == ValueType::raw) {
+  } else if (column.type == ValueType::raw || column.type == ValueType::tensor) {
     value_shape = {count, static_cast<py::ssize_t>(feature.value_bytes)};
   } else if (column.row_splits.data() == nullptr && column.indices.data() == nullptr) {
     value_shape.assign(column.shape.begin(), column.shape.end());

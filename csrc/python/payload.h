@@ -18,8 +18,7 @@ class Payload {
   explicit Payload(pybind11::handle record) {
     if (PyBytes_CheckExact(record.ptr())) {  // much faster than requesting a buffer
       kept_ = pybind11::reinterpret_borrow<pybind11::object>(record);
-      bytes_ = {reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(record.ptr())),
-                static_cast<std::size_t>(PyBytes_GET_SIZE(record.ptr()))};
+      bytes_ = bytes_of(record);
       return;
     }
     if (PyObject_CheckBuffer(record.ptr()) == 0) {

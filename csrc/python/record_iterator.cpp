@@ -10,6 +10,7 @@
 
 #include "core/base/process.h"
 #include "core/read/record_source.h"
+#include "python/byte_view.h"
 #include "python/without_gil.h"
 
 namespace py = pybind11;
@@ -125,8 +126,7 @@ py::bytes RecordIterator::next() {
     if (error_) throw *std::exchange(error_, std::nullopt);
     read_on();
   }
-  const auto payload = (*batch_)[row_++];
-  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+  return to_bytes((*batch_)[row_++]);
 }
 
 void RecordIterator::read_on() {

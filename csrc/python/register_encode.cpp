@@ -2,7 +2,6 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/example/encode.h"
 #include "python/arrays.h"
+#include "python/byte_view.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -20,16 +20,13 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-template <class T>
-using Numbers = py::array_t<T, py::array::c_style>;
-
 // (name, values, string offsets, row splits, values per row, bytes per string, rows with the
 // feature), as tfrfast/example/encoded_columns.py makes. Numbers are int64 or float32, strings
 // uint8. Values are None for a feature without values.
 using ColumnTuple =
-    std::tuple<std::string, std::optional<py::array>, std::optional<Numbers<std::int64_t>>,
-               std::optional<Numbers<std::int64_t>>, std::size_t, std::size_t,
-               std::optional<Numbers<bool>>>;
+    std::tuple<std::string, std::optional<py::array>, std::optional<ExactNumbers<std::int64_t>>,
+               std::optional<ExactNumbers<std::int64_t>>, std::size_t, std::size_t,
+               std::optional<ExactNumbers<bool>>>;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& what) {
   throw Error(ErrorKind::invalid, "Feature '" + name + "': " + what);
@@ -39,12 +36,10 @@ using ColumnTuple =
 // the first at least 0 and the last at most `max_value`. Checks the copy, because another thread
 // may change the user's array.
 std::vector<std::int64_t> copy_ascending(const std::string& name, const char* what,
-                                         const Numbers<std::int64_t>& numbers,
+                                         const ExactNumbers<std::int64_t>& numbers,
                                          std::size_t min_count, std::size_t max_value) {
-  const auto count = static_cast<std::size_t>(numbers.size());
-  std::vector<std::int64_t> copy(count);
-  if (count != 0) std::memcpy(copy.data(), numbers.data(), count * sizeof(std::int64_t));
-  const bool fits = count >= min_count && count > 0 && copy.front() >= 0 &&
+  std::vector<std::int64_t> copy = copy_of(numbers);
+  const bool fits = copy.size() >= min_count && !copy.empty() && copy.front() >= 0 &&
                     static_cast<std::uint64_t>(copy.back()) <= max_value &&
                     std::is_sorted(copy.begin(), copy.end());
   if (!fits) {
@@ -219,11 +214,11 @@ bool take_array(SingleFeature& feature, const py::array& array) {
   if (!is_aligned(array)) return false;
   const char kind = array.dtype().kind();
   if (kind == 'b' || kind == 'i' || (kind == 'u' && array.itemsize() < 8)) {
-    feature.array = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>(array);
+    feature.array = Numbers<std::int64_t>(array);
     feature.source.kind = ListKind::ints;
     feature.source.ints = static_cast<const std::int64_t*>(feature.array.data());
   } else if (kind == 'f' && array.itemsize() == sizeof(float)) {
-    feature.array = py::array_t<float, py::array::c_style | py::array::forcecast>(array);
+    feature.array = Numbers<float>(array);
     feature.source.kind = ListKind::floats;
     feature.source.floats = static_cast<const float*>(feature.array.data());
   } else {
@@ -290,7 +285,7 @@ py::bytes encode_one(const py::dict& features, const py::function& to_column) {
   std::vector<ColumnSource> sources;
   for (const SingleFeature& single : singles) sources.push_back(single.source);
   const auto batch = encode_examples(sources, 1, 1);
-  return {reinterpret_cast<const char*>(batch->data()), batch->data_bytes()};
+  return to_bytes({batch->data(), batch->data_bytes()});
 }
 
 }  // namespace

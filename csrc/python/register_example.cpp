@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +18,8 @@
 #include "core/example/survey.h"
 #include "core/image/image_codec.h"
 #include "core/order/ranges.h"
+#include "python/arrays.h"
+#include "python/byte_view.h"
 #include "python/classes.h"
 #include "python/columns.h"
 #include "python/python_reader.h"
@@ -33,6 +34,9 @@ namespace {
 // Lines of shift, factor, base, low and high; and whether padding stays as it is.
 using GivenScaling = std::pair<std::vector<std::array<double, 5>>, bool>;
 
+// The number of TensorFlow's type, and the shape.
+using GivenTensor = std::pair<std::uint32_t, std::vector<std::int64_t>>;
+
 FeatureSpec make_spec(const std::string& name, const std::string& layout, const std::string& type,
                       const std::vector<std::int64_t>& shape,
                       const std::optional<py::bytes>& default_numbers,
@@ -40,7 +44,8 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
                       std::size_t raw_bytes, bool required, bool inferred,
                       const std::optional<ImageSpec>& image, std::size_t budget,
                       const std::optional<GivenScaling>& scaling,
-                      const std::optional<MessagePath>& path) {
+                      const std::optional<MessagePath>& path,
+                      const std::optional<GivenTensor>& tensor) {
   FeatureSpec spec;
   spec.name = name;
   spec.layout = &layout_named(layout);
@@ -58,6 +63,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
     }
   }
   spec.path = path;
+  if (tensor) spec.tensor = TensorForm{tensor->first, tensor->second};
   if (default_numbers || default_strings) spec.default_value.emplace();
   if (default_numbers) {
     const auto bytes = static_cast<std::string_view>(*default_numbers);
@@ -136,8 +142,7 @@ std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) 
       throw py::type_error("a serialized record must be bytes, not " +
                            py::str(py::type::handle_of(item).attr("__name__")).cast<std::string>());
     }
-    records.emplace_back(reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(item.ptr())),
-                         static_cast<std::size_t>(PyBytes_GET_SIZE(item.ptr())));
+    records.push_back(bytes_of(item));
   }
   return records;
 }
@@ -146,29 +151,15 @@ std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) 
   throw Error(ErrorKind::invalid, "There must be one record number for each record.");
 }
 
-using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
-using Int64s = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
-using Words = py::array_t<std::uint64_t, py::array::c_style>;
+using Bytes = ExactNumbers<std::uint8_t>;
+using Int64s = Numbers<std::int64_t>;
+using Words = ExactNumbers<std::uint64_t>;
 
-// The records of a user's arrays. The offsets are copied and then checked, because another thread
-// may change the arrays. The bytes are not copied: no decoder relies on reading the same bytes
-// twice.
+// The records of a user's arrays. No decoder relies on reading the same bytes twice.
 std::vector<WireBytes> records_of(const Bytes& data, const Int64s& offsets) {
-  std::vector<std::int64_t> starts(static_cast<std::size_t>(offsets.size()));
-  if (!starts.empty()) {
-    std::memcpy(starts.data(), offsets.data(), starts.size() * sizeof(std::int64_t));
-  }
-  const auto bytes = static_cast<std::int64_t>(data.size());
-  std::vector<WireBytes> records;
-  if (!starts.empty()) records.reserve(starts.size() - 1);
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    if (starts[i] < 0 || starts[i] > starts[i + 1] || starts[i + 1] > bytes) {
-      throw Error(ErrorKind::invalid,
-                  "The offsets of record " + std::to_string(i) + " do not lie within the data.");
-    }
-    records.emplace_back(data.data() + starts[i],
-                         static_cast<std::size_t>(starts[i + 1] - starts[i]));
-  }
+  const ByteStrings strings("Record", data, offsets);
+  std::vector<WireBytes> records(strings.size());
+  for (std::size_t i = 0; i < records.size(); ++i) records[i] = strings[i];
   return records;
 }
 
@@ -208,9 +199,8 @@ class Parser {
  protected:
   static std::span<const std::int64_t> numbers_of(const Int64s& record_numbers,
                                                   std::size_t records) {
-    const auto count = static_cast<std::size_t>(record_numbers.size());
-    if (count != records) throw_one_number_each();
-    return {record_numbers.data(), count};
+    if (span_of(record_numbers).size() != records) throw_one_number_each();
+    return span_of(record_numbers);
   }
 
   // `draws` are the draws of images, for a decoder that takes them.
@@ -241,8 +231,7 @@ class ExampleParser : public Parser<ExampleParser, BatchDecoder> {
   py::object parse_drawn(const Bytes& data, const Int64s& offsets, const Int64s& record_numbers,
                          const Words& draws) {
     const std::vector<WireBytes> records = records_of(data, offsets);
-    const std::span words{draws.data(), static_cast<std::size_t>(draws.size())};
-    return decode(records, numbers_of(record_numbers, records.size()), words);
+    return decode(records, numbers_of(record_numbers, records.size()), span_of(draws));
   }
 
   std::unique_ptr<BatchDecoder> make_decoder() const {
@@ -358,13 +347,11 @@ void register_example(py::module_& module) {
         const std::shared_ptr<const RecordSource> source = reader.get();
         check_range("end", end, 0, static_cast<std::int64_t>(source->record_count()));
         check_range("begin", begin, 0, end);
-        py::array_t<std::uint32_t> lengths(end - begin);
-        std::uint32_t* const out = lengths.mutable_data();
-        bool are_whole;
-        {
-          const WithoutGil without_gil;
-          are_whole = count_lengths(*source, feature, begin, end, threads, out);
-        }
+        bool are_whole = true;
+        const auto lengths = filled_array<std::uint32_t>(
+            static_cast<std::size_t>(end - begin), [&](std::uint32_t* out) {
+              are_whole = count_lengths(*source, feature, begin, end, threads, out);
+            });
         return py::make_tuple(lengths, are_whole);
       },
       py::arg("reader"), py::arg("feature"), py::arg("begin"), py::arg("end"), py::arg("threads"));
@@ -379,7 +366,7 @@ void register_example(py::module_& module) {
            py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
            py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"),
            py::arg("inferred"), py::arg("image"), py::arg("budget"), py::arg("scaling"),
-           py::arg("path"));
+           py::arg("path"), py::arg("tensor"));
   module.attr("DECODES_IMAGES") = has_image_codecs();
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 
@@ -407,12 +394,7 @@ void register_example(py::module_& module) {
   add_parse(sequences);
 
   module.def(
-      "record_kind",
-      [](const py::bytes& record) {
-        const auto bytes = static_cast<std::string_view>(record);
-        return name_of(
-            kind_of({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}));
-      },
+      "record_kind", [](const py::bytes& record) { return name_of(kind_of(bytes_of(record))); },
       py::arg("record"), "What a record holds, as in \"a tf.train.Example\".");
   py::class_<PythonSurvey>(module, "Survey", "What the features of Examples hold.")
       .def(constructor<PythonSurvey, const PythonReader*, bool>(), py::arg("reader") = nullptr,

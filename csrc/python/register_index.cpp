@@ -8,7 +8,7 @@
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 #include "core/storage/storage.h"
 #include "core/storage/storage_options.h"
 #include "python/classes.h"
@@ -114,21 +114,10 @@ void register_index(py::module_& module) {
       .def("add", &MadeIndexes::add, py::arg("name"), py::arg("folder"), py::arg("shard_path"),
            "Adds the index of a shard that was moved. An empty folder means the sibling folder.");
   module.def("indexed_states", &states_in, py::arg("folder"));
-  module.def(
-      "compact_index",
-      [](const std::string& folder) {
-        const WithoutGil without_gil;
-        compact_index(folder);
-      },
-      py::arg("folder"));
-  module.def(
-      "join_index",
-      [](const std::string& folder, const std::string& added) {
-        const WithoutGil without_gil;
-        join_index(folder, added);
-      },
-      py::arg("folder"), py::arg("added"),
-      "Adds all entries of an index file to the index of a folder.");
+  module.def("compact_index", &compact_index, py::arg("folder"), py::call_guard<WithoutGil>());
+  module.def("join_index", &join_index, py::arg("folder"), py::arg("added"),
+             py::call_guard<WithoutGil>(),
+             "Adds all entries of an index file to the index of a folder.");
   module.def("codecs", [] {
     py::list all;
     for (const Codec& codec : codecs()) {
@@ -137,22 +126,10 @@ void register_index(py::module_& module) {
     }
     return all;
   });
-  module.def("check_own_name", &check_own_name, py::arg("path"));
+  module.def("check_sidecar_name", &check_sidecar_name, py::arg("path"));
   module.def(
       "identity_lasts", [](const std::string& path) { return examine_file(path).version_lasts; },
       py::arg("path"));
-  module.def(
-      "file_facts",
-      [](const std::string& path, const StorageOptions& storage) {
-        FileFacts facts;
-        {
-          const WithoutGil without_gil;
-          facts = examine_file(path, storage);
-        }
-        return py::make_tuple(facts.bytes, facts.mtime_ns, facts.version.words);
-      },
-      py::arg("path"), py::arg("storage"),
-      "Returns the size, the modification time in ns, and the version of a file in any storage.");
   module.def(
       "sibling_index_folder",
       [](const std::string& path) { return to_text(sibling_index_folder(path)); },
@@ -163,22 +140,13 @@ void register_index(py::module_& module) {
   module.def(
       "cached_index_path", [](const std::string& path) { return to_text(cached_index_path(path)); },
       py::arg("shard_path"));
-  module.def(
-      "cache_indexes",
-      [](const std::vector<std::string>& urls, const std::string& index) {
-        const WithoutGil without_gil;
-        cache_indexes(urls, index);
-      },
-      py::arg("urls"), py::arg("index"),
-      "Copies indexes that another process has put into a folder to the user's cache.");
+  module.def("cache_indexes", &cache_indexes, py::arg("urls"), py::arg("index"),
+             py::call_guard<WithoutGil>(),
+             "Copies indexes that another process has put into a folder to the user's cache.");
   module.def("index_cache_folder", [] { return to_text(index_cache_folder()); });
   module.def("index_cache_limit_bytes", &index_cache_limit_bytes);
   module.def("cached_indexes", &cached_indexes);
-  module.def("take_warnings", [] {
-    py::list all;
-    for (const std::string& each : take_warnings()) all.append(to_text(each));
-    return all;
-  });
+  module.def("take_warnings", [] { return to_texts(take_warnings()); });
   module.def(
       "prune_index_cache",
       [](std::uint64_t max_bytes) { return prune_index_cache(max_bytes, FreshIndexes::remove); },

@@ -5,7 +5,6 @@
 
 #include "core/load/image_draws.h"
 #include "core/load/loader.h"
-#include "core/load/workers.h"
 
 #include "python/classes.h"
 #include "python/columns.h"
@@ -161,14 +160,15 @@ py::tuple place(PythonLoader& self) {
 }
 
 py::dict stats(PythonLoader& self) {
-  const LoaderStats sums = self.core().stats();
+  constexpr double kNanosecond = 1e-9;
+  const LoaderCounters& sums = self.core().stats();
   py::dict result;
-  result["records"] = sums.records;
-  result["bytes"] = sums.bytes;
-  result["batches"] = sums.batches;
-  result["consumer_waited_s"] = sums.consumer_waited_s;
-  result["workers_waited_s"] = sums.workers_waited_s;
-  result["read_ahead_bytes"] = sums.read_ahead_bytes;
+  result["records"] = sums.records.load();
+  result["bytes"] = sums.bytes.load();
+  result["batches"] = sums.batches.load();
+  result["consumer_waited_s"] = kNanosecond * static_cast<double>(sums.consumer_waited_ns);
+  result["workers_waited_s"] = kNanosecond * static_cast<double>(sums.workers_waited_ns);
+  result["read_ahead_bytes"] = sums.read_ahead_bytes.load();
   return result;
 }
 

@@ -37,7 +37,7 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-using Int64Array = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+using Int64Array = Numbers<std::int64_t>;
 
 // Below this number of values, the work takes less time than releasing and retaking the GIL.
 constexpr std::size_t kReleaseGilValues = 4096;
@@ -59,14 +59,11 @@ std::shared_ptr<BlockShuffle> make_block_shuffle(std::int64_t num_records,
 std::shared_ptr<ChosenOrder> make_chosen_order(std::shared_ptr<Order> order,
                                                const Int64Array& indices,
                                                std::int64_t num_records) {
-  return std::make_shared<ChosenOrder>(
-      std::move(order), std::vector<std::int64_t>(indices.data(), indices.data() + indices.size()),
-      num_records);
+  return std::make_shared<ChosenOrder>(std::move(order), copy_of(indices), num_records);
 }
 
 std::shared_ptr<Weighted> make_weighted(std::shared_ptr<Order> order, const Int64Array& weights) {
-  return std::make_shared<Weighted>(
-      std::move(order), std::vector<std::int64_t>(weights.data(), weights.data() + weights.size()));
+  return std::make_shared<Weighted>(std::move(order), copy_of(weights));
 }
 
 constexpr std::int64_t kMaxLength = (std::int64_t{1} << 31) - 1;
@@ -84,10 +81,9 @@ std::shared_ptr<LengthTable> make_length_table(const Int64Array& lengths) {
 }
 
 py::array lengths_of(const LengthTable& table) {
-  Int64Array lengths(static_cast<py::ssize_t>(table.size()));
-  std::int64_t* const out = lengths.mutable_data();
-  for (std::size_t i = 0; i < table.size(); ++i) out[i] = table[i];
-  return lengths;
+  return filled_array<std::int64_t>(table.size(), [&](std::int64_t* out) {
+    for (std::size_t i = 0; i < table.size(); ++i) out[i] = table[i];
+  });
 }
 
 CountedRecords counted_records(const std::vector<std::shared_ptr<LengthTable>>& tables,
@@ -98,7 +94,7 @@ CountedRecords counted_records(const std::vector<std::shared_ptr<LengthTable>>& 
   counted.first = first;
   counted.records = num_records;
   counted.has_indices = indices.has_value();
-  if (indices) counted.indices.assign(indices->data(), indices->data() + indices->size());
+  if (indices) counted.indices = copy_of(*indices);
   return counted;
 }
 
@@ -151,12 +147,6 @@ std::shared_ptr<Mixture> make_mixture(const std::vector<std::shared_ptr<Order>>&
   }
   const WithoutGil without_gil;
   return std::make_shared<Mixture>(std::move(spec));
-}
-
-std::vector<std::int64_t> mixture_counts(const Mixture& mixture, std::uint64_t seed,
-                                         std::uint64_t epoch, std::int64_t position) {
-  const WithoutGil without_gil;
-  return mixture.counts(seed, epoch, position);
 }
 
 Plan make_plan(std::shared_ptr<Order> order, std::uint64_t seed, std::int64_t batch_size,
@@ -240,8 +230,7 @@ Int64Array plan_packed(const Plan& plan, std::uint64_t epoch, std::int64_t step)
 }
 
 py::array_t<std::uint64_t> plan_draws(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
-  const std::vector<std::uint64_t> draws = image_draws(plan, *plan.of_epoch(epoch), epoch, step);
-  return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(draws.size()), draws.data());
+  return to_array(image_draws(plan, *plan.of_epoch(epoch), epoch, step));
 }
 
 }  // namespace
@@ -308,7 +297,8 @@ void register_order(py::module_& module) {
   py::class_<Mixture, Order, std::shared_ptr<Mixture>>(module, "Mixture")
       .def(py::init(&make_mixture), py::kw_only(), py::arg("sources"), py::arg("arrangement"),
            py::arg("repeats"), py::arg("length"), py::arg("unit_rows"), py::arg("segments"))
-      .def("counts", &mixture_counts, py::arg("seed"), py::arg("epoch"), py::arg("position"))
+      .def("counts", &Mixture::counts, py::arg("seed"), py::arg("epoch"), py::arg("position"),
+           py::call_guard<WithoutGil>())
       .def_static("longest_without_repeats", &Mixture::longest_without_repeats, py::arg("records"),
                   py::arg("weights"), py::arg("unit_rows"), py::arg("max_length"));
 

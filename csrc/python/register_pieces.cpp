@@ -12,16 +12,11 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
-using Int64s = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+using Bytes = ExactNumbers<std::uint8_t>;
+using Int64s = Numbers<std::int64_t>;
 
 // Below this size, the work takes less time than releasing and retaking the GIL.
 constexpr std::size_t kCopyWithoutGilBytes = 64 << 10;
-
-template <class T, int Flags>
-std::span<const T> span_of(const py::array_t<T, Flags>& array) {
-  return {array.data(), static_cast<std::size_t>(array.size())};
-}
 
 Pieces pieces_of(const Bytes& bytes, const Int64s& starts, const Int64s& sizes) {
   return {span_of(bytes), span_of(starts), span_of(sizes)};

@@ -11,6 +11,7 @@
 #include "core/read/source_spec.h"
 #include "core/storage/storage_options.h"
 #include "python/arrays.h"
+#include "python/byte_view.h"
 #include "python/choices.h"
 #include "python/plain_function.h"
 #include "python/python_reader.h"
@@ -86,8 +87,7 @@ py::bytes read_one(const Core& source, std::uint64_t record) {
       const WithoutGil without_gil;
       batch = source->read_one(record);
     }
-    const auto payload = (*batch)[0];
-    return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+    return to_bytes((*batch)[0]);
   }
   const Row row = locate_one(reader, record);
   check_space(row);
@@ -209,6 +209,10 @@ py::dict describe_shard(const PythonReader& self, std::size_t number) {
   facts["compression"] = compression_name(shard.compression());
   facts["index"] = to_text(shard.index_path());
   facts["frames"] = ShardFrames(shard.index());
+  const FileFacts& file = shard.file_facts();
+  const VersionTag version = file.version_lasts ? file.version : VersionTag();
+  facts["version"] =
+      py::make_tuple(file.mtime_ns, version.words[0], version.words[1], version.words[2]);
   return facts;
 }
 
@@ -253,11 +257,7 @@ void register_reader(py::module_& module) {
            py::arg("threads"), py::arg("storage"), py::arg("progress"))
       .def_static("joined", &join_readers, py::arg("readers"))
       .def("source_starts",
-           [](const PythonReader& self) {
-             const std::vector<std::int64_t>& starts = self.get()->source_starts();
-             return py::array_t<std::int64_t>(static_cast<py::ssize_t>(starts.size()),
-                                              starts.data());
-           })
+           [](const PythonReader& self) { return to_array(self.get()->source_starts()); })
       .def("__len__", [](const PythonReader& self) { return self.get()->record_count(); })
       .def_property_readonly(
           "item", [](const py::object& self) { return bind_plainly(item_definition, self); })

@@ -10,6 +10,7 @@
 #include "core/base/numbering.h"
 #include "core/read/record_batch.h"
 #include "python/arrays.h"
+#include "python/byte_view.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -19,9 +20,6 @@ namespace tfrfast::python {
 namespace {
 
 using Batch = std::shared_ptr<RecordBatch>;
-
-template <class T>
-using AnyNumbers = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
 std::size_t row_of(const RecordBatch& batch, py::ssize_t row) {
   return static_cast<std::size_t>(
@@ -45,7 +43,7 @@ std::vector<std::int64_t> rows_of(const RecordBatch& batch, const py::object& ke
     throw py::index_error("The mask has " + std::to_string(array.size()) +
                           " entries, but there are " + std::to_string(count) + " rows.");
   }
-  const AnyNumbers<bool> mask(array);
+  const Numbers<bool> mask(array);
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < count; ++row) {
     if (mask.data()[row]) rows.push_back(row);
@@ -54,8 +52,7 @@ std::vector<std::int64_t> rows_of(const RecordBatch& batch, const py::object& ke
 }
 
 py::bytes payload_of(const RecordBatch& batch, std::size_t row) {
-  const auto payload = batch[row];
-  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+  return to_bytes(batch[row]);
 }
 
 py::array_t<std::uint8_t> data_of(const Batch& batch) {
@@ -76,32 +73,17 @@ py::list list_of(const RecordBatch& batch) {
   return all;
 }
 
-// Returns the strings data[offsets[i]:offsets[i + 1]]. Copies the offsets before checking, because
-// a thread without the GIL may change the arrays.
-py::list byte_strings(const AnyNumbers<std::uint8_t>& data,
-                      const AnyNumbers<std::int64_t>& offsets) {
-  const std::vector<std::int64_t> ends(offsets.data(), offsets.data() + offsets.size());
-  const auto bytes = static_cast<std::int64_t>(data.size());
-  py::list strings(ends.empty() ? 0 : ends.size() - 1);
-  for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
-    const std::int64_t begin = ends[i], end = ends[i + 1];
-    if (begin < 0 || begin > end || end > bytes) {
-      throw Error(ErrorKind::invalid,
-                  "String " + std::to_string(i) + " should be bytes " + std::to_string(begin) +
-                      " to " + std::to_string(end) + " of " + std::to_string(bytes) +
-                      ": the column's offsets were changed. Make the column again.");
-    }
-    strings[i] = py::bytes(reinterpret_cast<const char*>(data.data()) + begin,
-                           static_cast<std::size_t>(end - begin));
-  }
-  return strings;
+py::list byte_strings(const Numbers<std::uint8_t>& data, const Numbers<std::int64_t>& offsets) {
+  const ByteStrings strings("String", data, offsets);
+  py::list all(strings.size());
+  for (std::size_t i = 0; i < strings.size(); ++i) all[i] = to_bytes(strings[i]);
+  return all;
 }
 
 // Copies everything before checking, because a thread without the GIL may change the arrays.
-Batch batch_from_parts(const AnyNumbers<std::uint8_t>& data,
-                       const AnyNumbers<std::int64_t>& offsets,
-                       const AnyNumbers<std::int64_t>& indices, const AnyNumbers<bool>& valid,
-                       const std::optional<AnyNumbers<std::int64_t>>& source_starts) {
+Batch batch_from_parts(const Numbers<std::uint8_t>& data, const Numbers<std::int64_t>& offsets,
+                       const Numbers<std::int64_t>& indices, const Numbers<bool>& valid,
+                       const std::optional<Numbers<std::int64_t>>& source_starts) {
   const auto rows = static_cast<std::size_t>(indices.size());
   const auto bytes = static_cast<std::size_t>(data.size());
   auto batch = std::make_shared<RecordBatch>(rows);
@@ -135,8 +117,7 @@ Batch batch_from_parts(const AnyNumbers<std::uint8_t>& data,
 py::array_t<std::int64_t> source_starts_of(const RecordBatch& batch) {
   static constexpr std::int64_t kOnlyOne = 0;
   const RecordBatch::SourceStarts& starts = batch.source_starts();
-  if (starts == nullptr) return py::array_t<std::int64_t>(1, &kOnlyOne);
-  return py::array_t<std::int64_t>(static_cast<py::ssize_t>(starts->size()), starts->data());
+  return starts == nullptr ? py::array_t<std::int64_t>(1, &kOnlyOne) : to_array(*starts);
 }
 
 py::array_t<std::int64_t> sources_of(const RecordBatch& batch) {

@@ -38,9 +38,9 @@ std::unique_ptr<ShuffleBuckets> open_buckets(const std::string& folder, std::siz
   const ShuffleBuckets::Options options{folder, bucket_bytes.size(), buffer_bytes, seed};
   const WithoutGil without_gil;
   return std::make_unique<ShuffleBuckets>(
-      options, ShuffleBuckets::State{{records, payload_bytes, content_hash},
-                                     std::move(bucket_bytes),
-                                     std::move(bucket_records)});
+      options, ShuffleBuckets::WrittenBuckets{{records, payload_bytes, content_hash},
+                                              std::move(bucket_bytes),
+                                              std::move(bucket_records)});
 }
 
 std::unique_ptr<RecordStream> open_records(const std::string& path, std::uint64_t offset,
@@ -99,6 +99,27 @@ std::tuple<std::size_t, Totals> write_rows(const ShuffledBucket& bucket,
   });
 }
 
+std::unique_ptr<ShuffledBucket> read_bucket(
+    const std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>& places,
+    std::uint64_t seed, std::size_t records, const StorageOptions& storage) {
+  const WithoutGil without_gil;
+  std::vector<ShuffledBucket::Place> all;
+  for (const auto& [path, offset, bytes] : places) all.push_back({path, offset, bytes});
+  return std::make_unique<ShuffledBucket>(ShuffledBucket::read(all, seed, records, storage));
+}
+
+std::vector<std::uint64_t> append_to(const ShuffledBucket& bucket, const std::string& path,
+                                     const std::vector<std::int64_t>& keys) {
+  const WithoutGil without_gil;
+  return bucket.append_to(path, keys);
+}
+
+std::vector<std::int64_t> keys_at(const std::vector<std::uint64_t>& places,
+                                  std::uint64_t record_count, std::uint64_t seed) {
+  const WithoutGil without_gil;
+  return shuffle_keys_at(places, record_count, seed);
+}
+
 }  // namespace
 
 void register_shuffle(py::module_& module) {
@@ -117,7 +138,10 @@ void register_shuffle(py::module_& module) {
           "(bytes, modification time in ns, words of the version) of the file.");
 
   py::class_<ShuffledBucket>(module, "ShuffledBucket")
+      .def_static("read", &read_bucket, py::arg("places"), py::arg("seed"), py::arg("records"),
+                  py::arg("storage"))
       .def("__len__", &ShuffledBucket::size)
+      .def("append_to", &append_to, py::arg("path"), py::arg("keys"))
       .def("write_rows", &write_rows, py::arg("writer"), py::arg("first"), py::arg("end"),
            py::arg("max_bytes"));
 
@@ -135,6 +159,9 @@ void register_shuffle(py::module_& module) {
                              [](const ShuffleBuckets& self) { return self.state().bucket_bytes; })
       .def_property_readonly(
           "bucket_records", [](const ShuffleBuckets& self) { return self.state().bucket_records; });
+
+  module.def("shuffle_keys_at", &keys_at, py::arg("places"), py::arg("record_count"),
+             py::arg("seed"));
 
   module.def(
       "content_hash",

@@ -19,6 +19,7 @@
 #include "core/steps/step_reader.h"
 #include "core/steps/step_spec.h"
 #include "core/steps/step_tables.h"
+#include "python/arrays.h"
 #include "python/classes.h"
 #include "python/python_reader.h"
 #include "python/register.h"
@@ -174,28 +175,25 @@ std::shared_ptr<const StepReader> steps_of(const PythonReader& open) {
   return reader;
 }
 
-std::unique_ptr<PythonReader> chosen_steps(const PythonReader& open, std::string_view bits) {
+// Returns the same steps with only these features, with only the chosen steps, or each with its own
+// values in place of windows. A second choice of steps replaces the first.
+std::unique_ptr<PythonReader> other_steps(const PythonReader& open,
+                                          const std::optional<std::vector<std::string>>& columns,
+                                          std::optional<std::string> chosen, bool has_windows) {
   const auto reader = steps_of(open);
+  StepOptions options = reader->step_options();
+  if (columns) options.columns.emplace(columns->begin(), columns->end());
+  if (chosen) options.chosen = std::move(chosen);
+  if (!has_windows) options.without_windows = true;
   const WithoutGil without_gil;
-  return std::make_unique<PythonReader>(reader->only(bits));
-}
-
-std::unique_ptr<PythonReader> steps_without_windows(const PythonReader& open) {
-  const auto reader = steps_of(open);
-  const WithoutGil without_gil;
-  return std::make_unique<PythonReader>(reader->without_windows());
-}
-
-std::unique_ptr<PythonReader> steps_with_columns(const PythonReader& open,
-                                                 const std::vector<std::string>& names) {
-  return std::make_unique<PythonReader>(steps_of(open)->with_columns(names));
+  return std::make_unique<PythonReader>(reader->with(std::move(options)));
 }
 
 // Returns the record of a step, and the step's number in the record.
 py::tuple place_of_step(const PythonReader& open, std::int64_t number) {
   const auto reader = steps_of(open);
   const auto count = static_cast<std::int64_t>(reader->record_count());
-  const StepReader::Place found =
+  const StepReader::StepOrigin found =
       reader->place(static_cast<std::uint64_t>(number_below(count, number, "Step")));
   return py::make_tuple(found.record, found.step);
 }
@@ -203,9 +201,18 @@ py::tuple place_of_step(const PythonReader& open, std::int64_t number) {
 py::array first_steps_of(const PythonReader& open) {
   const auto reader = steps_of(open);
   const std::vector<std::uint64_t>& all = reader->first_steps();
-  py::array_t<std::int64_t> made(static_cast<py::ssize_t>(all.size()));
-  std::copy(all.begin(), all.end(), made.mutable_data());
-  return made;
+  return filled_array<std::int64_t>(
+      all.size(), [&](std::int64_t* out) { std::copy(all.begin(), all.end(), out); });
+}
+
+// Returns the steps of all records of an open step file, as a part of a file of more records.
+py::bytes part_of_steps(const PythonReader& open) {
+  const auto reader = steps_of(open);
+  const std::string encoded = [&] {
+    const WithoutGil without_gil;
+    return reader->file().part().encode();
+  }();
+  return py::bytes(encoded);
 }
 
 py::dict step_facts(const PythonReader& open) {
@@ -256,9 +263,11 @@ void register_steps(py::module_& module) {
   module.def("open_steps", &open_steps, py::arg("reader"), py::arg("path"), py::arg("stamp"),
              py::arg("windows"), py::arg("laters"), py::arg("choices"), py::arg("names"),
              py::arg("absent"));
-  module.def("chosen_steps", &chosen_steps, py::arg("reader"), py::arg("bits"));
-  module.def("steps_without_windows", &steps_without_windows, py::arg("reader"));
-  module.def("steps_with_columns", &steps_with_columns, py::arg("reader"), py::arg("names"));
+  module.def("other_steps", &other_steps, py::arg("reader"), py::kw_only(),
+             py::arg("columns") = py::none(), py::arg("chosen") = py::none(),
+             py::arg("has_windows") = true,
+             "The same steps with other options. What is not given stays.");
+  module.def("step_part", &part_of_steps, py::arg("reader"));
   module.def("step_place", &place_of_step, py::arg("reader"), py::arg("number"));
   module.def("first_steps", &first_steps_of, py::arg("reader"));
   module.def("step_facts", &step_facts, py::arg("reader"));

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "core/storage/cache/cache_folder.h"
 #include "core/storage/cache/cache_writer.h"
@@ -56,29 +56,18 @@ void register_storage(py::module_& module) {
            py::arg("cache_limit_bytes"), py::arg("place"), py::arg("inflated_folder"),
            py::arg("inflated_limit_bytes"))
       .def("encode", [](const StorageOptions& self) { return py::bytes(self.encode()); });
-  module.def(
-      "schemes",
-      [] {
-        py::dict is_written;
-        for (const Storage* each : storages_with_schemes()) {
-          is_written[py::str(std::string(each->scheme))] = each->publish != nullptr;
-        }
-        return is_written;
-      },
-      "The scheme of each storage except local files, and whether its files can be written.");
   module.def("read_beginning", &read_beginning, py::arg("path"), py::arg("storage"),
              py::arg("max_bytes"), "Returns the first bytes of a file in any storage.");
-  module.def(
-      "publish_copy",
-      [](const std::string& from, const std::string& to, bool durable, bool overwrite) {
-        publish_copy(from, to, durable, overwrite ? Existing::replace : Existing::keep);
-      },
-      py::arg("from_path"), py::arg("to_path"), py::arg("durable"), py::arg("overwrite"),
-      py::call_guard<WithoutGil>(), "Publishes the bytes of a file under another path.");
   module.def("remote_client_table",
              [] { return reinterpret_cast<std::uintptr_t>(&client_table()); });
-  module.def("listed_version", &version_of_listed_object, py::arg("url"), py::arg("access"),
-             "What the last listing has said about an object, as the client has described it.");
+  module.def(
+      "listed_version",
+      [](const std::string& url, const std::string& access) -> std::optional<std::string> {
+        const auto listed = listed_object(url, access);
+        return listed ? std::optional(listed->version) : std::nullopt;
+      },
+      py::arg("url"), py::arg("access"),
+      "What the last listing has said about an object, as the client has described it.");
   module.def("cache_bytes_read", &cache_bytes_read);
   module.def("finish_cache_writes", [] {
     const WithoutGil without_gil;

@@ -13,6 +13,8 @@
 #include "core/base/error.h"
 #include "core/example/number_counts.h"
 #include "core/example/value_summary.h"
+#include "python/arrays.h"
+#include "python/byte_view.h"
 #include "python/classes.h"
 #include "python/register.h"
 #include "python/without_gil.h"
@@ -22,9 +24,6 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-template <class T>
-using SummedArray = py::array_t<T, py::array::c_style | py::array::forcecast>;
-
 // Returns the numbers of values, NaN, infinities and minus infinities; the sums of numbers and of
 // squares, as integers in little-endian bytes, in units of 2^-149 and 2^-298 for floats; and the
 // range.
@@ -33,7 +32,7 @@ py::tuple sums_facts(NumberSums sums, bool is_float) {
     sum.carry();
     std::uint8_t bytes[ExactSum::kBytes];
     sum.put(bytes);
-    return py::bytes(reinterpret_cast<const char*>(bytes), sizeof bytes);
+    return to_bytes(bytes);
   };
   py::object least, most;
   if (is_float) {
@@ -47,102 +46,91 @@ py::tuple sums_facts(NumberSums sums, bool is_float) {
                         whole(sums.sum), whole(sums.squares), least, most);
 }
 
-// Numbers of one kind, summed for each position of a row. Many threads may add to it.
-class PythonNumberSums {
+// What numbers are added up in. Many threads may add to it.
+template <class Total>
+class Summed {
  public:
-  explicit PythonNumberSums(std::size_t positions) : sums_(positions) {
+  template <class... Arguments>
+  explicit Summed(Arguments&&... arguments) : total_(std::forward<Arguments>(arguments)...) {}
+  void add_ints(const Numbers<std::int64_t>& values) { add(values); }
+  void add_floats(const Numbers<float>& values) { add(values); }
+
+ protected:
+  mutable std::mutex mutex_;
+  Total total_;
+
+ private:
+  template <class T>
+  void add(const Numbers<T>& values) {
+    const std::span<const T> all = span_of(values);
+    const WithoutGil without_gil;
+    const std::lock_guard lock(mutex_);
+    total_.add(all);
+  }
+};
+
+// Sums for each position of a row.
+struct RowSums {
+  explicit RowSums(std::size_t positions) : sums(positions) {
     if (positions == 0) throw Error(ErrorKind::invalid, "A row has at least one number.");
   }
-  void add_ints(const SummedArray<std::int64_t>& values) { add(values); }
-  void add_floats(const SummedArray<float>& values) { add(values); }
+  template <class T>
+  void add(std::span<const T> values) {
+    std::size_t position = 0;
+    for (const T value : values) {
+      sums[position].add(value);
+      if (++position == sums.size()) position = 0;
+    }
+  }
+  std::vector<NumberSums> sums;
+};
+
+class PythonNumberSums : public Summed<RowSums> {
+ public:
+  using Summed::Summed;
   py::list facts(bool is_float) const {
     const std::vector<NumberSums> sums = [&] {
       const WithoutGil without_gil;
       const std::lock_guard lock(mutex_);
-      return sums_;
+      return total_.sums;
     }();
     py::list all;
     for (const NumberSums& each : sums) all.append(sums_facts(each, is_float));
     return all;
   }
-
- private:
-  template <class T>
-  void add(const SummedArray<T>& values) {
-    const std::span<const T> all{values.data(), static_cast<std::size_t>(values.size())};
-    const WithoutGil without_gil;
-    const std::lock_guard lock(mutex_);
-    std::size_t position = 0;
-    for (const T value : all) {
-      sums_[position].add(value);
-      if (++position == sums_.size()) position = 0;
-    }
-  }
-
-  mutable std::mutex mutex_;
-  std::vector<NumberSums> sums_;
 };
 
-// Many threads may add to it.
-class PythonNumberCounts {
+class PythonNumberCounts : public Summed<NumberCounts> {
  public:
-  PythonNumberCounts(unsigned bits, unsigned pass, std::vector<std::vector<std::uint64_t>> prefixes)
-      : counts_(bits, pass, std::move(prefixes)) {}
-  void add_ints(const SummedArray<std::int64_t>& values) { add(values); }
-  void add_floats(const SummedArray<float>& values) { add(values); }
+  using Summed::Summed;
   // An array with a row for each prefix of each position.
   py::array_t<std::uint64_t> counts() {
     const std::lock_guard lock(mutex_);
-    const auto tables = static_cast<py::ssize_t>(counts_.tables());
-    py::array_t<std::uint64_t> all({tables, py::ssize_t{1} << counts_.bits()});
-    std::copy(counts_.counts().begin(), counts_.counts().end(), all.mutable_data());
+    const auto tables = static_cast<py::ssize_t>(total_.tables());
+    py::array_t<std::uint64_t> all({tables, py::ssize_t{1} << total_.bits()});
+    std::copy(total_.counts().begin(), total_.counts().end(), all.mutable_data());
     return all;
   }
-
- private:
-  template <class T>
-  void add(const SummedArray<T>& values) {
-    const std::span<const T> all{values.data(), static_cast<std::size_t>(values.size())};
-    const WithoutGil without_gil;
-    const std::lock_guard lock(mutex_);
-    counts_.add(all);
-  }
-
-  std::mutex mutex_;
-  NumberCounts counts_;
 };
 
-// A summary of values of one kind. Many threads may add values.
-class PythonValueSummary {
+// A summary of values of one kind.
+class PythonValueSummary : public Summed<ValueSummary> {
  public:
-  void add_ints(const SummedArray<std::int64_t>& values) { add_numbers(values); }
-  void add_floats(const SummedArray<float>& values) { add_numbers(values); }
-
-  void add_strings(const SummedArray<std::uint8_t>& data,
-                   const SummedArray<std::int64_t>& offsets) {
-    // Copy, then check, then use the copy.
-    const std::vector<std::int64_t> bounds(offsets.data(), offsets.data() + offsets.size());
-    const std::uint8_t* const bytes = data.data();
-    const std::int64_t size = data.size();
+  void add_strings(const Numbers<std::uint8_t>& data, const Numbers<std::int64_t>& offsets) {
+    const ByteStrings strings("String", data, offsets);
     const WithoutGil without_gil;
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      if (bounds[i] < 0 || bounds[i] > bounds[i + 1] || bounds[i + 1] > size) {
-        throw Error(ErrorKind::invalid, "The offsets of the strings do not lie within their data.");
-      }
-      summary_.add(
-          WireBytes{bytes + bounds[i], static_cast<std::size_t>(bounds[i + 1] - bounds[i])});
-    }
+    for (std::size_t i = 0; i < strings.size(); ++i) total_.add(strings[i]);
   }
 
   py::dict facts(std::size_t frequent, const std::string& kind) const {
     py::dict all;
-    all["numbers"] = sums_facts(summary_.numbers(), kind == "float32");
-    all["distinct"] = summary_.distinct();
-    all["exact"] = summary_.is_exact();
-    all["uncounted"] = summary_.uncounted();
+    all["numbers"] = sums_facts(total_.numbers(), kind == "float32");
+    all["distinct"] = total_.distinct();
+    all["exact"] = total_.is_exact();
+    all["uncounted"] = total_.uncounted();
     py::list values;
-    for (const ValueSummary::Frequent& each : summary_.most_frequent(frequent)) {
+    for (const ValueSummary::Frequent& each : total_.most_frequent(frequent)) {
       py::object value;
       if (kind == "int64") {
         value = py::int_(static_cast<std::int64_t>(each.bits));
@@ -156,18 +144,6 @@ class PythonValueSummary {
     all["frequent"] = values;
     return all;
   }
-
- private:
-  template <class T>
-  void add_numbers(const SummedArray<T>& values) {
-    const std::span<const T> all{values.data(), static_cast<std::size_t>(values.size())};
-    const WithoutGil without_gil;
-    const std::lock_guard lock(mutex_);
-    summary_.add(all);
-  }
-
-  std::mutex mutex_;
-  ValueSummary summary_;
 };
 
 }  // namespace

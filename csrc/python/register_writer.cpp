@@ -79,11 +79,7 @@ py::class_<Output<Core>> declare(py::module_& module, const char* name) {
       .def_property_readonly("is_of_this_process", &Self::is_of_this_process)
       .def_property_readonly("num_records", &Self::record_count)
       .def_property_readonly("num_bytes", &Self::bytes)
-      .def("paths", [](Self& self) {
-        py::list paths;
-        for (const std::string& path : self.paths()) paths.append(to_text(path));
-        return paths;
-      });
+      .def("paths", [](Self& self) { return to_texts(self.paths()); });
 }
 
 py::bytes frame_of(py::handle record) {
@@ -132,12 +128,7 @@ void register_writer(py::module_& module) {
       py::arg("prefix"), py::arg("num_shards"), py::arg("index"), py::arg("index_folder"),
       "OSError if such shards, 0 for any number, could not be published.");
   module.def(
-      "list_shards",
-      [](const std::string& prefix) {
-        py::list paths;
-        for (const std::string& path : list_shards(prefix)) paths.append(to_text(path));
-        return paths;
-      },
+      "list_shards", [](const std::string& prefix) { return to_texts(list_shards(prefix)); },
       py::arg("prefix"));
 }
 

@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 
 #include <string>
+#include <vector>
 
 namespace tfrfast::python {
 
@@ -13,6 +14,12 @@ inline pybind11::str to_text(const std::string& bytes) {
                                         "surrogateescape");
   if (text == nullptr) throw pybind11::error_already_set();
   return pybind11::reinterpret_steal<pybind11::str>(text);
+}
+
+inline pybind11::list to_texts(const std::vector<std::string>& all) {
+  pybind11::list texts;
+  for (const std::string& each : all) texts.append(to_text(each));
+  return texts;
 }
 
 }  // namespace tfrfast::python

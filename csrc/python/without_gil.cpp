@@ -1,6 +1,7 @@
 #include "python/without_gil.h"
 
 #include <cerrno>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -53,10 +54,15 @@ void MainThread::check_signals() const {
   std::string raised;
   const PyGILState_STATE state = PyGILState_Ensure();
   if (call_python([] { return PyErr_CheckSignals(); }) != 0) {
-    const py::error_already_set error;
-    const std::string text = py::str(error.value());
-    raised = py::str(error.type().attr("__name__")).cast<std::string>() +
-             (text.empty() ? "" : ": ") + text;
+    try {
+      const py::error_already_set error;
+      raised = py::str(error.type().attr("__name__")).cast<std::string>();
+      const std::string text = py::str(error.value());
+      if (!text.empty()) raised += ": " + text;
+    } catch (const std::exception&) {
+      // The exception has no text. The GIL must be released all the same.
+      if (raised.empty()) raised = "A signal's handler has failed.";
+    }
   }
   PyGILState_Release(state);
   if (!raised.empty()) throw Error(ErrorKind::io, raised, {}, EINTR);

@@ -47,7 +47,7 @@ std::string encode_error(Code code, std::string_view message) {
   return text;
 }
 
-DecodedError decode_error(std::string_view text) {
+KernelFailure decode_error(std::string_view text) {
   int code = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), code);
   if (problem != std::errc() || end == text.data() + text.size() || *end != ' ') {

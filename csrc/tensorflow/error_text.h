@@ -17,10 +17,11 @@ inline std::string encode_error(const Error& error) {
   return encode_error(code_of(error), error.message());
 }
 
-struct DecodedError {
+// Thrown by a kernel to fail with a code of its choice.
+struct KernelFailure {
   Code code = Code::unknown;
   std::string message;
 };
-DecodedError decode_error(std::string_view text);
+KernelFailure decode_error(std::string_view text);
 
 }  // namespace tfrfast::tensorflow

@@ -1,9 +1,12 @@
 #include "tensorflow/file_order.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <utility>
 
+#include "core/base/setting.h"
+#include "core/codec/seek_points.h"
 #include "core/index/damage_in_words.h"
 #include "core/order/sequence.h"
 #include "tensorflow/error_text.h"
@@ -18,6 +21,11 @@ constexpr std::int64_t kClosing = -2;
 constexpr std::int64_t kLayout = -2;
 constexpr std::size_t kHeaderNumbers = 10;
 constexpr std::size_t kWantedNumbers = 10;
+
+// Inflated spans that stay for batches in work and for the next epoch: a pipeline holds these
+// beside two batches that are made whole. Each file that takes turns needs its span, and the next
+// one.
+constexpr std::uint64_t kSpanBytesKept = 64 << 20;
 
 using Wide = __int128;
 
@@ -72,7 +80,7 @@ Wanted wanted_of(std::span<const std::int64_t> numbers) {
 
 std::int64_t Cursor::files_ahead() const noexcept {
   std::int64_t count = 0;
-  for (const Run& run : ahead) count += run.count;
+  for (const FileRun& run : ahead) count += run.count;
   return count;
 }
 
@@ -85,7 +93,8 @@ void Cursor::encode(std::vector<std::int64_t>& numbers) const {
     numbers.insert(numbers.end(), {slot.shard, static_cast<std::int64_t>(slot.byte),
                                    static_cast<std::int64_t>(slot.number), slot.version});
   }
-  for (const Run& run : ahead) numbers.insert(numbers.end(), {run.first, run.stride, run.count});
+  for (const FileRun& run : ahead)
+    numbers.insert(numbers.end(), {run.first, run.stride, run.count});
   numbers.insert(numbers.end(), opened.begin(), opened.end());
 }
 
@@ -168,7 +177,7 @@ FileWalk::Filled FileWalk::fill(Cursor::Slot& slot) {
     return Filled::no;
   }
   if (cursor_.ahead.empty()) return Filled::starved;
-  Cursor::Run& run = cursor_.ahead.front();
+  Cursor::FileRun& run = cursor_.ahead.front();
   if (run.first < 0) {
     const bool is_over =
         std::all_of(cursor_.slots.begin(), cursor_.slots.end(),
@@ -190,6 +199,13 @@ std::shared_ptr<Source::OpenShard> FileWalk::open(Cursor::Slot& slot, bool again
     cursor_.opened.pop_front();
   }
   auto shard = source_.open(static_cast<std::size_t>(slot.shard), slot.version);
+  // All pipelines share the spans, so the one with the most turns decides.
+  static std::atomic<std::uint64_t> kept = setting("TFRFAST_INFLATED_BYTES", kSpanBytesKept);
+  const std::uint64_t of_turns = 2 * kSpanBytes * static_cast<std::uint64_t>(wanted_.slots);
+  std::uint64_t before = kept;
+  while (before < of_turns && !kept.compare_exchange_weak(before, of_turns)) {
+  }
+  shard->walked.keep_at_most(static_cast<std::size_t>(std::max(before, of_turns)));
   slot.version = shard->version;
   if (is_first && !again) cursor_.opened.push_back(slot.version);
   files_.push_back(shard);
@@ -204,7 +220,7 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     if (next < 0 || slot.shard < 0) {
       const Filled filled = next < 0 ? leave_epoch() : fill(slot);
       if (filled == Filled::starved || filled == Filled::ended) {
-        passed.stop = filled == Filled::starved ? Stop::starved : Stop::ended;
+        passed.stop = filled == Filled::starved ? PassEnd::starved : PassEnd::ended;
         return passed;
       }
       continue;
@@ -217,7 +233,7 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
       if (opened == nullptr) opened = open(slot, found != nullptr);
       Source::OpenShard& shard = *opened;
       if (ranges_ != nullptr && shard.walked.index() == nullptr) {
-        passed.stop = Stop::starved;
+        passed.stop = PassEnd::starved;
         return passed;
       }
       pass_stretch(shard, slot, is_skip ? 0 : rows - passed.rows, bytes - passed.bytes,
@@ -230,7 +246,7 @@ FileWalk::Passed FileWalk::pass(std::int64_t rows, std::uint64_t bytes, std::vec
     if (passed.error.empty()) continue;
     ++cursor_.found;
     if (wanted_.slots > 1) next_turn();
-    passed.stop = Stop::error;
+    passed.stop = PassEnd::error;
     return passed;
   }
   return passed;
@@ -255,7 +271,7 @@ void FileWalk::pass_stretch(Source::OpenShard& shard, Cursor::Slot& slot, std::i
 
   frames_.clear();
   const ShardPlace begin{slot.byte, slot.number};
-  const WalkedShard::Stretch stretch = shard.walked.pass(
+  const WalkedShard::PassedFrames stretch = shard.walked.pass(
       begin, static_cast<std::uint64_t>(frames), bytes, found != nullptr ? &frames_ : nullptr);
   const auto next = static_cast<std::int64_t>(stretch.next.number);
   const std::int64_t shares = limited(count_below(limited(first), mine.stride, next));
@@ -316,7 +332,7 @@ BatchRows find_rows(std::shared_ptr<const Source> source, WalkedBatch& walked) {
         walk.pass(walked.rows - static_cast<std::int64_t>(batch.rows.size()),
                   std::numeric_limits<std::int64_t>::max(), &batch.rows);
     batch.error = passed.error;
-    if (passed.stop == FileWalk::Stop::starved || passed.stop == FileWalk::Stop::ended) {
+    if (passed.stop == FileWalk::PassEnd::starved || passed.stop == FileWalk::PassEnd::ended) {
       refuse_place();
     }
   }

@@ -40,7 +40,7 @@ struct Cursor {
     std::int64_t version = 0;  // of the file; 0: not opened yet
   };
   // Files that follow: first, first + stride, ..., or the end of an epoch or of all epochs.
-  struct Run {
+  struct FileRun {
     std::int64_t first = 0;
     std::int64_t stride = 1;
     std::int64_t count = 1;
@@ -54,7 +54,7 @@ struct Cursor {
   std::int64_t turn = 0;         // the slot whose turn it is
   std::int64_t left = 0;         // records left in this turn; 0: the turn begins
   std::vector<Slot> slots;
-  std::deque<Run> ahead;
+  std::deque<FileRun> ahead;
   // The versions of the files that a batch opens, in order. The walk notes them, and the batch is
   // read from these files alone.
   std::deque<std::int64_t> opened;
@@ -84,7 +84,7 @@ class FileWalk {
         ranges_(ranges),
         shards_(cursor.slots.size()) {}
 
-  enum class Stop : std::uint8_t {
+  enum class PassEnd : std::uint8_t {
     enough,
     error,
     starved,  // the next files are not known yet
@@ -93,7 +93,7 @@ class FileWalk {
   struct Passed {
     std::int64_t rows = 0;
     std::uint64_t bytes = 0;  // of all passed records
-    Stop stop = Stop::enough;
+    PassEnd stop = PassEnd::enough;
     std::string error;
   };
   // Passes over wanted records, at most `rows` and about `bytes`, and adds them to `found` unless

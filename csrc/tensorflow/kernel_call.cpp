@@ -2,18 +2,11 @@
 
 #include <cstring>
 #include <memory>
-#include <new>
-#include <optional>
 #include <utility>
 
 #include "core/base/memory.h"
 
 namespace tfrfast::tensorflow {
-
-KernelFailure failure_of(std::string_view encoded_error) {
-  const DecodedError error = decode_error(encoded_error);
-  return {error.code, error.message};
-}
 
 KernelCall::KernelCall(TF_OpKernelContext* context)
     : api_(*c_api()), context_(context), status_(api_.TF_NewStatus()) {}
@@ -93,10 +86,6 @@ std::span<TString> KernelCall::allocate_strings(int output, const Shape& shape) 
 void KernelCall::set_string(int output, std::string_view value) {
   static_cast<TString*>(allocate(output, DataType::string, {}, sizeof(TString)))
       ->write_copy(value.data(), value.size());
-}
-
-void KernelCall::set_integer(int output, std::int64_t value) {
-  *static_cast<std::int64_t*>(allocate(output, DataType::int64, {}, sizeof value)) = value;
 }
 
 void KernelCall::set_boolean(int output, bool value) {

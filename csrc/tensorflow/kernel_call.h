@@ -21,13 +21,6 @@ namespace tfrfast::tensorflow {
 
 using Shape = std::vector<std::int64_t>;
 
-// Thrown by a kernel to fail with a code of its choice.
-struct KernelFailure {
-  Code code;
-  std::string message;
-};
-KernelFailure failure_of(std::string_view encoded_error);
-
 // Lives as long as the call, as do the inputs. One thread.
 class KernelCall {
  public:
@@ -51,7 +44,6 @@ class KernelCall {
     return allocate_strings(output, Shape{static_cast<std::int64_t>(count)});
   }
   void set_string(int output, std::string_view value);                  // a scalar
-  void set_integer(int output, std::int64_t value);                     // a scalar
   void set_boolean(int output, bool value);                             // a scalar
   void set_integers(int output, std::span<const std::int64_t> values);  // a vector
   void set_booleans(int output, std::span<const char> values);          // a vector

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,6 @@
 #include "core/storage/remote/remote_client.h"
 #include "core/storage/storage_options.h"
 #include "tensorflow/error_text.h"
-#include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/share.h"
 #include "tensorflow/tstring.h"
@@ -95,13 +93,9 @@ OpenPlan* open_described(std::string_view description, const OpeningProgress& pr
   return keep_open(std::move(spec), records);
 }
 
-template <class Count>
-std::int64_t bytes_of_all(const OpenPlan& plan, const Count& count) noexcept {
-  std::uint64_t bytes = 0;
-  const ShardSet& shards = plan.source->shard_set();
-  for (std::size_t i = 0; i < shards.size(); ++i) bytes = add_or_max(bytes, count(shards.slot(i)));
+std::int64_t int64_of(std::uint64_t number) noexcept {
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  return static_cast<std::int64_t>(std::min(bytes, kMax));
+  return static_cast<std::int64_t>(std::min(number, kMax));
 }
 
 using Progress = int (*)(std::uint64_t, std::uint64_t);
@@ -183,8 +177,18 @@ TFRFAST_CALL const char* tfrfast_plan_damage(const OpenPlan* plan) noexcept {
   return plan->damage.c_str();
 }
 
-TFRFAST_CALL std::int64_t tfrfast_plan_record_count(const OpenPlan* plan) noexcept {
-  return static_cast<std::int64_t>(plan->source->shard_set().record_count());
+// Writes the number of records, and the bytes of all files, as stored and uncompressed.
+TFRFAST_CALL void tfrfast_plan_sizes(const OpenPlan* plan, std::int64_t* sizes) noexcept {
+  const ShardSet& shards = plan->source->shard_set();
+  std::uint64_t file_bytes = 0;
+  std::uint64_t stream_bytes = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    file_bytes = add_or_max(file_bytes, shards.slot(i).file_bytes());
+    stream_bytes = add_or_max(stream_bytes, shards.slot(i).stream_bytes());
+  }
+  sizes[0] = int64_of(shards.record_count());
+  sizes[1] = int64_of(file_bytes);
+  sizes[2] = int64_of(stream_bytes);
 }
 
 // Returns the number of files of the plan. Writes one number per file, if `counts` has space for
@@ -198,12 +202,17 @@ TFRFAST_CALL std::size_t tfrfast_plan_file_records(const OpenPlan* plan, std::in
   return shards.size();
 }
 
-// Total size of all files, as stored and uncompressed.
-TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept {
-  return bytes_of_all(*plan, [](const ShardSlot& shard) { return shard.file_bytes(); });
-}
-TFRFAST_CALL std::int64_t tfrfast_plan_stream_bytes(const OpenPlan* plan) noexcept {
-  return bytes_of_all(*plan, [](const ShardSlot& shard) { return shard.stream_bytes(); });
+// Writes the records, bytes and batches that the steps of an encoded Plan have made so far.
+TFRFAST_CALL void tfrfast_plan_counts(const OpenPlan* plan, const char* order, std::size_t bytes,
+                                      std::int64_t* counts) noexcept {
+  try {
+    const LoadCounts& made = plan->source->counts_of({order, bytes});
+    counts[0] = static_cast<std::int64_t>(made.records);
+    counts[1] = static_cast<std::int64_t>(made.bytes);
+    counts[2] = static_cast<std::int64_t>(made.batches);
+  } catch (const std::exception&) {
+    std::fill_n(counts, 3, 0);  // memory is short
+  }
 }
 
 // The number of steps of a sequence over all files. If the index is damaged, returns 1, and that
@@ -224,8 +233,4 @@ TFRFAST_CALL const void* tfrfast_remote_client_table() noexcept {
 
 TFRFAST_CALL void tfrfast_hand_out_views(int yes) noexcept {
   hand_out_views(yes != 0);
-}
-
-TFRFAST_CALL std::int64_t tfrfast_open_source_count() noexcept {
-  return static_cast<std::int64_t>(open_source_count());
 }

@@ -11,15 +11,15 @@ namespace tfrfast::tensorflow {
 namespace {
 
 // How rows are cut into pieces: a longer record is alone, and a piece ends where it has the bytes.
-struct Pieces {
+struct PieceLimits {
   std::uint64_t bytes = 0;
   std::uint64_t alone_bytes = 0;
 };
-constexpr Pieces kStrings = {1 << 20, 256 << 10};
+constexpr PieceLimits kStrings = {1 << 20, 256 << 10};
 // Records are decoded while they are still in the core's own cache.
-constexpr Pieces kDecoded = {128 << 10, 128 << 10};
+constexpr PieceLimits kDecoded = {128 << 10, 128 << 10};
 
-std::size_t piece_end(const BatchRows& batch, std::size_t begin, Pieces pieces) {
+std::size_t piece_end(const BatchRows& batch, std::size_t begin, PieceLimits pieces) {
   if (batch.rows.empty()) {
     const std::uint64_t mean = batch.source->records()->mean_record_bytes() + 1;
     const auto count = static_cast<std::size_t>(std::max<std::uint64_t>(1, pieces.bytes / mean));
@@ -61,9 +61,9 @@ std::vector<BadRow> read_in_file_order(std::span<const Row> rows, Verify verify,
 }
 
 // Reads records that are made from parts of frames.
-Piece read_made(const BatchRows& batch, std::size_t begin, std::size_t end) {
+GoodRows read_made(const BatchRows& batch, std::size_t begin, std::size_t end) {
   const std::span<const std::int64_t> records(batch.records);
-  Piece piece;
+  GoodRows piece;
   piece.memory = batch.source->records()->read(
       {records.subspan(begin, end - begin), nullptr, 1, nullptr, true, batch.epoch});
   std::size_t next = 0;
@@ -75,15 +75,15 @@ Piece read_made(const BatchRows& batch, std::size_t begin, std::size_t end) {
   return piece;
 }
 
-Piece read_piece(const BatchRows& batch, std::size_t begin, std::size_t end,
-                 std::vector<Trouble>& troubles) {
+GoodRows read_piece(const BatchRows& batch, std::size_t begin, std::size_t end,
+                    std::vector<Trouble>& troubles) {
   if (batch.rows.empty()) return read_made(batch, begin, end);
   const ReadOptions options = batch.source->read_options();
   const std::span<const Row> rows = std::span(batch.rows).subspan(begin, end - begin);
   const auto memory = std::make_shared<RecordBatch>(rows.size());
   make_space(rows, *memory);
   const std::vector<BadRow> bad = read_in_file_order(rows, options.verify, *memory);
-  Piece piece{memory, {}, {}};
+  GoodRows piece{memory, {}, {}};
   piece.rows.reserve(rows.size());
   piece.payloads.reserve(rows.size());
   auto next_bad = bad.begin();
@@ -131,7 +131,8 @@ ReadBatch read_strings(const BatchRows& batch) {
     }
     if (bytes <= bytes_left) {
       bytes_left -= bytes;
-      Piece piece = read_piece(batch, begin, end, read.troubles);
+      GoodRows piece = read_piece(batch, begin, end, read.troubles);
+      read.payload_bytes += piece.memory->data_bytes();
       read.rows.insert(read.rows.end(), piece.rows.begin(), piece.rows.end());
       read.pieces.push_back(std::move(piece));
     } else if (!std::exchange(is_full, true)) {
@@ -180,11 +181,14 @@ ReadBatch RowDecoder::decode(const BatchRows& batch) {
   const std::uint64_t batch_bytes = payload_bytes(batch.rows);
   for (std::size_t begin = 0; begin < batch.size();) {
     if (!is_whole && !is_packed && !batch.rows.empty() && decode_in_place(begin, batch_bytes)) {
+      read.payload_bytes += batch.rows[begin].frame.payload_bytes;
       ++begin;
       continue;
     }
     const std::size_t end = is_whole ? batch.size() : piece_end(batch, begin, kDecoded);
-    decode_piece(read_piece(batch, begin, end, read.troubles));
+    const GoodRows piece = read_piece(batch, begin, end, read.troubles);
+    read.payload_bytes += piece.memory->data_bytes();
+    decode_piece(piece);
     begin = end;
   }
   read.columns = decoder_.finish();
@@ -214,7 +218,7 @@ bool RowDecoder::decode_in_place(std::size_t at, std::uint64_t batch_bytes) {
   return false;
 }
 
-void RowDecoder::decode_piece(const Piece& piece) {
+void RowDecoder::decode_piece(const GoodRows& piece) {
   numbers_.clear();
   draws_.clear();
   places_.clear();

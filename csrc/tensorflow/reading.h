@@ -41,7 +41,7 @@ struct Trouble {
 };
 
 // Some good rows of a batch, in order, and the memory of their records.
-struct Piece {
+struct GoodRows {
   std::shared_ptr<const RecordBatch> memory;
   std::vector<std::size_t> rows;
   std::vector<WireBytes> payloads;
@@ -49,10 +49,11 @@ struct Piece {
 
 // What was read of a batch: the good rows, and errors at the places of other rows.
 struct ReadBatch {
-  std::vector<Piece> pieces;      // unless decoded
+  std::vector<GoodRows> pieces;   // unless decoded
   std::vector<Column> columns;    // if decoded
   std::vector<std::size_t> rows;  // the good ones
   std::vector<Trouble> troubles;  // by row
+  std::uint64_t payload_bytes = 0;
   // The first error, and the number of others; "" for none.
   std::string error() const;
   std::size_t rows_before_error() const;
@@ -84,7 +85,7 @@ class RowDecoder {
 
  private:
   bool decode_in_place(std::size_t row, std::uint64_t batch_bytes);
-  void decode_piece(const Piece& piece);
+  void decode_piece(const GoodRows& piece);
   RecordOrigin origin(std::int64_t record) const;
   std::int64_t number(std::size_t row) const;
   std::uint64_t draw(std::size_t row) const;

@@ -1,10 +1,10 @@
 #include "tensorflow/reading_ops.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/storage/storage_options.h"
-#include "tensorflow/feature_tensors.h"
-#include "tensorflow/shared_strings.h"
+#include "tensorflow/tensors.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -18,7 +18,7 @@ WireBytes bytes_of(std::string_view text) {
 
 void write_strings(KernelCall& call, int output, const ReadBatch& read) {
   TString* out = call.allocate_strings(output, read.rows.size()).data();
-  for (const Piece& piece : read.pieces) {
+  for (const GoodRows& piece : read.pieces) {
     write_shared_strings(
         out, piece.rows.size(), [&](std::size_t i) { return piece.payloads[i]; }, piece.memory);
     out += piece.rows.size();
@@ -68,9 +68,13 @@ void compute_source(KernelCall& call) {
 
 void compute_step_count(Requests& requests, KernelCall& call) {
   const std::span<const std::int64_t> files = call.integers(2);
-  if (!files.empty() && files.back() == 0) return call.set_integer(0, 0);  // a stride of 0: none
-  const auto share = requests.share(call.string(0), files_of(files), true);
-  call.set_integer(0, share->batch_count(*requests.sequence(call.string(1))));
+  std::int64_t counted[] = {0, 0};
+  if (files.empty() || files.back() != 0) {  // a stride of 0: none
+    const auto [share, edition] = requests.begin_share(call.string(0), files_of(files));
+    counted[0] = share->batch_count(*requests.sequence(call.string(1)));
+    counted[1] = edition;
+  }
+  call.set_integers(0, counted);
 }
 
 void compute_read(ReadingKernel& kernel, KernelCall& call) {
@@ -87,7 +91,7 @@ void compute_read(ReadingKernel& kernel, KernelCall& call) {
     ReadBatch read;
     if (number < request.count) {
       read = read_or_tell(request, number, decoders.get(), batch);
-      if (request.is_full && !read.troubles.empty()) throw failure_of(read.error());
+      if (request.is_full && !read.troubles.empty()) throw decode_error(read.error());
       is_sound = is_sound && read.troubles.empty() && !read.rows.empty();
     }
     good.push_back(static_cast<std::int64_t>(read.rows.size()));
@@ -121,6 +125,12 @@ void compute_load(ReadingKernel& kernel, KernelCall& call) {
   for (const std::size_t row : read.rows) {
     records.push_back(batch.records[row]);
     valid.push_back(batch.valid[row]);
+  }
+  if (!read.rows.empty()) {
+    LoadCounts& counts = batch.source->counts_of(call.string(1));
+    counts.records += static_cast<std::uint64_t>(std::count(valid.begin(), valid.end(), 1));
+    counts.bytes += read.payload_bytes;
+    ++counts.batches;
   }
   const int next = write_batch(call, 0, read, decoders.get());
   call.set_integers(next, records);

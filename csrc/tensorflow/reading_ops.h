@@ -1,4 +1,4 @@
-// The ops that open sources, and read batches.
+// The ops that open sources, walk through them, and read batches.
 #pragma once
 
 #include "tensorflow/kernel_call.h"
@@ -10,9 +10,17 @@ namespace tfrfast::tensorflow {
 //   filenames, skip_damage, compression, storage -> source
 void compute_source(KernelCall& call);
 
+// TfrfastWalk: one step of a walk through records in file order.
+//   source, wanted, state, files -> next, batches, errors
+// A `state` without numbers begins a walk. `files` tells what follows the files told before: a
+// number and 0 for one file, a first file and a stride for this process's share of all files, or
+// kEpochEnd or kEnd and 0. Gives groups of batches, and for each batch an error or ""; at the end,
+// groups of no batches.
+void compute_walk(Requests& sources, KernelCall& call);
+
 // TfrfastStepCount: counts the batches of a plan for these files. An iteration begins here, and
 // notices replaced files.
-//   source, sequence, files -> count
+//   source, sequence, files -> the count, and the edition of the source
 void compute_step_count(Requests& requests, KernelCall& call);
 
 // What the reading kernels keep from call to call.

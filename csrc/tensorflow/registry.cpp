@@ -12,7 +12,7 @@ namespace {
 // Iterations share a kernel if their datasets share a function.
 constexpr std::size_t kHeldSources = 4;
 
-struct Entry {
+struct SharedSource {
   std::mutex mutex;  // held while the source is opened
   std::weak_ptr<const Source> source;
 };
@@ -24,60 +24,59 @@ class Registry {
     return *registry;
   }
 
-  // Returns the entry of this text, or makes one.
-  std::shared_ptr<Entry> find(std::string_view text) {
+  // Returns the entry of an edition of this text, or makes one.
+  std::shared_ptr<SharedSource> find(std::string_view text, std::int64_t edition) {
     std::string head(head_of(text));
+    if (edition != 0) head.append(" ").append(std::to_string(edition));
     const std::lock_guard lock(mutex_);
     if (const auto at = entries_.find(head); at != entries_.end()) return at->second;
     std::erase_if(entries_, [](const auto& each) {
       // The holder of an entry is about to open the source.
       return each.second.use_count() == 1 && each.second->source.expired();
     });
-    return entries_.emplace(std::move(head), std::make_shared<Entry>()).first->second;
-  }
-
-  std::size_t open_count() {
-    const std::lock_guard lock(mutex_);
-    return static_cast<std::size_t>(
-        std::count_if(entries_.begin(), entries_.end(), [](const auto& each) {
-          const std::lock_guard entry_lock(each.second->mutex);
-          return !each.second->source.expired();
-        }));
+    return entries_.emplace(std::move(head), std::make_shared<SharedSource>()).first->second;
   }
 
  private:
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
+  std::unordered_map<std::string, std::shared_ptr<SharedSource>> entries_;
 };
-
-std::shared_ptr<const Source> open(std::string_view text, bool begins) {
-  const std::shared_ptr<Entry> entry = Registry::instance().find(text);
-  const std::lock_guard lock(entry->mutex);
-  const std::shared_ptr<const Source> before = entry->source.lock();
-  if (before != nullptr) {
-    if (begins && !before->spec().planned) before->begin();
-    if (!begins || !before->spec().planned || before->still_fits()) return before;
-  }
-  const auto source = std::make_shared<const Source>(SourceSpec::decode(text));
-  if (before != nullptr) source->refuse_other_records(*before);
-  entry->source = source;
-  return source;
-}
 
 }  // namespace
 
-std::shared_ptr<const Source> open_source(std::string_view text) {
-  return open(text, false);
+std::shared_ptr<const Source> open_source(std::string_view text, std::int64_t edition) {
+  const std::shared_ptr<SharedSource> entry = Registry::instance().find(text, edition);
+  const std::lock_guard lock(entry->mutex);
+  std::shared_ptr<const Source> source = entry->source.lock();
+  if (source == nullptr) {
+    source = std::make_shared<const Source>(SourceSpec::decode(text));
+    entry->source = source;
+  }
+  return source;
 }
 
-std::shared_ptr<const Source> begin_source(std::string_view text) {
-  return open(text, true);
+Begun begin_source(std::string_view text) {
+  std::shared_ptr<const Source> before;  // of the last edition
+  for (std::int64_t edition = 0;; ++edition) {
+    const std::shared_ptr<SharedSource> entry = Registry::instance().find(text, edition);
+    const std::lock_guard lock(entry->mutex);
+    std::shared_ptr<const Source> source = entry->source.lock();
+    if (source == nullptr) {
+      source = std::make_shared<const Source>(SourceSpec::decode(text));
+      if (before != nullptr) source->refuse_other_records(*before);
+      entry->source = source;
+      return {source, edition};
+    }
+    if (!source->spec().planned) source->begin();
+    if (!source->spec().planned || source->still_fits()) return {source, edition};
+    before = std::move(source);
+  }
 }
 
 std::shared_ptr<const Source> adopt_source(SourceSpec spec,
                                            const std::shared_ptr<const RecordSource>& records) {
   for (spec.edition = 0;; ++spec.edition) {
-    const std::shared_ptr<Entry> entry = Registry::instance().find(spec.encode());
+    const std::shared_ptr<SharedSource> entry = Registry::instance().find(spec.encode(), 0);
     const std::lock_guard lock(entry->mutex);
     const std::shared_ptr<const Source> before = entry->source.lock();
     if (before != nullptr && before->still_fits()) return before;
@@ -86,10 +85,6 @@ std::shared_ptr<const Source> adopt_source(SourceSpec spec,
     entry->source = source;
     return source;
   }
-}
-
-std::size_t open_source_count() {
-  return Registry::instance().open_count();
 }
 
 SourceHolder::~SourceHolder() {

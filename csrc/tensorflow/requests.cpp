@@ -1,6 +1,5 @@
 #include "tensorflow/requests.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace tfrfast::tensorflow {
@@ -32,9 +31,13 @@ Request Requests::find(std::string_view source, std::string_view order,
   return of_sequence(source, order, place);
 }
 
-std::shared_ptr<const Share> Requests::share(std::string_view text, Files files, bool look) {
-  const std::shared_ptr<const Source> source =
-      sources_.hold(look ? begin_source(text) : open_source(text));
+Requests::BegunShare Requests::begin_share(std::string_view text, Files files) {
+  const Begun begun = begin_source(text);
+  return {share_of(sources_.hold(begun.source), files), begun.edition};
+}
+
+std::shared_ptr<const Share> Requests::share_of(const std::shared_ptr<const Source>& source,
+                                                Files files) {
   return shares_.get(
       [&](const Share& last) { return last.source() == source && last.files() == files; },
       [&] { return Share(source, files); });
@@ -43,15 +46,17 @@ std::shared_ptr<const Share> Requests::share(std::string_view text, Files files,
 Request Requests::of_sequence(std::string_view source, std::string_view order,
                               std::span<const std::int64_t> place) {
   const auto sequence = sequences_.get(order);
-  if (place.size() != 5 || place[3] < 0 || place[4] <= place[3]) {
-    refuse("a key, files as a first one and a stride, the first step, and a larger end.");
+  if (place.size() != 6 || place[3] < 0 || place[4] < 0 || place[5] <= place[4]) {
+    refuse(
+        "a key, files as a first one and a stride, the edition, the first step, and a larger end.");
   }
   const auto seed = static_cast<std::uint64_t>(place[0]);
   const Files files = files_of(place.subspan(1, 2));
-  const std::int64_t begin = place[3];
+  const std::int64_t edition = place[3];
+  const std::int64_t begin = place[4];
   return {
-      place[4] - begin, sequence->drop_remainder, [=, this](std::int64_t number) {
-        const auto share = this->share(source, files);
+      place[5] - begin, sequence->drop_remainder, [=, this](std::int64_t number) {
+        const auto share = share_of(sources_.hold(open_source(source, edition)), files);
         ahead_.come_to(share->source(), begin + number, [&] {
           std::string name(head_of(order));
           for (const auto each : {static_cast<std::int64_t>(seed), files.first, files.stride}) {
@@ -73,26 +78,25 @@ Request Requests::of_plan(std::string_view text, std::string_view order,
                  [&] { return LoadingPlan(order, place[1], place[0]); });
   const std::int64_t steps = place[2];
   const std::int64_t step = place[3];
-  LoadingPlan::StepRows rows = plan->rows(step, with_draws);
-  auto shared = std::make_shared<LoadingPlan::StepRows>(std::move(rows));
   return {1, false, [=, this](std::int64_t) {
-            const std::shared_ptr<const Source> source = share(text, {})->source();
+            LoadingPlan::StepRows rows = plan->rows(step, with_draws);
+            const std::shared_ptr<const Source> source = open(text);
             ahead_.come_to(source, step, [&] {
               return Course{source, plan->name() + " " + std::to_string(steps), steps,
                             [plan](std::int64_t each) { return plan->rows(each).records; }};
             });
-            BatchRows batch = rows_of(source, std::move(shared->records));
-            batch.valid = std::move(shared->valid);
-            batch.draws = std::move(shared->draws);
-            batch.epoch = shared->epoch;
-            batch.packed = std::move(shared->packed);
+            BatchRows batch = rows_of(source, std::move(rows.records));
+            batch.valid = std::move(rows.valid);
+            batch.draws = std::move(rows.draws);
+            batch.epoch = rows.epoch;
+            batch.packed = std::move(rows.packed);
             batch.files.push_back(plan);
             return batch;
           }};
 }
 
-std::shared_ptr<const Source> Requests::walked(std::string_view text, bool begins) {
-  return sources_.hold(begins ? begin_source(text) : open_source(text));
+std::shared_ptr<const Source> Requests::open(std::string_view text, bool begins) {
+  return sources_.hold(begins ? begin_source(text).source : open_source(text));
 }
 
 Request Requests::of_walk(std::string_view source, std::span<const std::int64_t> batches,
@@ -106,7 +110,7 @@ Request Requests::of_walk(std::string_view source, std::span<const std::int64_t>
     const auto at = static_cast<std::size_t>(number);
     WalkedBatch walked(batches.subspan(at * width, width));
     BatchRows batch;
-    if (walked.rows > 0) batch = find_rows(this->walked(source), walked);
+    if (walked.rows > 0) batch = find_rows(open(source), walked);
     if (!errors[at].read().empty()) batch.error = errors[at].read();
     return batch;
   };

@@ -33,20 +33,25 @@ struct Request {
 class Requests {
  public:
   // `order` is an encoded Sequence or Plan, or "" for file order. These numbers say which batches:
-  //   of a sequence: the order's key, files (a first one and a stride), the first step, the end
+  //   of a sequence: the order's key, files (a first one and a stride), the edition of the source,
+  //   the first step, the end
   //   of a plan: a key (0: the plan's own order), the first epoch, the number of steps, the step
   //   in file order: a group of TfrfastWalk's batches, whose errors are `errors`
   // The inputs must outlive the result. Throws Error(invalid).
   Request find(std::string_view source, std::string_view order, std::span<const std::int64_t> place,
                std::span<const TString> errors, bool with_draws = false);
 
-  // With `look`, checks whether the files have changed. Throws Error.
-  std::shared_ptr<const Share> share(std::string_view source, Files files, bool look = false);
+  struct BegunShare {
+    std::shared_ptr<const Share> share;
+    std::int64_t edition = 0;
+  };
+  // For an iteration that begins: checks whether the files have changed. Throws Error.
+  BegunShare begin_share(std::string_view source, Files files);
   std::shared_ptr<const Sequence> sequence(std::string_view encoded) {
     return sequences_.get(encoded);
   }
-  // The source of a walk. With `begins`, checks whether the files have changed.
-  std::shared_ptr<const Source> walked(std::string_view source, bool begins = false);
+  // The source of an encoding. With `begins`, checks whether the files have changed.
+  std::shared_ptr<const Source> open(std::string_view source, bool begins = false);
 
  private:
   Request of_sequence(std::string_view source, std::string_view order,
@@ -55,6 +60,7 @@ class Requests {
                   std::span<const std::int64_t> place, bool with_draws);
   Request of_walk(std::string_view source, std::span<const std::int64_t> batches,
                   std::span<const TString> errors);
+  std::shared_ptr<const Share> share_of(const std::shared_ptr<const Source>& source, Files files);
 
   SourceHolder sources_;
   StepsAhead ahead_;

@@ -1,6 +1,7 @@
 #include "tensorflow/share.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -41,11 +42,6 @@ Share::Share(std::shared_ptr<const Source> source, Files files)
   }
 }
 
-Share::Place Share::place(const std::vector<std::int64_t>& firsts, std::int64_t number) {
-  const auto after = std::upper_bound(firsts.begin(), firsts.end(), number);
-  return {static_cast<std::size_t>(after - firsts.begin()) - 1, number - *(after - 1)};
-}
-
 std::shared_ptr<const Sequence> Share::own(const Sequence& sequence) const {
   const std::shared_ptr<const Own> own =
       own_->get([&](const Own& last) { return last.of == sequence; },
@@ -68,9 +64,10 @@ std::vector<std::int64_t> Share::records_of_batch(const Sequence& sequence, std:
   std::vector<std::int64_t> records = own(sequence)->batch(seed, step);
   if (files_ == Files{}) return records;
   for (std::int64_t& record : records) {
-    const Place at = place(first_records_, record);
-    record = static_cast<std::int64_t>(source_->shard_set().first_record(shard(at.turn))) +
-             records_.at(at.within);
+    const auto first = std::upper_bound(first_records_.begin(), first_records_.end(), record) - 1;
+    const auto shard = static_cast<std::size_t>(shards_.at(first - first_records_.begin()));
+    record = static_cast<std::int64_t>(source_->shard_set().first_record(shard)) +
+             records_.at(record - *first);
   }
   return records;
 }

@@ -3,11 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <span>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/order/sequence.h"
@@ -16,9 +11,6 @@
 
 namespace tfrfast::tensorflow {
 
-// Some shards of a planned source, as a source of their own: records are counted from 0. If there
-// are fewer shards than processes, a share is some records of every shard. So the shares of several
-// processes are disjoint, even if each process draws a different order. Safe from many threads.
 // Where a share's records lie: in some shards, and there some of the records.
 struct ShareBounds {
   Progression shards;
@@ -26,6 +18,9 @@ struct ShareBounds {
 };
 ShareBounds bounds_of(Files files, std::int64_t shard_count, std::int64_t max_records) noexcept;
 
+// Some shards of a planned source, as a source of their own: records are counted from 0. If there
+// are fewer shards than processes, a share is some records of every shard. So the shares of several
+// processes are disjoint, even if each process draws a different order. Safe from many threads.
 class Share {
  public:
   Share(std::shared_ptr<const Source> source, Files files);
@@ -40,18 +35,11 @@ class Share {
                                              std::int64_t step) const;
 
  private:
-  struct Place {
-    std::size_t turn = 0;  // index of the shard in this share
-    std::int64_t within = 0;
-  };
-  static Place place(const std::vector<std::int64_t>& firsts, std::int64_t number);
-  std::size_t shard(std::size_t turn) const noexcept {
-    return static_cast<std::size_t>(shards_.at(static_cast<std::int64_t>(turn)));
-  }
   std::int64_t record_count() const noexcept { return first_records_.back(); }
   // The same calls on the records of this share. Interleaved files of a share have another order,
   // which takes time per file to make, so the last sequence is kept.
   std::shared_ptr<const Sequence> own(const Sequence& sequence) const;
+
   std::shared_ptr<const Source> source_;
   Files files_;
   Progression shards_;   // the shards to read

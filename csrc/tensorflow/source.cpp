@@ -1,16 +1,16 @@
 #include "tensorflow/source.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdio>
 #include <iterator>
-#include <limits>
 
+#include "core/base/encoding.h"
 #include "core/base/hashing.h"
 #include "core/base/parallel.h"
+#include "core/base/warnings.h"
 #include "core/read/joined_source.h"
 #include "core/steps/step_spec.h"
 #include "core/storage/storage.h"
-#include "tensorflow/print_warnings.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -58,6 +58,12 @@ std::int64_t version_of(const StoredFile& file) noexcept {
 }
 
 }  // namespace
+
+void print_warnings() {
+  for (const std::string& text : take_warnings()) {
+    std::fprintf(stderr, "tfrfast: %s\n", text.c_str());
+  }
+}
 
 bool is_clean_end(const Damage& damage) noexcept {
   return damage.kind == DamageKind::torn_header;
@@ -109,7 +115,7 @@ Files files_of(std::span<const std::int64_t> numbers) {
 
 Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_remote_(is_any_remote(spec_)) {
   if (!spec_.planned) {
-    lazy_shards_ = std::make_unique<LazyShard[]>(spec_.shards.size());
+    lazy_shards_ = std::make_unique<WatchedShard[]>(spec_.shards.size());
     read_ahead_.emplace(1, false);  // counts bytes: the mean size of records is not known
     return;
   }
@@ -148,7 +154,7 @@ void Source::begin() const {
     index_folders_ = std::make_shared<IndexFolders>();
   }
   parallel_for(shard_count(), is_remote_ ? kLooksAtOnce : 1, [&](std::size_t shard) {
-    LazyShard& lazy = lazy_shards_[shard];
+    WatchedShard& lazy = lazy_shards_[shard];
     std::shared_ptr<const OpenShard> now;
     {
       const std::lock_guard lock(lazy.mutex);
@@ -171,7 +177,7 @@ void Source::begin() const {
 void Source::withdraw() const noexcept {
   if (spec_.planned || !is_remote_) return;
   for (std::size_t shard = 0; shard < shard_count(); ++shard) {
-    LazyShard& lazy = lazy_shards_[shard];
+    WatchedShard& lazy = lazy_shards_[shard];
     const std::lock_guard lock(lazy.mutex);
     if (lazy.now != nullptr) lazy.now->withdraw();
     if (lazy.before != nullptr) lazy.before->withdraw();
@@ -243,7 +249,7 @@ std::shared_ptr<Source::OpenShard> Source::open(std::size_t shard, std::int64_t 
                                         ".");
   }
   const std::string& path = spec_.shards[shard].path;
-  LazyShard& lazy = lazy_shards_[shard];
+  WatchedShard& lazy = lazy_shards_[shard];
   const std::lock_guard opening(lazy.opening);
   std::shared_ptr<OpenShard> found;
   {
@@ -273,6 +279,12 @@ std::shared_ptr<Source::OpenShard> Source::open(std::size_t shard, std::int64_t 
                 {path, {}, {}});
   }
   return found;
+}
+
+LoadCounts& Source::counts_of(std::string_view plan) const {
+  const std::lock_guard lock(counts_mutex_);
+  const auto found = counts_.find(head_of(plan));
+  return found != counts_.end() ? found->second : counts_[std::string(head_of(plan))];
 }
 
 Announcements Source::announce(std::span<const std::int64_t> records, std::uint64_t epoch) const {

@@ -1,9 +1,9 @@
 // Reads shards for the ops.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +27,9 @@ ShardSetOptions shard_options(const SourceSpec& spec);
 std::shared_ptr<const RecordSource> open_records(const SourceSpec& spec,
                                                  const OpeningProgress& progress = nullptr);
 
+// Prints the core's warnings since the last call to stderr: a graph has no place for warnings.
+void print_warnings();
+
 // Whether TensorFlow treats the damage as the end of the shard: a tail shorter than a header.
 bool is_clean_end(const Damage& damage) noexcept;
 
@@ -37,6 +40,13 @@ struct Files {
   bool operator==(const Files&) const = default;
 };
 Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
+
+// What the steps of loader.to_tf_dataset() add up to, as in LoaderCounters.
+struct LoadCounts {
+  std::atomic<std::uint64_t> records{0};
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> batches{0};
+};
 
 // Safe from many threads.
 class Source {
@@ -62,6 +72,9 @@ class Source {
   Announcements announce(std::span<const std::int64_t> records, std::uint64_t epoch) const;
   const std::shared_ptr<const RecordSource>& records() const noexcept { return records_; }
   const ShardSet& shard_set() const noexcept { return records_->shards(); }
+
+  // The counts of all steps of an encoded Plan. Live as long as the source.
+  LoadCounts& counts_of(std::string_view plan) const;
 
   // The functions below are for sources without a plan.
   //
@@ -98,7 +111,7 @@ class Source {
   void refuse_other_records(const Source& then) const;
 
  private:
-  struct LazyShard {
+  struct WatchedShard {
     std::mutex opening;  // held while a file is opened, which may wait for a network
     // Guards the members below. Locked after `opening`, and never held during a wait.
     std::mutex mutex;
@@ -109,13 +122,15 @@ class Source {
 
   SourceSpec spec_;
   bool is_remote_ = false;
-  std::vector<FileFacts> facts_;              // of each shard of a planned source, at opening
-  std::unique_ptr<LazyShard[]> lazy_shards_;  // of a source without a plan
+  std::vector<FileFacts> facts_;                 // of each shard of a planned source, at opening
+  std::unique_ptr<WatchedShard[]> lazy_shards_;  // of a source without a plan
   // Each index folder is read once in an iteration, for all shards.
   mutable std::mutex index_folders_mutex_;
   mutable std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   std::shared_ptr<const RecordSource> records_;  // of a planned source
-  mutable std::optional<ReadAhead> read_ahead_;  // set once
+  mutable std::mutex counts_mutex_;
+  mutable std::map<std::string, LoadCounts, std::less<>> counts_;  // by the head of a plan
+  mutable std::optional<ReadAhead> read_ahead_;                    // set once
 };
 
 }  // namespace tfrfast::tensorflow

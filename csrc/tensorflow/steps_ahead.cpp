@@ -20,7 +20,7 @@ constexpr std::uint64_t kIdleCalls = 64;
 
 }  // namespace
 
-StepsAhead::Place::Place(Course course, std::int64_t first)
+StepsAhead::IterationPlace::IterationPlace(Course course, std::int64_t first)
     : course_(std::move(course)),
       read_ahead_(course_.source->records()->mean_record_bytes(), true) {
   const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(course_.steps - first, 1));
@@ -39,7 +39,7 @@ StepsAhead::Place::Place(Course course, std::int64_t first)
   is_taken_.resize(static_cast<std::size_t>(first - begin_));
 }
 
-void StepsAhead::Place::announce(std::int64_t begin, std::int64_t end) {
+void StepsAhead::IterationPlace::announce(std::int64_t begin, std::int64_t end) {
   std::vector<std::int64_t> records;
   for (std::int64_t step = begin; step < end; ++step) {
     const std::vector<std::int64_t> more = course_.records(step);
@@ -49,7 +49,7 @@ void StepsAhead::Place::announce(std::int64_t begin, std::int64_t end) {
                      course_.source->records()->announce(records, read_ahead_).files);
 }
 
-void StepsAhead::Place::announce_after(std::int64_t step) {
+void StepsAhead::IterationPlace::announce_after(std::int64_t step) {
   if (step < first_) announce(step, step + 1);
   const auto together = static_cast<std::int64_t>(distance_.together);
   const std::int64_t last =
@@ -63,7 +63,7 @@ void StepsAhead::Place::announce_after(std::int64_t step) {
   }
 }
 
-void StepsAhead::Place::end_first_step() {
+void StepsAhead::IterationPlace::end_first_step() {
   const bool is_gap = !is_taken_.front();
   // Steps that no call has taken may belong to another process. After one gap, more will follow.
   if (is_gap && !is_in_gap_) distance_.batches /= 2;
@@ -72,7 +72,7 @@ void StepsAhead::Place::end_first_step() {
   ++begin_;
 }
 
-bool StepsAhead::Place::take(const Course& course, std::int64_t step) {
+bool StepsAhead::IterationPlace::take(const Course& course, std::int64_t step) {
   if (course.source != course_.source || course.name != course_.name) return false;
   const std::int64_t at = step - begin_;
   const auto known = static_cast<std::int64_t>(is_taken_.size());
@@ -92,7 +92,7 @@ bool StepsAhead::come_to(const std::shared_ptr<const Source>& source, std::int64
   if (!source->records()->is_remote()) return false;
   const Course here = course();
   if (step < 0 || step >= here.steps) return false;
-  std::list<Place> left;  // withdraws without the lock
+  std::list<IterationPlace> left;  // withdraws without the lock
   const std::lock_guard lock(mutex_);
   ++calls_;
   for (auto each = places_.begin(); each != places_.end();) {
@@ -101,7 +101,7 @@ bool StepsAhead::come_to(const std::shared_ptr<const Source>& source, std::int64
     each = next;
   }
   auto taken = std::find_if(places_.begin(), places_.end(),
-                            [&](Place& each) { return each.take(here, step); });
+                            [&](IterationPlace& each) { return each.take(here, step); });
   if (taken == places_.end()) {
     taken = places_.emplace(places_.end(), here, step);
     taken->take(here, step);

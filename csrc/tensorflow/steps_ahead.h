@@ -38,9 +38,9 @@ class StepsAhead {
  private:
   // An iteration's place: the announced steps, and which of them have been taken. Steps are taken
   // nearly in order, since several calls run at once.
-  class Place {
+  class IterationPlace {
    public:
-    Place(Course course, std::int64_t first);
+    IterationPlace(Course course, std::int64_t first);
     // Takes a step. False if the step belongs to another place, or was taken before.
     bool take(const Course& course, std::int64_t step);
 
@@ -65,7 +65,7 @@ class StepsAhead {
 
   std::mutex mutex_;
   std::uint64_t calls_ = 0;
-  std::list<Place> places_;
+  std::list<IterationPlace> places_;
 };
 
 }  // namespace tfrfast::tensorflow

@@ -1,8 +1,7 @@
-#include "tensorflow/walk_op.h"
-
 #include <algorithm>
 #include <utility>
 
+#include "tensorflow/reading_ops.h"
 #include "tensorflow/share.h"
 
 namespace tfrfast::tensorflow {
@@ -63,7 +62,7 @@ struct WalkState {
 };
 
 void add_files(Cursor& cursor, std::span<const std::int64_t> told, std::int64_t shard_count) {
-  Cursor::Run run{told[0], 1, 1};
+  Cursor::FileRun run{told[0], 1, 1};
   if (told[1] > 0) {
     const ShareBounds bounds = bounds_of(files_of(told), shard_count, kEndless);
     cursor.records = {bounds.records.first, bounds.records.stride, 0};
@@ -71,7 +70,7 @@ void add_files(Cursor& cursor, std::span<const std::int64_t> told, std::int64_t 
     run = {bounds.shards.first, bounds.shards.stride, bounds.shards.count};
   }
   if (!cursor.ahead.empty()) {
-    Cursor::Run& last = cursor.ahead.back();
+    Cursor::FileRun& last = cursor.ahead.back();
     if (last.first == Cursor::kEnd) return;
     if (last.first >= 0 && run.first == last.first + last.stride * last.count && run.count == 1) {
       ++last.count;
@@ -81,19 +80,20 @@ void add_files(Cursor& cursor, std::span<const std::int64_t> told, std::int64_t 
   cursor.ahead.push_back(run);
 }
 
-struct Batch {
+struct EncodedBatch {
   std::vector<std::int64_t> numbers;
   std::string error;
 };
 
-Batch batch_of(const Wanted& wanted, const Cursor& begin, const Cursor& end, std::int64_t rows) {
-  Batch batch{WalkedBatch::head(rows, wanted), ""};
+EncodedBatch batch_of(const Wanted& wanted, const Cursor& begin, const Cursor& end,
+                      std::int64_t rows) {
+  EncodedBatch batch{WalkedBatch::head(rows, wanted), ""};
   Cursor cursor = begin;
   cursor.opened = end.opened;
   // Only files that the batch reaches matter, and that no other file follows.
   cursor.ahead.clear();
   std::int64_t files = begin.files_ahead() - end.files_ahead();
-  for (const Cursor::Run& run : begin.ahead) {
+  for (const Cursor::FileRun& run : begin.ahead) {
     if (files == 0 && run.first >= 0) break;
     cursor.ahead.push_back(run);
     if (files == 0) break;
@@ -106,7 +106,7 @@ Batch batch_of(const Wanted& wanted, const Cursor& begin, const Cursor& end, std
 
 // Passes over a piece. True if the walk has ended.
 bool pass_piece(const Source& source, const Wanted& wanted, WalkState& state,
-                std::vector<Batch>& batches) {
+                std::vector<EncodedBatch>& batches) {
   FileWalk walk(source, wanted, state.here);
   const std::int64_t rows = wanted.rows > 0 ? wanted.rows : kBlockRows;
   const auto max_batches = kMaxElements * static_cast<std::size_t>(wanted.group);
@@ -122,18 +122,18 @@ bool pass_piece(const Source& source, const Wanted& wanted, WalkState& state,
     state.pending += passed.rows;
     bytes += passed.bytes;
     const bool is_whole = state.pending == rows || wanted.rows == 0;
-    const bool may_be_short = (passed.stop == FileWalk::Stop::ended && !wanted.is_full) ||
-                              (passed.stop == FileWalk::Stop::error && wanted.ends_short);
+    const bool may_be_short = (passed.stop == FileWalk::PassEnd::ended && !wanted.is_full) ||
+                              (passed.stop == FileWalk::PassEnd::error && wanted.ends_short);
     if (state.pending > 0 && (is_whole || may_be_short)) {
       batches.push_back(batch_of(wanted, state.begin, state.here, state.pending));
       state.pending = 0;
     }
-    if (passed.stop == FileWalk::Stop::error) {
+    if (passed.stop == FileWalk::PassEnd::error) {
       batches.push_back({WalkedBatch::head(0, wanted), std::move(passed.error)});
       state.pending = 0;
     }
-    is_over = passed.stop == FileWalk::Stop::ended;
-    if (is_over || passed.stop == FileWalk::Stop::starved) break;
+    is_over = passed.stop == FileWalk::PassEnd::ended;
+    if (is_over || passed.stop == FileWalk::PassEnd::starved) break;
   }
   if (is_over) state.pending = 0;
   state.bytes += bytes;
@@ -150,7 +150,7 @@ void announce(const Source& source, const Wanted& wanted, Cursor cursor, std::ui
   // Probably, the next files follow.
   const auto shard_count = static_cast<std::int64_t>(source.shard_count());
   if (!cursor.ahead.empty() && cursor.ahead.back().stride == 1) {
-    Cursor::Run& last = cursor.ahead.back();
+    Cursor::FileRun& last = cursor.ahead.back();
     const std::int64_t left = shard_count - last.first - last.count;
     if (last.first >= 0 && left > 0) last.count += std::min(left, kFilesAnnounced);
   } else if (cursor.ahead.empty() && cursor.slots.front().shard >= 0) {
@@ -164,7 +164,7 @@ void announce(const Source& source, const Wanted& wanted, Cursor cursor, std::ui
   while (passed < bytes) {
     const FileWalk::Passed piece = walk.pass(kEndless, bytes - passed);
     passed += piece.bytes;
-    if (piece.stop != FileWalk::Stop::enough) break;
+    if (piece.stop != FileWalk::PassEnd::enough) break;
   }
   for (const FileWalk::Range& range : ranges) {
     range.shard->announce(range.begin, range.end);
@@ -179,12 +179,12 @@ void compute_walk(Requests& sources, KernelCall& call) {
   const std::span<const std::int64_t> told = call.integers(3);
   if (told.size() != 2) refuse_place();
   WalkState state(numbers, wanted);
-  const std::shared_ptr<const Source> source = sources.walked(call.string(0), numbers.empty());
+  const std::shared_ptr<const Source> source = sources.open(call.string(0), numbers.empty());
   const auto shard_count = static_cast<std::int64_t>(source->shard_count());
   add_files(state.begin, told, shard_count);
   add_files(state.here, told, shard_count);
 
-  std::vector<Batch> batches;
+  std::vector<EncodedBatch> batches;
   const Cursor begin = state.here;
   const std::uint64_t bytes_before = state.bytes;
   const bool is_over = pass_piece(*source, wanted, state, batches);
@@ -193,7 +193,7 @@ void compute_walk(Requests& sources, KernelCall& call) {
              state.bytes - bytes_before + std::min(state.bytes, kAnnouncedBytes));
   }
   std::size_t width = 1;
-  for (const Batch& batch : batches) width = std::max(width, batch.numbers.size());
+  for (const EncodedBatch& batch : batches) width = std::max(width, batch.numbers.size());
   const auto group = static_cast<std::size_t>(wanted.group);
   const std::size_t groups = (batches.size() + group - 1) / group;
 

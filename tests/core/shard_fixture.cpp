@@ -19,7 +19,6 @@
 #include "core/shard/framing.h"
 #include "core/storage/local/file_descriptor.h"
 #include "core/storage/local/local_facts.h"
-#include "core/storage/local/settled.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast::testing {

@@ -22,7 +22,7 @@
 #include "core/base/warnings.h"
 #include "core/storage/cache/cache_writer.h"
 #include "core/storage/cache/cached_object.h"
-#include "core/storage/local/beyond_posix.h"
+#include "core/storage/local/system_calls.h"
 #include "failing_calls.h"
 #include "shard_fixture.h"
 
@@ -148,19 +148,22 @@ class Cache {
   const std::uint64_t limit_;
 };
 
-// Runs `work` in a child process, which then ends at once.
-template <class Work>
-void in_child(const Work& work) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    work();
-    ::_exit(0);
+// A process that waits goes on when another process tells it to.
+class Signal {
+ public:
+  Signal() { REQUIRE(::pipe(ends_) == 0); }
+  ~Signal() {
+    for (const int each : ends_) ::close(each);
   }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-}
+  bool wait() const {
+    char byte = 0;
+    return ::read(ends_[0], &byte, 1) == 1;
+  }
+  bool tell() const { return ::write(ends_[1], "x", 1) == 1; }
+
+ private:
+  int ends_[2];
+};
 
 }  // namespace
 
@@ -227,28 +230,21 @@ TEST_CASE("cached object: a forked child removes nothing that its parent uses") 
   Cache cache(500 << 10);
   cache.bytes = some_object(300 << 10);
   const auto first = cache.open("s3://first/object");
-  int go[2];
-  REQUIRE(::pipe(go) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    char byte = 0;
-    const bool is_told = ::read(go[0], &byte, 1) == 1;
+  const Signal go;
+  const pid_t child = start_child([&] {
+    if (!go.wait()) return 1;
     {
       const auto mine = cache.open("s3://child/object");
       if (mine != nullptr) cache.fetch(*mine, 0, cache.bytes.size());
     }
     cache.folder()->clear();
-    ::_exit(is_told ? 0 : 1);
-  }
+    return 0;
+  });
   // Opened after the fork.
   auto later = cache.open("s3://later/object");
   cache.fetch(*later, 0, cache.bytes.size());
-  REQUIRE(::write(go[1], "x", 1) == 1);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-  for (const int each : go) ::close(each);
+  REQUIRE(go.tell());
+  CHECK(status_of(child) == 0);
   CHECK(cache.has("s3://later/object"));
   CHECK(cache.read(*later, 0, cache.bytes.size()) == cache.bytes);
 }
@@ -257,32 +253,20 @@ TEST_CASE("cached object: what a forked child reads stays when its parent closes
   const Cache cache;
   auto object = cache.open();
   cache.fetch(*object, 0, 64 << 10);
-  int go[2];
-  int begun[2];
-  REQUIRE(::pipe(go) == 0);
-  REQUIRE(::pipe(begun) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    char byte = 'x';
-    // On systems whose locks belong to processes, the child has taken its own lock by now.
-    const bool has_said = ::write(begun[1], &byte, 1) == 1;
-    const bool is_told = ::read(go[0], &byte, 1) == 1;
+  const Signal go, begun;
+  const pid_t child = start_child([&] {
+    if (!begun.tell() || !go.wait()) return 1;
     const bool is_there = cache.read(*object, 0, 100) == cache.expected(0, 100);
     const bool is_kept = cache.fetch(*object, 100'000, 100) > 0 &&
                          cache.read(*object, 100'000, 100) == cache.expected(100'000, 100);
-    ::_exit(has_said && is_told && is_there && is_kept ? 0 : 1);
-  }
-  char byte = 0;
-  REQUIRE(::read(begun[0], &byte, 1) == 1);
+    return is_there && is_kept ? 0 : 2;
+  });
+  REQUIRE(begun.wait());
   object = nullptr;
   CHECK(cache.folder()->clear() == 0);
   CHECK(cache.urls().size() == 1);
-  REQUIRE(::write(go[1], "x", 1) == 1);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-  for (const int each : {go[0], go[1], begun[0], begun[1]}) ::close(each);
+  REQUIRE(go.tell());
+  CHECK(status_of(child) == 0);
 }
 
 TEST_CASE("cached object: the limit holds, and what does not fit is not kept") {
@@ -354,7 +338,7 @@ TEST_CASE("cached object: what a process may read stays, whether it is open or n
     const auto held = CacheSet::hold(folder, "s3://bucket/another object");
     REQUIRE(held != nullptr);
     CHECK(folder->clear() == 0);
-    in_child([&] { cache.folder()->clear(); });
+    CHECK(run_in_child([&] { return cache.folder()->clear(), 0; }) == 0);
     CHECK(cache.urls().size() == 1);
   }
   CHECK(folder->clear() > 0);
@@ -363,15 +347,9 @@ TEST_CASE("cached object: what a process may read stays, whether it is open or n
 TEST_CASE("cached object: two limits of one folder are one cache with the same users") {
   const Cache cache;
   // Another process, which inherits nothing from this process.
-  int go[2];
-  REQUIRE(::pipe(go) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    char byte = 0;
-    const bool is_told = ::read(go[0], &byte, 1) == 1;
-    ::_exit(is_told && cache.folder(200 << 10)->clear() == 0 ? 0 : 1);
-  }
+  const Signal go;
+  const pid_t child =
+      start_child([&] { return go.wait() && cache.folder(200 << 10)->clear() == 0 ? 0 : 1; });
   const auto object = cache.open();
   cache.fetch(*object, 0, 200'000);
   auto other = cache.folder(300 << 10);
@@ -385,11 +363,8 @@ TEST_CASE("cached object: two limits of one folder are one cache with the same u
   CHECK(CacheFolder::open(cache.at / "link", 300 << 10)->clear() == 0);
   // Closing one object does not release another object's locks.
   other = nullptr;
-  REQUIRE(::write(go[1], "x", 1) == 1);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-  for (const int each : go) ::close(each);
+  REQUIRE(go.tell());
+  CHECK(status_of(child) == 0);
   CHECK(cache.urls().size() == 1);
   CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
 }
@@ -516,7 +491,7 @@ TEST_CASE("cached object: a folder that was put in the place of an open one is n
 TEST_CASE("cached object: whatever is wrong in its file, what is read is right, and comes again") {
   const Cache cache;
   std::shared_ptr<CachedObject> object;
-  in_child([&] { cache.fetch(*cache.open(), 0, cache.bytes.size()); });
+  CHECK(run_in_child([&] { return cache.fetch(*cache.open(), 0, cache.bytes.size()), 0; }) == 0);
   const auto open_and_check = [&](std::uint64_t wrong_page) {
     object = cache.open();
     REQUIRE(object != nullptr);
@@ -665,20 +640,21 @@ TEST_CASE("cached object: a folder that may only be read is read") {
   }
   forbid(cache.at / "cache");
   forbid(cache.at / "");
-  in_child([&] {
-    // Root may write everywhere, so become another user.
-    if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(1);
-    take_warnings();
-    const auto object = cache.open_with(32 << 20);
-    if (object == nullptr || cache.read(*object, 0, 200'000) != cache.expected(0, 200'000)) {
-      ::_exit(2);
-    }
-    if (!take_warnings().empty()) ::_exit(3);
-    for (int i = 0; i < 2; ++i) {
-      if (cache.fetch(*object, 500'000, 100) != 100) ::_exit(4);
-    }
-    if (take_warnings().size() != 1) ::_exit(5);
-  });
+  CHECK(run_in_child([&] {
+          // Root may write everywhere, so become another user.
+          if (::geteuid() == 0 && ::seteuid(65534) != 0) return 1;
+          take_warnings();
+          const auto object = cache.open_with(32 << 20);
+          if (object == nullptr || cache.read(*object, 0, 200'000) != cache.expected(0, 200'000)) {
+            return 2;
+          }
+          if (!take_warnings().empty()) return 3;
+          for (int i = 0; i < 2; ++i) {
+            if (cache.fetch(*object, 500'000, 100) != 100) return 4;
+          }
+          if (take_warnings().size() != 1) return 5;
+          return 0;
+        }) == 0);
   for (const auto& each : std::filesystem::recursive_directory_iterator(cache.at / "cache")) {
     std::filesystem::permissions(each.path(), std::filesystem::perms::owner_all);
   }
@@ -689,18 +665,19 @@ TEST_CASE("cached object: a folder that may only be read is read") {
 TEST_CASE(
     "cached object: sets take a quarter of a process's descriptors, and others are not kept") {
   const Cache cache;
-  in_child([&] {
-    const rlimit few{256, 256};
-    if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(1);
-    take_warnings();
-    const auto folder = cache.folder();
-    std::vector<std::shared_ptr<const CacheSet>> held;
-    for (int i = 0; i < 80; ++i) {
-      held.push_back(CacheSet::hold(folder, "s3://bucket/" + std::to_string(i) + "/object"));
-      if ((held.back() != nullptr) != (i < 64)) ::_exit(2);
-    }
-    if (take_warnings().size() != 1) ::_exit(3);
-  });
+  CHECK(run_in_child([&] {
+          const rlimit few{256, 256};
+          if (::setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
+          take_warnings();
+          const auto folder = cache.folder();
+          std::vector<std::shared_ptr<const CacheSet>> held;
+          for (int i = 0; i < 80; ++i) {
+            held.push_back(CacheSet::hold(folder, "s3://bucket/" + std::to_string(i) + "/object"));
+            if ((held.back() != nullptr) != (i < 64)) return 2;
+          }
+          if (take_warnings().size() != 1) return 3;
+          return 0;
+        }) == 0);
 }
 
 TEST_CASE("cached object: nobody waits long for a process that was stopped") {
@@ -711,7 +688,7 @@ TEST_CASE("cached object: nobody waits long for a process that was stopped") {
   if (child == 0) {
     const std::string set = std::filesystem::path(cache.file()).parent_path().string();
     const FileDescriptor opened(set);
-    if (try_lock_opened(opened.get(), OpenLock::alone) == 0) ::raise(SIGSTOP);
+    if (lock_within(opened.get(), OpenLock::alone, 0) == 0) ::raise(SIGSTOP);
     ::_exit(0);
   }
   int status = 0;
@@ -750,7 +727,9 @@ TEST_CASE("cached object: processes may fetch a block at the same time") {
   const auto object = cache.open();
   const FileRange wanted{100'000, 100};
   const auto ranges = object->missing({&wanted, 1}, 0);
-  in_child([&] { cache.fetch(*cache.open_with(32 << 20), 100'000, 100); });
+  CHECK(run_in_child([&] {
+          return cache.fetch(*cache.open_with(32 << 20), 100'000, 100) > 0 ? 0 : 1;
+        }) == 0);
   CHECK(cache.read(*object, 100'000, 100) == cache.expected(100'000, 100));
   REQUIRE(ranges.size() == 1);
   cache.keep(*object, ranges[0]);

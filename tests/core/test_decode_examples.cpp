@@ -10,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "core/example/decode.h"
-#include "core/example/sequence.h"
 
 using namespace tfrfast;
 
@@ -122,22 +121,6 @@ TEST_CASE("a record that turns out unusual leaves no trace of the first attempt"
   CHECK(std::memcmp(columns[3].values.data(), "yzy", 3) == 0);
 }
 
-TEST_CASE("a list that does not fit does not roll back the rows before it") {
-  FeatureSpec steps = spec("a", &kPaddedLayout);
-  steps.shape = {2};
-  BatchDecoder decoder = decoder_of({steps});
-  decoder.begin(3);
-  const std::string good = example({entry("a", ints({1, 2}))});
-  const std::string none = example({});
-  // Three values do not fit, but a later list of the same key fits, and the later list counts.
-  const std::string mended = example({entry("a", ints({1, 2, 3})), entry("a", ints({3, 4}))});
-  const std::vector<WireBytes> records = {bytes_of(good), bytes_of(none), bytes_of(mended)};
-  decoder.decode(records, {});
-  const std::vector<Column> columns = decoder.finish();
-  CHECK(columns[0].shape == Numbers{3, 1, 2});
-  CHECK(numbers(columns[0].values, 6) == Numbers{1, 2, 0, 0, 3, 4});
-}
-
 TEST_CASE("a batch that is not packed has no packs of the batch before") {
   BatchDecoder decoder = decoder_of({spec("a", &kPackedLayout)});
   const std::string record = example({entry("a", ints({1, 2}))});
@@ -152,90 +135,6 @@ TEST_CASE("a batch that is not packed has no packs of the batch before") {
   CHECK(numbers(columns[0].values, 6) == Numbers{1, 2, 0, 0, 0, 0});
   decoder.begin(1);
   CHECK(decoder.finish()[0].rows == 0);
-}
-
-TEST_CASE("a batch may end before its last row") {
-  BatchDecoder decoder = decoder_of({spec("a", &kFixedLayout), spec("b", &kRaggedLayout),
-                                     spec("c", &kFixedLayout, ValueType::bytes)});
-  const std::string record =
-      example({entry("a", ints({7})), entry("b", ints({7})), entry("c", strings({"seven"}))});
-  for (int round = 0; round < 2; ++round) {
-    decoder.begin(10);
-    const WireBytes bytes = bytes_of(record);
-    decoder.decode({&bytes, 1}, {});
-    CHECK(decoder.rows_decoded() == 1);
-    const std::vector<Column> columns = decoder.finish();
-    CHECK(columns[0].shape == Numbers{1});
-    CHECK(numbers(columns[0].values, 1) == Numbers{7});
-    CHECK(numbers(columns[1].row_splits, 2) == Numbers{0, 1});
-    CHECK(numbers(columns[2].offsets, 2) == Numbers{0, 5});
-  }
-}
-
-TEST_CASE("an error says which record of which file, and the decoder goes on afterwards") {
-  const auto schema = std::make_shared<const FeatureSchema>(
-      std::vector<FeatureSpec>{spec("a", &kFixedLayout, ValueType::uint8)});
-  BatchDecoder decoder(schema, [](std::int64_t record) {
-    return RecordOrigin::in_shard("some/shard", static_cast<std::uint64_t>(record) - 40);
-  });
-  decoder.begin(1);
-  const std::string large = example({entry("a", field(3, field(1, "\x80\x02")))});
-  const WireBytes bytes = bytes_of(large);
-  const std::int64_t number = 41;
-  try {
-    decoder.decode({&bytes, 1}, {&number, 1});
-    FAIL("256 does not fit in uint8");
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::feature);
-    CHECK(error.place().record == 1);
-    CHECK(error.place().path == "some/shard");
-    CHECK(error.message().find("'a': the value 256 does not fit in uint8. Record 1 of "
-                               "'some/shard' (number 41 of all).") != std::string::npos);
-  }
-  const std::vector<Column> columns = decode(decoder, {example({entry("a", ints({9}))})});
-  CHECK(columns[0].values.data()[0] == 9);
-}
-
-TEST_CASE("a batch has no more rows than it was begun for") {
-  BatchDecoder decoder = decoder_of({});
-  decoder.begin(1);
-  const std::vector<WireBytes> records(2);
-  CHECK_THROWS_AS(decoder.decode(records, {}), Error);
-}
-
-TEST_CASE("a description without a meaning is refused") {
-  const auto refused = [](FeatureSpec bad) {
-    try {
-      FeatureSchema schema({std::move(bad)});
-    } catch (const Error& error) {
-      return error.kind() == ErrorKind::invalid;
-    }
-    return false;
-  };
-  FeatureSpec negative = spec("a", &kFixedLayout);
-  negative.shape = {-1};
-  CHECK(refused(negative));
-  FeatureSpec endless = spec("a", &kFixedLayout);
-  endless.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
-  CHECK(refused(endless));
-  FeatureSpec no_length = spec("a", &kPaddedLayout);
-  no_length.shape = {0};
-  CHECK(refused(no_length));
-  FeatureSpec short_default = spec("a", &kFixedLayout);
-  short_default.default_value = DefaultValue{{1, 2, 3}, {}};
-  CHECK(refused(short_default));
-  CHECK_THROWS_AS(FeatureSchema({spec("a", &kFixedLayout), spec("a", &kRaggedLayout)}), Error);
-}
-
-TEST_CASE("a column starts on 64 bytes, also one that holds nothing") {
-  BatchDecoder decoder = decoder_of({spec("a", &kRaggedLayout), spec("b", &kSparseLayout),
-                                     spec("c", &kRaggedLayout, ValueType::bytes)});
-  for (const Column& column : decode(decoder, {example({}), example({})})) {
-    for (const PooledBuffer* buffer : {&column.values, &column.offsets, &column.row_splits}) {
-      CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % 64 == 0);
-    }
-    CHECK(column.values.data() != nullptr);
-  }
 }
 
 TEST_CASE("records that are read in place give the columns of records read elsewhere") {
@@ -324,27 +223,26 @@ TEST_CASE("records that are read in place give the columns of records read elsew
   }
 }
 
-TEST_CASE("steps of a SequenceExample follow one another") {
-  const auto context =
-      std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{spec("c", &kFixedLayout)});
-  const auto lists =
-      std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{spec("a", &kRaggedLayout)});
-  SequenceDecoder decoder(context, lists);
-  const auto record = [](int number, std::initializer_list<std::string> steps) {
-    std::string list;
-    for (const std::string& step : steps) list += field(1, step);
-    return field(1, entry("c", ints({number}))) + field(2, entry("a", list));
+TEST_CASE("a description without a meaning is refused") {
+  const auto refused = [](FeatureSpec bad) {
+    try {
+      FeatureSchema schema({std::move(bad)});
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::invalid;
+    }
+    return false;
   };
-  const std::string first = record(1, {ints({1}), ints({2, 3})}), second = record(2, {}),
-                    third = record(3, {ints({})});
-  const std::vector<WireBytes> records = {bytes_of(first), bytes_of(second), bytes_of(third)};
-  for (int round = 0; round < 2; ++round) {
-    decoder.begin(4);
-    decoder.decode(records, {});
-    const SequenceColumns columns = decoder.finish();
-    CHECK(numbers(columns.context[0].values, 3) == Numbers{1, 2, 3});
-    CHECK(numbers(columns.sequences[0].row_splits, 4) == Numbers{0, 2, 2, 3});
-    CHECK(numbers(columns.sequences[0].steps.row_splits, 4) == Numbers{0, 1, 3, 3});
-    CHECK(numbers(columns.sequences[0].steps.values, 3) == Numbers{1, 2, 3});
-  }
+  FeatureSpec negative = spec("a", &kFixedLayout);
+  negative.shape = {-1};
+  CHECK(refused(negative));
+  FeatureSpec endless = spec("a", &kFixedLayout);
+  endless.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+  CHECK(refused(endless));
+  FeatureSpec no_length = spec("a", &kPaddedLayout);
+  no_length.shape = {0};
+  CHECK(refused(no_length));
+  FeatureSpec short_default = spec("a", &kFixedLayout);
+  short_default.default_value = DefaultValue{{1, 2, 3}, {}};
+  CHECK(refused(short_default));
+  CHECK_THROWS_AS(FeatureSchema({spec("a", &kFixedLayout), spec("a", &kRaggedLayout)}), Error);
 }

@@ -92,16 +92,3 @@ TEST_CASE("encode: the same bytes on any number of threads") {
   REQUIRE(alone->data_bytes() == together->data_bytes());
   CHECK(std::equal(alone->data(), alone->data() + alone->data_bytes(), together->data()));
 }
-
-TEST_CASE("encode: a feature alone, byte by byte") {
-  const std::int64_t values[] = {1, 300};
-  const ColumnSource column = {
-      .name = "ab", .kind = ListKind::ints, .row_values = 2, .ints = values};
-  const auto batch = encode_examples({&column, 1}, 1, 1);
-  const std::string expected(
-      "\x0a\x0f\x0a\x0d\x0a\x02"
-      "ab"
-      "\x12\x07\x1a\x05\x0a\x03\x01\xac\x02",
-      17);
-  CHECK(std::string(reinterpret_cast<const char*>(batch->data()), batch->data_bytes()) == expected);
-}

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +45,35 @@ std::string refusal(const std::string& bytes, Read read) {
   }
   return "not refused";
 }
+
+struct Part {
+  std::uint32_t number = 0;
+  std::int32_t integer = 0;
+  std::string text;
+  friend bool operator==(const Part&, const Part&) = default;
+};
+struct Whole {
+  std::vector<Part> parts;
+  std::map<std::string, double> reals;
+  std::set<std::string> names;
+  std::optional<bool> flag;
+  std::vector<std::uint16_t> table;
+  friend bool operator==(const Whole&, const Whole&) = default;
+};
+constexpr auto code_whole = [](auto& coder, auto& whole) {
+  coder.nested([&] {
+    coder.list(whole.parts, [&](auto& part) {
+      coder.number(part.number);
+      coder.integer(part.integer);
+      coder.string(part.text);
+      coder.require(part.number != 13, "it has a 13");
+    });
+  });
+  coder.by_name(whole.reals, [&](auto& real) { coder.real(real); });
+  coder.names(whole.names);
+  coder.optional(whole.flag, [&](auto& flag) { coder.flag(flag); });
+  coder.table(whole.table);
+};
 
 constexpr auto kNothing = [](Decoder&) {};
 const std::string kAgain = " Make the thing, or the graph that holds it, again.";
@@ -100,4 +132,31 @@ TEST_CASE("a description is read to its end and no further") {
         "This thing is damaged: a number from 0 to 1 is 2." + kAgain);
   CHECK(refusal(thing_of({1}), [](Decoder& decoder) { decoder.finish(); }) ==
         "This thing is damaged: 8 bytes follow its end." + kAgain);
+}
+
+TEST_CASE("a description is written and read by one list of its members") {
+  const Whole whole{{{7, -3, "a"}, {~0u, 5, ""}}, {{"b", 0.5}, {"c", -1}}, {"d"}, true, {1, 2, 3}};
+  CHECK(decode_as<Whole>(kThing, encode_as(kThing, whole, code_whole), code_whole) == whole);
+  CHECK(decode_as<Whole>(kThing, encode_as(kThing, Whole(), code_whole), code_whole) == Whole());
+}
+
+TEST_CASE("a description that no Encoder wrote is refused") {
+  const auto read = [](Decoder& decoder) {
+    Whole whole;
+    code_whole(decoder, whole);
+  };
+  const std::string damaged = "This thing is damaged: ";
+  CHECK(refusal(thing_of({1, 13, 0, 0}), read) == damaged + "it has a 13." + kAgain);
+  CHECK(refusal(thing_of({1, std::uint64_t{1} << 32, 0, 0}), read) ==
+        damaged + "a number from 0 to 4294967295 is 4294967296." + kAgain);
+  CHECK(refusal(thing_of({1, 1, std::uint64_t{1} << 31, 0}), read) ==
+        damaged + "an integer of 32 bits is 2147483648." + kAgain);
+  CHECK(refusal(thing_of({1, 1, ~(std::uint64_t{1} << 31), 0}), read) ==
+        damaged + "an integer of 32 bits is -2147483649." + kAgain);
+  CHECK(refusal(thing_of({0, 2, 0, 0, 0, 0}), read) ==
+        damaged + "names have another order." + kAgain);
+  Encoder odd(kThing);
+  for (int i = 0; i < 4; ++i) odd.number(0);
+  odd.string("x");
+  CHECK(refusal(odd.finish(), read) == damaged + "a table has no whole number of items." + kAgain);
 }

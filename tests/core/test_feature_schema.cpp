@@ -31,6 +31,7 @@ std::vector<FeatureSpec> some_of_everything() {
       spec("ragged", &kRaggedLayout, ValueType::int8),
       spec("sparse", &kSparseLayout, ValueType::bytes),
       spec("packed", &kPackedLayout, ValueType::int32),
+      spec("tensor", &kRaggedLayout, ValueType::tensor),
   };
   specs[0].scaling = Scaling{{{1, 2, -1, -1, 1}, {}, {0.5, 0, 0, 0, 0}}, true};
   specs[1].default_value = {{1, 0, 2, 0}, {}};
@@ -39,6 +40,7 @@ std::vector<FeatureSpec> some_of_everything() {
   specs[5].required = true;
   specs[6].inferred = true;
   specs[7].budget = 1;
+  specs[8].tensor = TensorForm{19, {-1, 7}};
   return specs;
 }
 
@@ -86,6 +88,8 @@ TEST_CASE("a feature schema comes back from its encoding as it was") {
     CHECK(back.budget == specs[slot].budget);
     CHECK(back.required == specs[slot].required);
     CHECK(back.inferred == specs[slot].inferred);
+    REQUIRE(back.tensor.has_value() == specs[slot].tensor.has_value());
+    if (back.tensor) CHECK(back.tensor->shape == specs[slot].tensor->shape);
     REQUIRE(back.scaling.has_value() == specs[slot].scaling.has_value());
     if (back.scaling) {
       CHECK(back.scaling->keeps_padding);

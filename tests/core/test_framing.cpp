@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/bytes.h"
 #include "core/shard/framing.h"
 #include "shard_fixture.h"
 
@@ -13,10 +12,6 @@ using namespace tfrfast;
 using namespace tfrfast::testing;
 
 namespace {
-
-const std::uint8_t* bytes_of(const std::string& text) {
-  return reinterpret_cast<const std::uint8_t*>(text.data());
-}
 
 struct Walk {
   WalkStep step;
@@ -41,38 +36,6 @@ std::string header_of(std::uint64_t payload_bytes) {
 }
 
 }  // namespace
-
-TEST_CASE("framing: a header survives encode and decode") {
-  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{258},
-                                     std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
-    const std::string bytes = header_of(length);
-    const FrameHeader header = decode_header(bytes_of(bytes));
-    CHECK(header.payload_bytes == length);
-    CHECK(header_is_intact(header));
-  }
-}
-
-TEST_CASE("framing: the bytes are TFRecord's") {
-  // As TensorFlow writes the record b"abc".
-  const std::string expected(
-      "\x03\0\0\0\0\0\0\0\xb0\x99\x49\x0e"
-      "abc"
-      "nW\xf1!",
-      19);
-  CHECK(frame_of("abc") == expected);
-}
-
-TEST_CASE("framing: any flipped bit of a header breaks it") {
-  for (const std::uint64_t length :
-       {std::uint64_t{0}, std::uint64_t{376}, std::uint64_t{1} << 40}) {
-    for (unsigned bit = 0; bit < 8 * kHeaderBytes; ++bit) {
-      std::string bytes = header_of(length);
-      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
-      CAPTURE(bit);
-      CHECK_FALSE(header_is_intact(decode_header(bytes_of(bytes))));
-    }
-  }
-}
 
 TEST_CASE("framing: a length that would overflow is a torn payload") {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();

@@ -139,20 +139,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an image of one color keeps it, in any size") {
-  const std::vector<std::uint8_t> pixels(40 * 40 * 4, 201);
-  const Pixels source{pixels.data(), 40, 40, 4, 0.5, 3, 38, 36.5};
-  for (const ResizeKind kind : {ResizeKind::area, ResizeKind::bilinear}) {
-    for (const std::uint32_t size : {1u, 7u, 40u, 111u}) {
-      ImageSpec spec = spec_of(size, size);
-      spec.resize = kind;
-      Bytes out(spec.result_bytes());
-      Resizer().resize(source, spec, {}, false, out.data());
-      CHECK(std::all_of(out.begin(), out.end(), [](std::uint8_t value) { return value == 201; }));
-    }
-  }
-}
-
 TEST_CASE("EXIF that is cut off or out of bounds states no orientation") {
   const Bytes turned = golden("turned_6.jpg");
   const std::string text(turned.begin(), turned.end());
@@ -179,6 +165,24 @@ TEST_CASE("a damaged image is said to be so, and reads nothing outside it") {
   }
   CHECK(problem_of(spec, {}) == "the string is empty");
   CHECK(problem_of(spec, {'G', 'I', 'F', '8'}) == "it is neither a JPEG nor a PNG");
+}
+
+TEST_CASE("a record of sequences holds no images") {
+  FeatureSpec spec;
+  spec.name = "x";
+  spec.layout = &kRaggedLayout;
+  spec.type = ValueType::image;
+  spec.image = ImageSpec();
+  const auto images = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{spec});
+  const auto nothing = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{});
+  CHECK_THROWS_AS(SequenceDecoder(images, nothing), Error);
+  CHECK_THROWS_AS(SequenceDecoder(nothing, images), Error);
+}
+
+TEST_CASE("a build without the codecs names the packages to install") {
+  if (has_image_codecs()) return;
+  CHECK_THROWS_WITH_AS(ImageDecoder(spec_of(2, 2)), doctest::Contains("apt-get install libjpeg62"),
+                       Error);
 }
 
 TEST_CASE("an image of more pixels than allowed takes no memory") {
@@ -211,22 +215,4 @@ TEST_CASE("a damaged image is grey if that is asked for, and without a size empt
     CHECK(decoder.crop().damaged == 0);
     CHECK(decoder.result_bytes() == (size == 0 ? out.size() : size * size * 3));
   }
-}
-
-TEST_CASE("a record of sequences holds no images") {
-  FeatureSpec spec;
-  spec.name = "x";
-  spec.layout = &kRaggedLayout;
-  spec.type = ValueType::image;
-  spec.image = ImageSpec();
-  const auto images = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{spec});
-  const auto nothing = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{});
-  CHECK_THROWS_AS(SequenceDecoder(images, nothing), Error);
-  CHECK_THROWS_AS(SequenceDecoder(nothing, images), Error);
-}
-
-TEST_CASE("a build without the codecs names the packages to install") {
-  if (has_image_codecs()) return;
-  CHECK_THROWS_WITH_AS(ImageDecoder(spec_of(2, 2)), doctest::Contains("apt-get install libjpeg62"),
-                       Error);
 }

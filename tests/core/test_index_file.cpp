@@ -86,50 +86,6 @@ ShardIndex uneven_index(std::size_t records) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "index file: what is saved is loaded") {
-  saved(damaged_index());
-  const auto loaded = load_index(path);
-  REQUIRE(loaded != nullptr);
-  CHECK(loaded->facts().file_bytes == 300);
-  CHECK(loaded->facts().mtime_ns == 12345);
-  CHECK(loaded->facts().stream_bytes == 300);
-  CHECK(loaded->facts().compression == Compression::none);
-  CHECK(loaded->facts().version == VersionTag{{6, 7, std::uint64_t(-89)}});
-  CHECK(loaded->facts().settled);
-  CHECK(loaded->facts().by_writer);
-  CHECK(loaded->origin() == path);
-  CHECK(loaded->copy_packed().unpack() == std::vector<std::uint64_t>{0, 20, 60, 100, 150});
-  REQUIRE(loaded->damage().size() == 2);
-  CHECK(loaded->damage()[0].kind == DamageKind::bad_header);
-  CHECK(loaded->damage()[0].begin == 40);
-  CHECK(loaded->damage()[0].end == 60);
-  CHECK(loaded->damage()[0].records_before == 2);
-  CHECK(loaded->damage()[0].records_lost == 1);
-  CHECK(loaded->damage()[1].kind == DamageKind::torn_payload);
-  CHECK(loaded->frame(1).payload_bytes == 4);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index file: small and large, around the pages") {
-  constexpr std::size_t kPage = PackedOffsets::kPageOffsets;
-  constexpr std::size_t kBlock = PackedOffsets::kBlockOffsets;
-  for (const std::size_t records : {std::size_t{0}, std::size_t{1}, kBlock - 2, kBlock - 1, kBlock,
-                                    kPage - 2, kPage - 1, kPage, 2 * kPage, 20 * kPage}) {
-    for (const bool even : {true, false}) {
-      CAPTURE(records);
-      const ShardIndex index = even ? large_index(records) : uneven_index(records);
-      saved(index);
-      const auto loaded = load_index(path);
-      CHECK(loaded->record_count() == records);
-      CHECK(loaded->copy_packed().unpack() == index.copy_packed().unpack());
-      for (std::size_t number = 0; number < records; number += 1 + number / 7) {
-        const Frame frame = loaded->frame(number);
-        CHECK(frame.offset == index.frame(number).offset);
-        CHECK(frame.payload_bytes == index.frame(number).payload_bytes);
-      }
-    }
-  }
-}
-
 TEST_CASE_FIXTURE(Fixture, "index file: one that is not there is null, not an error") {
   CHECK(load_index(path) == nullptr);
   CHECK(load_index(folder / "no/such/folder/index") == nullptr);

@@ -6,7 +6,7 @@
 #include "core/index/folder_writing.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
-#include "core/storage/local/settled.h"
+#include "core/storage/local/local_facts.h"
 #include "core/write/shard_writer.h"
 #include "saved_index.h"
 #include "shard_fixture.h"

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <random>
 #include <span>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -85,24 +85,6 @@ std::string read(const StoredFile& file, std::uint64_t offset, std::size_t count
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "inflated file: bytes are those of the stream, wherever one begins") {
-  for (const Compression compression : {Compression::gzip, Compression::zlib}) {
-    FOR_EACH_IO(io) {
-      const IndexedShard shard = pack(compression, io);
-      CHECK(shard.file->is_inflated());
-      CHECK(shard.file->mapping() == nullptr);
-      REQUIRE(shard.file->bytes() == plain.size());
-      CHECK(shard.index->seek_points()->size() >= 3);
-      for (std::uint64_t at = plain.size(); at > 100'000; at -= 99'991) {
-        const auto count = std::min<std::size_t>(150'000, plain.size() - at);
-        CHECK(read(*shard.file, at, count) == plain.bytes().substr(at, count));
-      }
-      CHECK_THROWS_AS(read(*shard.file, plain.size() - 1, 2), Error);
-      CHECK(read(*shard.file, plain.size(), 0).empty());
-    }
-  }
-}
-
 TEST_CASE_FIXTURE(Fixture, "inflated file: seek points survive being saved") {
   const IndexedShard shard = pack(Compression::gzip);
   save_index(*shard.index, folder / "index");
@@ -134,84 +116,6 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: a forked child reads on") {
   CHECK(run_in_child([&] {
           return read(*shard.file, 10, 3'000'000) == plain.bytes().substr(10, 3'000'000) ? 0 : 1;
         }) == 0);
-}
-
-TEST_CASE_FIXTURE(Fixture, "inflated file: a file that changed since is noticed by its spans") {
-  write_file(path, deflated(plain.bytes(), Compression::gzip));
-  const IndexedShard shard = open_indexed(path, IoMode::pread, {IndexUse::memory, "", {}});
-  std::string bytes = read_file(path);
-  for (std::size_t at = bytes.size() / 2; at < bytes.size() / 2 + 4000; ++at) bytes[at] ^= 0x55;
-  write_file(path, bytes);
-  const auto again = as_indexed(StoredFile::open(path), *shard.index);
-  const Error error = error_of([&] { read(*again, 0, plain.size()); });
-  CHECK(error.kind() == ErrorKind::stale_index);
-  CHECK(holds(error.message(), "of the uncompressed stream"));
-  CHECK(holds(error.message(), "tfrfast index --force"));
-  // The walk has kept its spans.
-  CHECK(read(*shard.file, 0, plain.size()) == plain.bytes());
-}
-
-TEST_CASE_FIXTURE(Fixture, "inflated file: it goes on with the next member that is whole") {
-  const auto part = [&](std::size_t begin, std::size_t end) {
-    const std::uint64_t from = plain.offset(begin);
-    const std::uint64_t to = end == plain.records() ? plain.size() : plain.offset(end);
-    return plain.bytes().substr(from, to - from);
-  };
-  const std::string first = part(0, 1500), second = part(1500, 2500), third = part(2500, 4000);
-  std::string garbled = deflated(second, Compression::gzip);
-  garbled.erase(garbled.size() / 2, 100);
-  write_file(path, deflated(first, Compression::gzip) + garbled +
-                       deflated(third, Compression::gzip) + "no member");
-  FOR_EACH_IO(io) {
-    const IndexedShard shard = open_indexed(path, io, {IndexUse::memory, "", {}});
-    const std::span<const Damage> damage = shard.index->damage();
-    // Garbled data inflate to some bytes before the error is found, and these bytes may contain a
-    // bad header.
-    const auto gap = std::find_if(damage.begin(), damage.end(), [](const Damage& each) {
-      return each.kind == DamageKind::bad_stream;
-    });
-    REQUIRE(gap != damage.end());
-    const std::uint64_t good = shard.index->record_count();
-    CHECK(gap->records_before >= 1500);
-    CHECK(gap->records_before < 2500);
-    CHECK(good == gap->records_before + 1500);
-    CHECK(damage.back().kind == DamageKind::bad_stream);
-    CHECK(damage.back().records_before == good);
-    const Error error = error_of([&] { throw_damage(shard, *gap); });
-    CHECK(holds(error.message(), "The next good record begins at"));
-
-    save_index(*shard.index, folder / "index");
-    const auto loaded = load_index(folder / "index");
-    REQUIRE(loaded->record_count() == good);
-    const IndexedShard again{as_indexed(StoredFile::open(path, io), *loaded), loaded, false, {}};
-    const Reader reader(std::make_shared<const ShardSet>(std::vector{again}),
-                        {Verify::full, true, 1});
-    const std::vector<std::string> records = read_all(reader);
-    REQUIRE(records.size() > 3000);
-    REQUIRE(records.size() <= good);
-    for (std::size_t number = 0; number < 1500; ++number) {
-      REQUIRE(records[number] == plain.record(number));
-      REQUIRE(records[records.size() - 1 - number] == plain.record(3999 - number));
-    }
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture, "inflated file: what is cut off or garbled is damage at the end") {
-  const std::string whole = deflated(plain.bytes(), Compression::gzip);
-  for (const bool cut : {true, false}) {
-    std::string bytes = whole;
-    if (cut) bytes.resize(bytes.size() - 5);
-    if (!cut) bytes[bytes.size() - 7] ^= 1;
-    write_file(path, bytes);
-    const IndexedShard shard = open_indexed(path, IoMode::mapped, {IndexUse::memory, "", {}});
-    CHECK(shard.index->record_count() == plain.records());
-    REQUIRE(shard.index->damage().size() == 1);
-    const Damage& damage = shard.index->damage()[0];
-    CHECK(damage.kind == (cut ? DamageKind::torn_stream : DamageKind::bad_stream));
-    const Error error = error_of([&] { throw_damage(shard, damage); });
-    CHECK(error.kind() == (cut ? ErrorKind::truncated : ErrorKind::corrupt));
-    CHECK(holds(error.message(), "of the file"));
-  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "inflated file: of a remote one, each span is asked for once") {
@@ -268,6 +172,45 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: of a remote one, each span is asked f
     REQUIRE(remote->announced.awaited() == 0);
   }
   CHECK(remote->announced.read_unannounced() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: each added span bounds the bytes that stay in memory") {
+  const IndexedShard shard = pack(Compression::gzip);
+  const SeekPoints& points = *shard.index->seek_points();
+  REQUIRE(points.size() > 3);
+  const auto bytes_of = [&](std::size_t number) {
+    return static_cast<std::size_t>(points[number].end - points[number].begin);
+  };
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) largest = std::max(largest, bytes_of(i));
+  for (const bool is_offered : {true, false}) {
+    CAPTURE(is_offered);
+    // Bytes of this file are available only in spans.
+    const auto remote = std::make_shared<FakeRemoteFile>(read_file(path));
+    const auto inflated = as_indexed(remote, *shard.index);
+    const auto& file = dynamic_cast<const InflatedFile&>(*inflated);
+    for (const std::size_t spans : std::initializer_list<std::size_t>{1, 3, 2}) {
+      CAPTURE(spans);
+      file.keep_at_most(spans * largest);
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        if (is_offered) {
+          auto span = std::make_shared<InflatedSpan>();
+          span->bytes = bytes_of(i);
+          file.offer(i, std::move(span), WalkedSpans::last);
+        } else {
+          read(file, points[i].begin, 1);
+        }
+      }
+      std::size_t kept = 0, kept_bytes = 0;
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        if (!file.is_cached(points[i].begin)) continue;
+        ++kept;
+        kept_bytes += bytes_of(i);
+      }
+      CHECK(kept >= spans);
+      CHECK(kept_bytes <= spans * largest);
+    }
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "inflated file: of a remote one, padding is not asked for with a span") {

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -42,32 +41,6 @@ bool has(const std::string& record, const std::string& key) {
 }
 
 }  // namespace
-
-TEST_CASE("a search finds the first entry that is not less, however the hashes are spread") {
-  std::mt19937_64 random(7);
-  for (const std::size_t count : {0u, 1u, 2u, 15u, 16u, 17u, 400u, 5000u}) {
-    for (const std::uint64_t most :
-         {~std::uint64_t{0}, std::uint64_t{30}, std::uint64_t{1} << 40}) {
-      std::vector<std::uint64_t> hashes(count);
-      for (std::uint64_t& hash : hashes) {
-        hash = most == ~std::uint64_t{0} ? random() : random() % most;
-      }
-      std::sort(hashes.begin(), hashes.end());
-      const std::vector<std::uint8_t> numbers(count);
-      const KeyTable table(hashes, numbers.data(), 1);
-      std::vector<std::uint64_t> wanted = {0, 1, most / 2, most, ~std::uint64_t{0}};
-      for (std::size_t i = 0; i < 200 && count > 0; ++i) {
-        wanted.push_back(hashes[random() % count] + random() % 3 - 1);
-      }
-      for (const std::uint64_t hash : wanted) {
-        const auto expected = std::lower_bound(hashes.begin(), hashes.end(), hash);
-        const auto entry = static_cast<std::size_t>(expected - hashes.begin());
-        CHECK(table.first_entry(hash) == entry);
-        CHECK(table.has(entry, hash) == (expected != hashes.end() && *expected == hash));
-      }
-    }
-  }
-}
 
 TEST_CASE("a table that is not sorted gives wrong entries, but none outside it") {
   std::mt19937_64 random(8);

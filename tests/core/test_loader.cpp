@@ -3,12 +3,10 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-#include <random>
 #include <thread>
 #include <vector>
 
 #include "core/load/loader.h"
-#include "core/order/in_order.h"
 #include "core/order/shuffle.h"
 #include "shard_fixture.h"
 
@@ -58,15 +56,6 @@ bool next(Loader& loader, LoaderPass& pass, LoadedBatch* batch) {
   return wait == Loader::Wait::ready;
 }
 
-void count_rows(const Data& data, const LoadedBatch& batch, std::map<std::int64_t, int>* seen) {
-  const std::vector<std::string> records = strings_of(*batch.records);
-  for (std::size_t row = 0; row < records.size(); ++row) {
-    const std::int64_t number = batch.records->indices()[row];
-    REQUIRE(records[row] == data.all[static_cast<std::size_t>(number)]);
-    if (batch.records->valid()[row]) ++(*seen)[number];
-  }
-}
-
 bool each_once(const std::map<std::int64_t, int>& seen) {
   if (seen.size() != kRecords) return false;
   for (const auto& [number, times] : seen) {
@@ -77,60 +66,6 @@ bool each_once(const std::map<std::int64_t, int>& seen) {
 
 }  // namespace
 
-TEST_CASE("each epoch delivers every record once, whatever the threads and the depth") {
-  FOR_EACH_IO(io) {
-    const Data data({.io = io});
-    for (const unsigned threads : {1u, 2u, 4u}) {
-      for (const unsigned prefetch : {1u, 3u, 20u}) {
-        Loader loader(data.reader, plan_of(50), {threads, prefetch});
-        for (int epoch = 0; epoch < 3; ++epoch) {
-          std::map<std::int64_t, int> seen;
-          LoadedBatch batch;
-          const auto pass = loader.begin();
-          CHECK(loader.place().epoch == static_cast<std::uint64_t>(epoch));
-          while (next(loader, *pass, &batch)) count_rows(data, batch, &seen);
-          CHECK(each_once(seen));
-          CHECK_FALSE(next(loader, *pass, &batch));
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("50 random runs, stopped and resumed in other worlds, deliver every record once") {
-  const Data data;
-  std::mt19937 dice(1);
-  const auto throw_dice = [&dice](unsigned sides) {
-    return static_cast<unsigned>(1 + dice() % sides);
-  };
-  for (unsigned run = 0; run < 50; ++run) {
-    std::map<std::int64_t, int> seen;
-    std::int64_t position = 0;
-    while (position < static_cast<std::int64_t>(kRecords)) {
-      const std::int64_t world = throw_dice(4);
-      const std::int64_t batch_size = throw_dice(90);
-      const unsigned steps = throw_dice(8);
-      std::int64_t reached = position;
-      for (std::int64_t rank = 0; rank < world; ++rank) {
-        Loader loader(data.reader, plan_of(batch_size, run, rank, world),
-                      {throw_dice(4), throw_dice(6)});
-        loader.seek(run, position);
-        LoadedBatch batch;
-        const auto pass = loader.begin();
-        for (unsigned step = 0; step < steps && next(loader, *pass, &batch); ++step) {
-          count_rows(data, batch, &seen);
-        }
-        const Loader::Place place = loader.place();
-        reached = place.epoch == run ? std::max(reached, place.position)
-                                     : static_cast<std::int64_t>(kRecords);
-      }
-      REQUIRE(reached > position);
-      position = reached;
-    }
-    REQUIRE(each_once(seen));
-  }
-}
-
 TEST_CASE("a loader goes at any moment, its workers with it") {
   const Data data;
   for (unsigned steps = 0; steps < 40; ++steps) {
@@ -139,50 +74,6 @@ TEST_CASE("a loader goes at any moment, its workers with it") {
     const auto pass = loader.begin();
     for (unsigned step = 0; step < steps && next(loader, *pass, &batch); ++step) continue;
   }
-}
-
-TEST_CASE("seeking moves the workers, or keeps them where nothing changes") {
-  const Data data;
-  Loader loader(data.reader, plan_of(10, 5), {3, 4});
-  const Plan& plan = loader.whole_epoch();
-  LoadedBatch batch;
-  std::vector<std::int64_t> expected(10);
-  for (const std::int64_t step : {0, 40, 3, 0, 75}) {
-    loader.seek(2, step * 10);
-    loader.seek(2, step * 10);
-    CHECK(loader.place().position == step * 10);
-    REQUIRE(next(loader, *loader.begin(), &batch));
-    plan.rows(2, step, expected.data(), nullptr);
-    CHECK(std::equal(expected.begin(), expected.end(), batch.records->indices()));
-  }
-  CHECK(error_of([&] { loader.seek(0, kRecords + 1); }).kind() == ErrorKind::invalid);
-  CHECK(loader.place().position == 760);
-}
-
-TEST_CASE("damage is an error at its place, again and again, and counts as nothing") {
-  TemporaryFolder folder;
-  TestShard shard(folder / "a");
-  shard.write_records(100, 50);
-  shard.flip_bit(shard.offset(42) + 20);
-  Loader loader(open_reader({shard.path()}),
-                [] {
-                  PlanOptions options = plan_of(10);
-                  options.order = std::make_shared<const InOrder>(100);
-                  return options;
-                }(),
-                {3, 8});
-  LoadedBatch batch;
-  const auto pass = loader.begin();
-  for (int step = 0; step < 4; ++step) REQUIRE(next(loader, *pass, &batch));
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    const Error error = error_of([&] { next(loader, *pass, &batch); });
-    CHECK(error.kind() == ErrorKind::corrupt);
-    CHECK(error.place().record == 42);
-    CHECK(loader.place().position == 40);
-  }
-  shard.flip_bit(shard.offset(42) + 20);
-  REQUIRE(next(loader, *pass, &batch));
-  CHECK(batch.records->indices()[2] == 42);
 }
 
 TEST_CASE("a forked child starts workers of its own" * doctest::skip(!kAllocatorSurvivesFork)) {
@@ -314,31 +205,6 @@ TEST_CASE("whatever other threads do to a loader, a waiting thread is told") {
   }
 }
 
-TEST_CASE("a pass that was left says why it has no more") {
-  const Data data;
-  Loader loader(data.reader, plan_of(10), {2, 3});
-  LoadedBatch batch;
-  const auto first = loader.begin();
-  REQUIRE(next(loader, *first, &batch));
-  const auto second = loader.begin();
-  CHECK(loader.wait_next(*first, 0, &batch) == Loader::Wait::replaced);
-  CHECK(loader.place().epoch == 1);
-  loader.seek(1, 0);  // the loader is there already, but the pass ends nevertheless
-  CHECK(loader.poll_next(*second, &batch) == Loader::Wait::moved);
-  const auto third = loader.begin();
-  CHECK(loader.place().epoch == 1);
-  while (next(loader, *third, &batch)) continue;
-  loader.begin();
-  CHECK(loader.wait_next(*third, 0, &batch) == Loader::Wait::pass_ended);
-  loader.close();
-  CHECK(loader.wait_next(*third, 0, &batch) == Loader::Wait::pass_ended);
-  CHECK(error_of([&] { loader.wait_next(*first, 0, &batch); }).kind() == ErrorKind::closed);
-  CHECK(error_of([&] { loader.begin(); }).kind() == ErrorKind::closed);
-  CHECK(error_of([&] { loader.seek(0, 0); }).kind() == ErrorKind::closed);
-  CHECK(error_of([&] { loader.place(); }).kind() == ErrorKind::closed);
-  CHECK(error_of([&] { loader.stats(); }).kind() == ErrorKind::closed);
-}
-
 TEST_CASE("statistics may be read while another thread consumes") {
   const Data data;
   Loader loader(data.reader, plan_of(7), {2, 3});
@@ -356,7 +222,7 @@ TEST_CASE("statistics may be read while another thread consumes") {
   while (next(loader, *pass, &batch)) continue;
   done = true;
   watcher.join();
-  const LoaderStats stats = loader.stats();
+  const LoaderCounters& stats = loader.stats();
   CHECK(stats.records == kRecords);
   CHECK(stats.batches == 109);
 }

@@ -1,22 +1,16 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
-#include <thread>
 
 #include "core/base/warnings.h"
-#include "core/index/damage_in_words.h"
 #include "core/index/folder_writing.h"
 #include "core/index/index_cache.h"
 #include "core/index/index_places.h"
 #include "core/index/opening.h"
-#include "core/index/shard_set.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/published_file.h"
 #include "failing_calls.h"
 #include "shard_fixture.h"
 
@@ -71,30 +65,6 @@ TEST_CASE_FIXTURE(Fixture, "index store: where indexes are") {
   CHECK(sibling_index_folder("../train-0") == folder_of(here) + ".tfrfast");
 }
 
-TEST_CASE_FIXTURE(Fixture, "index store: one link and another share a cached index, files do not") {
-  std::filesystem::create_symlink(shard.path(), folder / "link");
-  std::filesystem::create_directory_symlink(data, folder / "linked");
-  CHECK(cached_index_path(folder / "link") == cached_index_path(shard.path()));
-  CHECK(cached_index_path(folder / "linked/train-0") == cached_index_path(shard.path()));
-  CHECK(cached_index_path(data + "/../data/train-0") == cached_index_path(shard.path()));
-  CHECK(cached_place(folder / "linked/train-0")->name == "train-0");
-  CHECK(cached_index_path(folder / "other/train-0") != cached_index_path(shard.path()));
-  const std::string long_name(250, 'n');
-  CHECK(name_of(cached_place(folder / long_name + "/shard")->folder).size() < 200);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: the first opening builds, the second finds") {
-  shard.write_records(100, 20);
-  FOR_EACH_IO(io) {
-    std::filesystem::remove_all(folder / "cache");
-    CHECK(open(io).was_built);
-    CHECK_FALSE(open(io).was_built);
-    CHECK(open(io).index->origin() == cached_index_path(shard.path()));
-  }
-  CHECK(files_in(data) == 1);
-  CHECK_FALSE(std::filesystem::exists(data + ".tfrfast"));
-}
-
 TEST_CASE_FIXTURE(Fixture, "index store: the cache has one index for each data folder") {
   std::filesystem::create_directory(folder / "other");
   std::vector<std::string> paths;
@@ -127,79 +97,6 @@ TEST_CASE_FIXTURE(Fixture, "index store: the cache has one index for each data f
   }
   CHECK(FolderIndex::load(cached_index_path(data + "/new"))->entries().size() == 1);
   CHECK(FolderIndex::load(cached_index_path(folder / "other/new"))->entries().size() == 50);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: in memory keeps nothing and looks for nothing") {
-  shard.write_records(100, 20);
-  CHECK_FALSE(finds_index({IndexUse::memory, "", {}}));
-  CHECK_FALSE(finds_index({IndexUse::memory, "", {}}));
-  CHECK_FALSE(std::filesystem::exists(folder / "cache"));
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: the sibling folder goes before the cache") {
-  shard.write_records(100, 20);
-  open();
-  build_index(shard.path(), "", false);
-  CHECK(open().index->origin() == data + ".tfrfast/index");
-  CHECK(files_in(data) == 1);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: a folder that is named is the only place") {
-  shard.write_records(100, 20);
-  build_index(shard.path(), "", false);
-  const IndexOptions options{IndexUse::automatic, folder / "chosen/indexes", {}};
-  CHECK_FALSE(finds_index(options));
-  CHECK(finds_index(options));
-  CHECK(open(IoMode::mapped, options).index->origin() == folder / "chosen/indexes/index");
-  CHECK(files_in(folder / "cache") == 0);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: require says where it looked and what to do") {
-  shard.write_records(100, 20);
-  const IndexOptions require{IndexUse::require, "", {}};
-  const Error missing = error_of([&] { open(IoMode::mapped, require); });
-  CHECK(missing.kind() == ErrorKind::stale_index);
-  CHECK(missing.place().path == shard.path());
-  CHECK(holds(missing.message(), "'" + shard.path() + "' has no index"));
-  CHECK(holds(missing.message(), data + ".tfrfast/index"));
-  CHECK(holds(missing.message(), cached_index_path(shard.path())));
-  CHECK(holds(missing.message(), "`tfrfast index " + shard.path() + "`"));
-
-  build_index(shard.path(), "", false);
-  CHECK(finds_index(require));
-  shard.write_record("one more");
-  const Error stale = error_of([&] { open(IoMode::mapped, require); });
-  CHECK(stale.kind() == ErrorKind::stale_index);
-  CHECK(holds(stale.message(), "another state of '" + shard.path() + "'"));
-  CHECK(holds(stale.message(), "3600 bytes then, 3624 now"));
-}
-
-TEST_CASE_FIXTURE(Fixture,
-                  "index store: an index that is damaged or of another version is replaced") {
-  shard.write_records(100, 20);
-  open();
-  const std::string path = cached_index_path(shard.path());
-  const std::string good = read_file(path);
-  for (const std::size_t at : {std::size_t{0}, std::size_t{8}, std::size_t{162}, good.size() - 1}) {
-    std::string bad = good;
-    bad[at] ^= 0x40;
-    write_file(path, bad);
-    CHECK_FALSE(finds_index());
-    CHECK(finds_index());
-  }
-  write_file(path, "");
-  CHECK_FALSE(finds_index());
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: a shard that grew or shrank is indexed again") {
-  shard.write_records(100, 20);
-  open();
-  shard.write_record("grown");
-  CHECK_FALSE(finds_index());
-  CHECK(open().index->record_count() == 101);
-  shard.truncate_to(shard.offset(50));
-  CHECK_FALSE(finds_index());
-  CHECK(open().index->record_count() == 50);
 }
 
 TEST_CASE_FIXTURE(Fixture,
@@ -244,28 +141,6 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(take_warnings().empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "index store: a cache that others may write to is not used") {
-  shard.write_records(100, 20);
-  take_warnings();
-  CHECK_FALSE(finds_index());
-  struct stat status;
-  REQUIRE(::stat(index_cache_folder().c_str(), &status) == 0);
-  CHECK((status.st_mode & 0777) == 0700);
-  CHECK(finds_index());
-  for (const mode_t mode : {0777, 01777, 0775, 0702}) {
-    CAPTURE(mode);
-    REQUIRE(::chmod(index_cache_folder().c_str(), mode) == 0);
-    CHECK_FALSE(finds_index());
-    CHECK_FALSE(finds_index());
-  }
-  const std::vector<std::string> warnings = take_warnings();
-  REQUIRE(warnings.size() == 1);
-  CHECK(holds(warnings[0], "index cache '" + index_cache_folder() + "' is not used"));
-  CHECK(holds(warnings[0], "chmod go-w"));
-  REQUIRE(::chmod(index_cache_folder().c_str(), 0755) == 0);
-  CHECK(finds_index());
-}
-
 TEST_CASE_FIXTURE(Fixture, "index store: without a home there is no cache, not even in /tmp") {
   shard.write_records(100, 20);
   CHECK(run_in_child([&] {
@@ -278,133 +153,6 @@ TEST_CASE_FIXTURE(Fixture, "index store: without a home there is no cache, not e
             return 2;
           return open_indexed(shard.path(), IoMode::mapped, {}).was_built ? 0 : 3;
         }) == 0);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: a file in place of the sibling folder") {
-  shard.write_records(10, 20);
-  write_file(data + ".tfrfast", "");
-  const Error error = error_of([&] { build_index(shard.path(), "", false); });
-  CHECK(error.kind() == ErrorKind::io);
-  CHECK(error.system_error() == ENOTDIR);
-  CHECK(error.place().path == data + ".tfrfast");
-  CHECK(holds(error.message(), "A file has that name: move it, or use another folder."));
-  CHECK_FALSE(finds_index());  // the cache serves as well
-  CHECK(finds_index());
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: a cache that cannot be written is not an error") {
-  shard.write_records(100, 20);
-  write_file(folder / "cache", "a file where the folder should be");
-  CHECK_FALSE(finds_index());
-  CHECK_FALSE(finds_index());
-  // Nor is a full disk an error.
-  CHECK(run_in_child([&] {
-          std::filesystem::remove(folder / "cache");
-          ::signal(SIGXFSZ, SIG_IGN);
-          const rlimit small = {100, 100};
-          ::setrlimit(RLIMIT_FSIZE, &small);
-          return open().index->record_count() == 100 ? 0 : 1;
-        }) == 0);
-  CHECK_FALSE(finds_index());
-  CHECK(finds_index());
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: a named folder that cannot be written is an error") {
-  shard.write_records(10, 20);
-  write_file(folder / "taken", "");
-  const Error error =
-      error_of([&] { open(IoMode::mapped, {IndexUse::automatic, folder / "taken/in", {}}); });
-  CHECK(error.kind() == ErrorKind::io);
-  CHECK(holds(error.message(), "taken"));
-}
-
-TEST_CASE_FIXTURE(Fixture,
-                  "index store: threads and processes build one index at a time that fits") {
-  shard.write_records(5000, 20);
-  const auto build_often = [&] {
-    for (int round = 0; round < 10; ++round) {
-      const IndexedShard built = build_index(shard.path(), "", round % 2 == 0);
-      if (built.index->record_count() != 5000 || built.index->frame(4999).payload_bytes != 20) {
-        return 1;
-      }
-    }
-    return 0;
-  };
-  std::atomic<int> failures{0};
-  std::vector<pid_t> children;  // forked before there are threads that allocate
-  for (int i = 0; i < 2; ++i) children.push_back(start_child(build_often));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { failures += build_often(); });
-  for (const pid_t child : children) CHECK(status_of(child) == 0);
-  for (std::thread& thread : threads) thread.join();
-  CHECK(failures == 0);
-  CHECK(files_in(data + ".tfrfast") == 1);
-  CHECK(finds_index());
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: what a killed builder leaves does not disturb") {
-  shard.write_records(5000, 20);
-  std::filesystem::create_directories(data + ".tfrfast");
-  write_file(data + ".tfrfast/.tmp-1-0-12345", "half an index");
-  const std::string kept_in = folder_of(cached_index_path(shard.path()));
-  make_folders(kept_in);
-  REQUIRE(::chmod(index_cache_folder().c_str(), 0700) == 0);
-  write_file(kept_in + "/.tmp-1-0-12345", "TFRFSET\nhalf an index");
-  CHECK_FALSE(finds_index());
-  CHECK(finds_index());
-  CHECK(prune_index_cache(0, FreshIndexes::remove) == 2);
-  CHECK(files_in(index_cache_folder()) == 0);
-  CHECK_FALSE(finds_index());
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: building keeps an index that fits, unless forced") {
-  shard.write_records(100, 20);
-  const std::string indexes = folder / "indexes";
-  CHECK(build_index(shard.path(), indexes, false).was_built);
-  CHECK_FALSE(build_index(shard.path(), indexes, false).was_built);
-  CHECK(build_index(shard.path(), indexes, true).was_built);
-  CHECK(files_in(indexes) == 1);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: shards of one name share a folder of indexes") {
-  const std::string indexes = folder / "indexes";
-  std::filesystem::create_directory(folder / "other");
-  TestShard other(folder / "other/train-0");
-  shard.write_records(100, 20);
-  other.write_records(50, 30);
-  const std::string path = indexes + "/index";
-  CHECK(build_index(shard.path(), indexes, false).index_path == path);
-  CHECK(build_index(other.path(), indexes, false).index_path == path);
-  const IndexOptions options{IndexUse::proven, indexes, {}};
-  const auto check_both = [&](std::size_t records) {
-    CHECK(open_indexed(shard.path(), IoMode::automatic, options).index->record_count() == records);
-    CHECK(open_indexed(other.path(), IoMode::automatic, options).index->record_count() == 50);
-    CHECK(files_in(indexes) == 1);
-  };
-  check_both(100);
-  for (const bool force : {false, true}) {
-    CHECK(build_index(shard.path(), indexes, force).was_built == force);
-    CHECK(build_index(other.path(), indexes, force).was_built == force);
-    compact_index(indexes);
-    check_both(100);
-  }
-  for (std::size_t change = 1; change < 3; ++change) {
-    shard.write_record("more");
-    CHECK(build_index(shard.path(), indexes, false).was_built);
-    check_both(100 + change);
-  }
-  // In another folder, the shard is recognised by its name and its state.
-  std::filesystem::rename(data, folder / "moved");
-  CHECK(open_indexed(folder / "moved/train-0", IoMode::automatic, options).index->record_count() ==
-        102);
-
-  // A foreign file keeps its name and content. The remains of a power cut do not.
-  write_file(path, "nonsense");
-  const Error error = error_of([&] { build_index(other.path(), indexes, false); });
-  CHECK(error.system_error() == EEXIST);
-  CHECK(read_file(path) == "nonsense");
-  write_file(path, "");
-  CHECK(build_index(other.path(), indexes, false).index_path == path);
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: the cache is pruned from the least recently used on") {
@@ -443,6 +191,21 @@ TEST_CASE_FIXTURE(Fixture, "index store: what is just built stays, unless all is
   CHECK(list_index_cache().empty());
 }
 
+TEST_CASE_FIXTURE(Fixture, "index store: the cache's limit is a number of bytes, or the default") {
+  const Environment limit("TFRFAST_CACHE_BYTES", "12345");
+  CHECK(index_cache_limit_bytes() == 12345);
+  const Environment nonsense("TFRFAST_CACHE_BYTES", "much");
+  CHECK(index_cache_limit_bytes() == std::uint64_t{4} << 30);
+}
+
+TEST_CASE_FIXTURE(Fixture, "index store: the sibling folder goes before the cache") {
+  shard.write_records(100, 20);
+  open();
+  build_index(shard.path(), "", false);
+  CHECK(open().index->origin() == data + ".tfrfast/index");
+  CHECK(files_in(data) == 1);
+}
+
 TEST_CASE_FIXTURE(Fixture, "index store: what somebody else keeps in the cache's folder stays") {
   shard.write_records(100, 20);
   open_indexed(shard.path(), IoMode::mapped, {});
@@ -479,46 +242,19 @@ TEST_CASE_FIXTURE(Fixture, "index store: what somebody else keeps in the cache's
   for (const std::string& path : foreign) CHECK(::stat(path.c_str(), &status) == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "index store: the cache's limit is a number of bytes, or the default") {
-  const Environment limit("TFRFAST_CACHE_BYTES", "12345");
-  CHECK(index_cache_limit_bytes() == 12345);
-  const Environment nonsense("TFRFAST_CACHE_BYTES", "much");
-  CHECK(index_cache_limit_bytes() == std::uint64_t{4} << 30);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: what only begins like a compressed shard is corrupt") {
-  shard.append("\x1f\x8b\x08 and so on");
-  FOR_EACH_IO(io) {
-    const IndexedShard opened = open(io, {IndexUse::memory, "", {}});
-    REQUIRE(opened.index->damage().size() == 1);
-    CHECK(opened.index->damage()[0].kind == DamageKind::bad_stream);
-    CHECK(opened.index->record_count() == 0);
+TEST_CASE_FIXTURE(Fixture,
+                  "index store: an index that is damaged or of another version is replaced") {
+  shard.write_records(100, 20);
+  open();
+  const std::string path = cached_index_path(shard.path());
+  const std::string good = read_file(path);
+  for (const std::size_t at : {std::size_t{0}, std::size_t{8}, std::size_t{162}, good.size() - 1}) {
+    std::string bad = good;
+    bad[at] ^= 0x40;
+    write_file(path, bad);
+    CHECK_FALSE(finds_index());
+    CHECK(finds_index());
   }
-  // If it is read as a plain shard nevertheless, it is corrupt in another way.
-  CHECK(open(IoMode::mapped, {IndexUse::memory, "", Compression::none}).index->damage()[0].kind ==
-        DamageKind::bad_header);
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: what is not compressed as it should be is one damage") {
-  shard.write_records(10, 20);
-  const IndexOptions zlib{IndexUse::automatic, "", Compression::zlib};
-  for (const bool indexed : {false, true}) {
-    if (indexed) open();
-    FOR_EACH_IO(io) {
-      const IndexedShard opened = open(io, zlib);
-      CHECK(opened.index->record_count() == 0);
-      REQUIRE(opened.index->damage().size() == 1);
-      const Damage damage = opened.index->damage()[0];
-      CHECK(damage.begin == 0);
-      CHECK(damage.end == shard.size());
-      CHECK(damage.records_lost == 0);
-      const Error error = error_of([&] { throw_damage(opened, damage); });
-      CHECK(error.kind() == ErrorKind::corrupt);
-      CHECK(holds(error.message(), "does not begin like a ZLIB-compressed file"));
-    }
-    // The cache keeps no such index.
-    CHECK(list_index_cache().size() == (indexed ? 1 : 0));
-  }
-  shard.truncate_to(0);
-  CHECK(open(IoMode::mapped, zlib).index->damage().empty());
+  write_file(path, "");
+  CHECK_FALSE(finds_index());
 }

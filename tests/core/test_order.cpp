@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -168,101 +167,11 @@ TEST_CASE("orders inside orders end somewhere") {
   CHECK_THROWS_WITH_AS(decoded(bytes), doctest::Contains("it is nested too deeply"), Error);
 }
 
-TEST_CASE("a plan comes back from its encoding as it was") {
-  for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
-    PlanOptions options;
-    options.order = choose({4, 4, 1, 0, 2, 3, 3}, 5, OrderKind::block_shuffle);
-    options.seed = ~std::uint64_t{0};
-    options.batch_size = 2;
-    options.rank = 1;
-    options.world = 3;
-    options.remainder = remainder;
-    options.start = 1;
-    const Plan plan(options);
-    const Plan copy = Plan::decode(plan.encode());
-    CHECK(copy.encode() == plan.encode());
-    CHECK(copy.order_description() == plan.order_description());
-    REQUIRE(copy.steps() == plan.steps());
-    for (std::int64_t step = 0; step < plan.steps(); ++step) {
-      std::vector<std::int64_t> rows(plan.row_count(step)), copied(copy.row_count(step));
-      plan.rows(7, step, rows.data(), nullptr);
-      copy.rows(7, step, copied.data(), nullptr);
-      CHECK(rows == copied);
-    }
-  }
-  CHECK_THROWS_WITH_AS(Plan::decode("tfrfast"), doctest::Contains("This is not a plan"), Error);
-}
-
 TEST_CASE("an order by lengths is found again while it lives, by its whole encoding") {
   const auto order = batches_by_length({5, 5, 2, 2, 5}, 10);
   const std::string other = encoded(*batches_by_length({5, 5, 2, 2, 5}, 11));  // the same batches
   CHECK(decoded(encoded(*order)) == order);
   CHECK_THROWS_WITH_AS(decoded(other), doctest::Contains("an array of another process"), Error);
-}
-
-TEST_CASE("batches of any number of rows are dealt whole, each once") {
-  std::vector<std::int64_t> members(100);
-  std::iota(members.begin(), members.end(), 0);
-  std::vector<std::uint32_t> lengths(100, 7);
-  std::fill(lengths.begin(), lengths.begin() + 40, 4u);
-  lengths[99] = 3;
-  const auto order = batches_by_length(std::move(lengths), 28);
-  REQUIRE(order->positions() == 6 + 15 + 1);
-  CHECK(order->max_rows() == 7);
-  for (std::int64_t world = 1; world < 25; ++world) {
-    std::vector<std::int64_t> taken;
-    for (std::int64_t step = 0; step * world < 22; ++step) {
-      for (std::int64_t rank = 0; rank < world; ++rank) {
-        const Plan plan({order, 9, 1, rank, world, Remainder::pad, 0});
-        const auto epoch = plan.of_epoch(3);
-        const std::size_t rows = plan.row_count(*epoch, step);
-        REQUIRE(rows >= 1);
-        REQUIRE(rows <= plan.row_count(step));
-        std::vector<std::int64_t> records(rows);
-        const auto valid = std::make_unique<bool[]>(rows);
-        REQUIRE(plan.rows(*epoch, step, records.data(), valid.get()) == rows);
-        for (std::size_t i = 0; i < rows; ++i) {
-          CHECK((records[i] < 40) == (records[0] < 40));
-          CHECK(valid[i] == valid[0]);
-          if (valid[i]) taken.push_back(records[i]);
-        }
-      }
-    }
-    std::sort(taken.begin(), taken.end());
-    CHECK(taken == members);
-  }
-  CHECK_THROWS_WITH_AS(Plan({order, 9, 2, 0, 1, Remainder::keep, 0}),
-                       doctest::Contains("batch_size is 2, but must be 1"), Error);
-}
-
-TEST_CASE("a mixture of batches deals its sources' batches, and of nothing else") {
-  MixtureSpec spec = mixed({5, 5}, {2, 1}, 9);
-  for (auto& source : spec.sources) source = by_length();
-  const Mixture mixture(spec);
-  CHECK(mixture.max_rows() == 2);
-  const auto epoch = mixture.of_epoch(3, 0);
-  std::vector<int> seen(10);
-  for (std::int64_t position = 0; position < 9; ++position) {
-    const std::int64_t rows = epoch->rows_at(position);
-    REQUIRE(rows >= 1);
-    REQUIRE(rows <= 2);
-    std::int64_t records[2];
-    epoch->write_rows(position, records);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      CHECK(records[i] / 5 == records[0] / 5);
-      ++seen[static_cast<std::size_t>(records[i])];
-    }
-  }
-  // Six batches of the first source are two of its epochs. Three batches of the second source are
-  // one of its epochs.
-  CHECK(seen == std::vector<int>{2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
-
-  spec.sources[1] = make_order(5);
-  CHECK_THROWS_WITH_AS(Mixture{spec}, doctest::Contains("have batches as positions, or none has"),
-                       Error);
-  spec.sources[1] = by_length();
-  spec.unit_rows = 3;
-  CHECK_THROWS_WITH_AS(Mixture{spec}, doctest::Contains("must be 1 for batches"), Error);
 }
 
 TEST_CASE("files take turns as they do one record after the other") {
@@ -329,4 +238,29 @@ TEST_CASE("files that take turns can be others, but not parts of them") {
   CHECK_THROWS_AS(InterleavedOrder({5}, 0), Error);
   CHECK_THROWS_AS(InterleavedOrder({5}, 1, 0), Error);
   CHECK_THROWS_AS(InterleavedOrder({std::int64_t{1} << 62, std::int64_t{1} << 62}, 2), Error);
+}
+
+TEST_CASE("a plan comes back from its encoding as it was") {
+  for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
+    PlanOptions options;
+    options.order = choose({4, 4, 1, 0, 2, 3, 3}, 5, OrderKind::block_shuffle);
+    options.seed = ~std::uint64_t{0};
+    options.batch_size = 2;
+    options.rank = 1;
+    options.world = 3;
+    options.remainder = remainder;
+    options.start = 1;
+    const Plan plan(options);
+    const Plan copy = Plan::decode(plan.encode());
+    CHECK(copy.encode() == plan.encode());
+    CHECK(copy.order_description() == plan.order_description());
+    REQUIRE(copy.steps() == plan.steps());
+    for (std::int64_t step = 0; step < plan.steps(); ++step) {
+      std::vector<std::int64_t> rows(plan.row_count(step)), copied(copy.row_count(step));
+      plan.rows(7, step, rows.data(), nullptr);
+      copy.rows(7, step, copied.data(), nullptr);
+      CHECK(rows == copied);
+    }
+  }
+  CHECK_THROWS_WITH_AS(Plan::decode("tfrfast"), doctest::Contains("This is not a plan"), Error);
 }

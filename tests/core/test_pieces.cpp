@@ -3,7 +3,6 @@
 #include <array>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
@@ -31,14 +30,6 @@ std::string text_of(const std::vector<std::uint8_t>& bytes) {
 }
 
 }  // namespace
-
-TEST_CASE("pieces: one after the other") {
-  const Source source;
-  CHECK(count_bytes(source.pieces()) == 16);
-  std::vector<std::uint8_t> out(16);
-  join_pieces(source.pieces(), out);
-  CHECK(text_of(out) == "threeoneonethree");
-}
 
 TEST_CASE("pieces: a place that they do not fill, or do not fit in") {
   const Source source;
@@ -97,15 +88,4 @@ TEST_CASE("pieces: as many of one array as of the others") {
   CHECK_THROWS_AS(compare_pieces(source.pieces(), other.pieces(), equal), Error);
   CHECK_THROWS_AS(compare_pieces(source.pieces(), source.pieces(), std::span(equal).first(3)),
                   Error);
-}
-
-TEST_CASE("pieces: equal when their bytes are") {
-  const Source source;
-  Source other;
-  other.bytes = "onethreeonethrow";
-  other.starts = {11, 8, 0, 0};
-  other.sizes = {5, 3, 0, 7};
-  std::array<bool, 4> equal;
-  compare_pieces(source.pieces(), other.pieces(), equal);
-  CHECK(equal == std::array<bool, 4>{false, true, true, false});
 }

@@ -1,20 +1,17 @@
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/place.h"
 #include "core/storage/local/published_file.h"
+#include "core/storage/local/write_checks.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -216,37 +213,6 @@ TEST_CASE("publish: many writers of one name leave one whole file") {
   const std::string bytes = read_file(folder / "file");
   CHECK(bytes == std::string(10'000, bytes[0]));
   CHECK(names_in(folder.path()) == std::set<std::string>{"file"});
-}
-
-TEST_CASE("publish: failures name the file and the reason") {
-  const TemporaryFolder folder;
-  const Error missing = error_of([&] { PublishedFile(folder / "no/such/file"); });
-  CHECK(missing.system_error() == ENOENT);
-  CHECK(holds(missing.message(), "'" + folder / "no/such/file" + "' failed: No such file"));
-
-  std::filesystem::create_directory(folder / "taken");
-  const Error taken = error_of([&] {
-    PublishedFile file(folder / "taken");
-    file.commit(false);
-  });
-  CHECK(taken.system_error() == EISDIR);
-  CHECK(names_in(folder.path()) == std::set<std::string>{"taken"});
-}
-
-TEST_CASE("publish: a full disk is an error that leaves no file") {
-  const TemporaryFolder folder;
-  CHECK(run_in_child([&] {
-          ::signal(SIGXFSZ, SIG_IGN);
-          const rlimit small = {1000, 1000};
-          ::setrlimit(RLIMIT_FSIZE, &small);
-          const Error error = error_of([&] {
-            PublishedFile file(folder / "file");
-            file.append(std::string(5000, 'x').data(), 5000);
-            file.commit(true);
-          });
-          return error.kind() == ErrorKind::io && error.system_error() == EFBIG ? 0 : 1;
-        }) == 0);
-  CHECK(names_in(folder.path()).empty());
 }
 
 TEST_CASE("folders: are made with their parents") {

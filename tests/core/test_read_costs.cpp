@@ -42,7 +42,6 @@ constexpr Storage kSlow = {
     [](const std::string& path, IoMode, const StorageOptions&)
         -> std::shared_ptr<const StoredFile> { return std::make_shared<SlowFile>(path); },
     nullptr,
-    nullptr,
 };
 
 std::shared_ptr<const StoredFile> open_slow(const std::string& path) {

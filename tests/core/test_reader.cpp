@@ -17,12 +17,6 @@ namespace {
 struct Fixture {
   TemporaryFolder folder;
   TestShard shard{folder / "shard"};
-
-  std::vector<std::string> records(std::initializer_list<std::size_t> numbers) const {
-    std::vector<std::string> all;
-    for (const std::size_t number : numbers) all.push_back(shard.record(number));
-    return all;
-  }
 };
 
 std::vector<std::int64_t> numbers_to(std::size_t count) {
@@ -32,106 +26,6 @@ std::vector<std::int64_t> numbers_to(std::size_t count) {
 }
 
 }  // namespace
-
-TEST_CASE_FIXTURE(Fixture, "reader: the records asked for, in that order, over all shards") {
-  shard.write_records(10, 20);
-  FOR_EACH_IO(io) {
-    const auto reader = open_reader({shard.path(), shard.path()}, {io});
-    CHECK(reader->record_count() == 20);
-    const std::int64_t numbers[] = {19, 0, 10, 10, 3};
-    const auto batch = reader->read(numbers);
-    CHECK(strings_of(*batch) == records({9, 0, 0, 0, 3}));
-    CHECK(batch->indices()[0] == 19);
-    CHECK(reader->read(std::span<const std::int64_t>())->size() == 0);
-    CHECK(reader->locate(13).number == 3);
-    CHECK(reader->locate(13).record == 13);
-    CHECK(reader->locate(13).frame.offset == shard.offset(3));
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture, "reader: numbers that do not exist are named") {
-  shard.write_records(10, 20);
-  const auto reader = open_reader({shard.path()});
-  for (const std::int64_t number : {10L, -1L, 1L << 62}) {
-    const Error error = error_of([&] { reader->read({&number, 1}); });
-    CHECK(error.kind() == ErrorKind::out_of_range);
-    CHECK(holds(error.message(),
-                "Record " + std::to_string(number) + " does not exist: there are 10 records."));
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture, "reader: of many bad records the first one asked for is reported") {
-  shard.write_records(3000, 20);
-  for (const std::size_t bad : {2999, 1500, 700}) shard.flip_bit(shard.offset(bad) + 15);
-  FOR_EACH_IO(io) {
-    for (const unsigned threads : {1u, 4u}) {
-      const auto reader = open_reader({shard.path()}, {io, Verify::full, false, threads});
-      CHECK(error_of([&] { reader->read(numbers_to(3000)); }).place().record == 700);
-      std::vector<std::int64_t> backwards = numbers_to(3000);
-      std::reverse(backwards.begin(), backwards.end());
-      CHECK(error_of([&] { reader->read(backwards); }).place().record == 2999);
-    }
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture, "reader: skipping leaves damaged records out and lists them once") {
-  shard.write_records(10, 20).flip_bit(shard.offset(2) + 15).flip_bit(shard.offset(7) + 15);
-  FOR_EACH_IO(io) {
-    const auto reader = open_reader({shard.path()}, {io, Verify::full, true});
-    CHECK(reader->record_count() == 10);
-    for (int round = 0; round < 2; ++round) {
-      const auto batch = reader->read(numbers_to(10));
-      CHECK(strings_of(*batch) == records({0, 1, 3, 4, 5, 6, 8, 9}));
-      CHECK(batch->indices()[2] == 3);
-    }
-    const auto skipped = reader->skipped();
-    REQUIRE(skipped.size() == 2);
-    CHECK(skipped[0].path == shard.path());
-    CHECK(skipped[0].begin == shard.offset(2));
-    CHECK(skipped[0].end == shard.offset(3));
-    CHECK(skipped[0].records == 1);
-    CHECK(skipped[1].begin == shard.offset(7));
-    // A single record cannot be left out.
-    std::uint8_t space[20];
-    CHECK(error_of([&] { reader->read_into(reader->locate(2), space); }).kind() ==
-          ErrorKind::corrupt);
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture,
-                  "reader: skipping numbers the good frames and lists the damage between") {
-  shard.write_records(6, 20).flip_bit(shard.offset(1) + 8).truncate_to(shard.size() - 5);
-  FOR_EACH_IO(io) {
-    CHECK(error_of([&] { open_reader({shard.path()}, {io}); }).kind() == ErrorKind::corrupt);
-    const auto reader = open_reader({shard.path()}, {io, Verify::full, true});
-    CHECK(read_all(*reader) == records({0, 2, 3, 4}));
-    const auto skipped = reader->skipped();
-    REQUIRE(skipped.size() == 2);
-    CHECK(skipped[0].begin == shard.offset(1));
-    CHECK(skipped[0].records == 1);
-    CHECK(skipped[1].begin == shard.offset(5));
-    CHECK(skipped[1].end == shard.size());
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture,
-                  "reader: a range stops at what cannot be delivered and goes on after it") {
-  shard.write_records(10, 20).flip_bit(shard.offset(4) + 15);
-  FOR_EACH_IO(io) {
-    const auto reader = open_reader({shard.path()}, {io});
-    const Reader::Range first = reader->read_range(1, 9);
-    CHECK(strings_of(*first.batch) == records({1, 2, 3}));
-    REQUIRE(first.error);
-    CHECK(first.error->place().record == 4);
-    CHECK(first.next == 5);
-    const Reader::Range second = reader->read_range(first.next, 9);
-    CHECK(strings_of(*second.batch) == records({5, 6, 7, 8}));
-    CHECK_FALSE(second.error);
-    CHECK(second.next == 9);
-    CHECK(reader->read_range(8, 100).next == 10);
-    CHECK(reader->read_range(50, 100).batch->size() == 0);
-  }
-}
 
 TEST_CASE_FIXTURE(Fixture, "reader: ranges are cut by bytes and records, never across shards") {
   shard.write_records(10, 84);  // 100 bytes with the frame
@@ -291,4 +185,15 @@ TEST_CASE("reader: lengths whose sum wraps are an error that names sum and recor
     CHECK(range.next == 2);
   }
   ::close(descriptor);
+}
+
+TEST_CASE_FIXTURE(Fixture, "reader: numbers that do not exist are named") {
+  shard.write_records(10, 20);
+  const auto reader = open_reader({shard.path()});
+  for (const std::int64_t number : {10L, -1L, 1L << 62}) {
+    const Error error = error_of([&] { reader->read({&number, 1}); });
+    CHECK(error.kind() == ErrorKind::out_of_range);
+    CHECK(holds(error.message(),
+                "Record " + std::to_string(number) + " does not exist: there are 10 records."));
+  }
 }

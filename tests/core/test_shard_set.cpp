@@ -29,40 +29,6 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture,
-                  "shard set: records are numbered through all shards, empty ones included") {
-  const auto set = open({shard_with(0, "a"), shard_with(3, "b"), shard_with(0, "c"),
-                         shard_with(0, "d"), shard_with(2, "e"), shard_with(0, "f")});
-  REQUIRE(set->size() == 6);
-  CHECK(set->record_count() == 5);
-  const std::size_t shards[] = {1, 1, 1, 4, 4};
-  const std::uint64_t numbers[] = {0, 1, 2, 0, 1};
-  for (std::uint64_t record = 0; record < 5; ++record) {
-    for (std::size_t hint = 0; hint < set->size(); ++hint) {
-      const ShardSet::Place place = set->place(record, hint);
-      CHECK(place.shard == shards[record]);
-      CHECK(place.number == numbers[record]);
-    }
-  }
-  CHECK(set->first_record(4) == 3);
-}
-
-TEST_CASE_FIXTURE(Fixture, "shard set: no shards have no records") {
-  CHECK(open({})->size() == 0);
-  CHECK(open({})->record_count() == 0);
-}
-
-TEST_CASE_FIXTURE(Fixture,
-                  "shard set: a shard that is given twice counts twice and is opened once") {
-  const std::string a = shard_with(3, "a");
-  const std::string b = shard_with(1, "b");
-  const auto set = open({a, b, a, a});
-  CHECK(set->record_count() == 10);
-  CHECK((*set)[0].file == (*set)[2].file);
-  CHECK((*set)[0].file == (*set)[3].file);
-  CHECK(set->place(9).shard == 3);
-}
-
 TEST_CASE_FIXTURE(Fixture, "shard set: of many that cannot be opened the first one is named") {
   std::vector<std::string> paths;
   for (int i = 0; i < 50; ++i) {
@@ -99,58 +65,4 @@ TEST_CASE_FIXTURE(Fixture, "shard set: the fingerprint tells names, sizes, count
   CHECK(open({shard_with(3, "elsewhere/a"), b})->fingerprint() == print);
   CHECK(open({shard_with(4, "elsewhere/a"), b})->fingerprint() != print);
   CHECK(open({shard_with(3, "elsewhere/aa"), b})->fingerprint() != print);
-}
-
-TEST_CASE_FIXTURE(Fixture, "shard set: damage is raised as a user would need to read it") {
-  TestShard shard(folder / "shard");
-  const auto damaged = [&](auto damage) {
-    shard = TestShard(shard.path());
-    shard.write_records(3, 50);
-    damage();
-    const Error error = error_of([&] { open({shard.path()}); });
-    CHECK(error.place().path == shard.path());
-    CHECK(holds(error.message(), "'" + shard.path() + "'"));
-    CHECK(holds(error.message(),
-                "Restore the file, or read its other records with "
-                "on_corruption=\"skip\"."));
-    CHECK(open({shard.path()}, nullptr, true)->record_count() < 3);
-    return error;
-  };
-
-  const Error bad = damaged([&] { shard.flip_bit(shard.offset(1) + 8); });
-  CHECK(bad.kind() == ErrorKind::corrupt);
-  CHECK(bad.place().record == 1);
-  CHECK(bad.place().offset == 66);
-  // The length 50 and its CRC, which has its lowest bit flipped.
-  CHECK(
-      holds(bad.message(), "is corrupt: the length of record 1 at byte 66 has masked CRC-32C 0x"));
-  CHECK(holds(bad.message(), ", but the file expects 0x"));
-  CHECK(holds(bad.message(), "The next good record begins at byte 132."));
-
-  const Error last = damaged([&] { shard.flip_bit(shard.offset(2) + 8); });
-  CHECK(holds(last.message(), "record 2 at byte 132"));
-  CHECK(holds(last.message(), "No good record follows."));
-
-  const Error header = damaged([&] { shard.truncate_to(shard.offset(2) + 5); });
-  CHECK(header.kind() == ErrorKind::truncated);
-  CHECK(header.place().offset == 132);
-  CHECK(holds(header.message(),
-              "is truncated: record 2 at byte 132 should have a header of 12 "
-              "bytes, but the file ends after 5."));
-
-  const Error payload_cut = damaged([&] { shard.truncate_to(shard.size() - 1); });
-  CHECK(payload_cut.kind() == ErrorKind::truncated);
-  CHECK(payload_cut.place().record == 2);
-  CHECK(holds(payload_cut.message(),
-              "record 2 at byte 132 should have 50 bytes (16 more with its "
-              "frame), but the file ends 65 bytes after it begins."));
-}
-
-TEST_CASE_FIXTURE(Fixture, "shard set: a few stray bytes are reported with the header they spoil") {
-  TestShard shard(folder / "shard");
-  shard.write_records(3, 50).insert(shard.offset(1), "abc");
-  const Error error = error_of([&] { open({shard.path()}); });
-  CHECK(error.place().offset == 66);
-  CHECK_FALSE(error.message().find("expects 0x00000000") != std::string::npos);
-  CHECK(holds(error.message(), "The next good record begins at byte 69."));
 }

@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,7 +7,7 @@
 
 #include "core/base/warnings.h"
 #include "core/index/folder_index.h"
-#include "core/storage/local/beyond_posix.h"
+#include "core/storage/local/system_calls.h"
 #include "core/write/sharded_writer.h"
 #include "failing_calls.h"
 #include "shard_fixture.h"
@@ -68,27 +67,6 @@ std::string frames(std::size_t count, std::size_t bytes) {
 }
 
 }  // namespace
-
-TEST_CASE("shard writer: writes the frames and their index") {
-  for (const std::size_t bytes : {0u, 1u, 300u, 2047u, 2048u, 600'000u}) {
-    for (const std::size_t buffer_bytes : {std::size_t{4096}, kWriteBufferBytes}) {
-      const Place place;
-      WriteOptions options;
-      options.buffer_bytes = buffer_bytes;
-      ShardWriter writer(place.shard, options);
-      write_records(writer, 50, bytes);
-      CHECK(writer.bytes() == 50 * (bytes + kFrameOverhead));
-      writer.finish();
-      CHECK_FALSE(place.names("data").contains("shard"));
-      writer.publish();
-      CHECK(read_file(place.shard) == frames(50, bytes));
-      const IndexedShard shard =
-          open_indexed(place.shard, IoMode::automatic, {IndexUse::require, "", {}});
-      CHECK(shard.index->record_count() == 50);
-      CHECK(shard.index->frame(49).payload_bytes == bytes);
-    }
-  }
-}
 
 TEST_CASE("shard writer: short writes are continued") {
   const Place place;
@@ -212,19 +190,6 @@ TEST_CASE("shard writer: parked, it goes on where it was") {
   CHECK(place.names("data") == std::set<std::string>{"shard"});
 }
 
-TEST_CASE("shard writer: after a failure it refuses everything") {
-  const Place place;
-  ShardWriter writer(place.shard, {});
-  {
-    const FailingCall fails("pwritev", 0, EIO);
-    CHECK(error_of([&] { write_records(writer, 1, 600'000); }).system_error() == EIO);
-  }
-  CHECK(error_of([&] { write_records(writer, 1, 1); }).kind() == ErrorKind::closed);
-  CHECK(error_of([&] { writer.finish(); }).kind() == ErrorKind::closed);
-  CHECK(error_of([&] { writer.publish(); }).kind() == ErrorKind::closed);
-  CHECK_FALSE(place.names("data").contains("shard"));
-}
-
 TEST_CASE("sharded writer: one shard that cannot be completed keeps all back") {
   const Place place;
   ShardedOptions options;
@@ -240,18 +205,4 @@ TEST_CASE("sharded writer: one shard that cannot be completed keeps all back") {
     CHECK(place.names("data").empty());
     for (const std::string& name : place.names("data.tfrfast")) CHECK(name == "index");
   }
-}
-
-TEST_CASE("sharded writer: names shards and knows them again") {
-  const Place place;
-  CHECK(shard_name("a/b", 3, 64) == "a/b-00003-of-00064");
-  CHECK(shard_name("b", 123456, 1234567) == "b-123456-of-1234567");
-  for (const char* name :
-       {"b-00000-of-00002", "b-123456-of-1234567", "b-0-of-2", "bb-00000-of-00002",
-        "b-00000-of-00002.index", "b-0000x-of-00002", "b--00000-of-00002"}) {
-    write_file(place.data + "/" + name, "");
-  }
-  CHECK(list_shards(place.data + "/b") ==
-        std::vector<std::string>{place.data + "/b-00000-of-00002",
-                                 place.data + "/b-123456-of-1234567"});
 }

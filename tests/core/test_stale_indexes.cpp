@@ -13,8 +13,8 @@
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/index/walked_shard.h"
+#include "core/storage/local/local_facts.h"
 #include "core/storage/local/published_file.h"
-#include "core/storage/local/settled.h"
 #include "core/storage/storage.h"
 #include "core/write/shard_writer.h"
 #include "shard_fixture.h"
@@ -274,7 +274,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: a stream never waits for an index, an
     const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
     ShardPlace place;
     for (;;) {
-      const WalkedShard::Stretch stretch = walk.pass(place, all, all);
+      const WalkedShard::PassedFrames stretch = walk.pass(place, all, all);
       if (stretch.is_end) return place.number;
       place = stretch.next;
     }

@@ -68,33 +68,6 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "steps: an Example of each, from the parts of its record") {
-  const auto steps = open(part());
-  REQUIRE(steps->record_count() == 5);
-  const std::int64_t numbers[] = {4, 1};
-  CHECK(strings_of(*steps->read(numbers)) == std::vector{episode("\5"), episode("\2")});
-  CHECK(steps->place(4).record == 1);
-  CHECK(steps->place(4).step == 1);
-  const std::int64_t none = 5;
-  CHECK(error_of([&] { steps->read({&none, 1}); }).kind() == ErrorKind::out_of_range);
-}
-
-TEST_CASE_FIXTURE(Fixture, "steps: what a step file says of places outside a record is refused") {
-  const StepPart good = part();
-  for (const std::uint32_t base : {1U << 31, ~0U, 33U}) {
-    StepPart bad = good;
-    bad.features[0].bases[1] = base;
-    const auto steps = open(bad);
-    CHECK(steps->read_one(0)->size() == 1);
-    CHECK(error_of([&] { steps->read_one(4); }).kind() == ErrorKind::corrupt);
-  }
-  StepPart bad = good;
-  bad.rest[1].offset = 1U << 30;
-  CHECK(error_of([&, steps = open(bad)] { steps->read_one(4); }).kind() == ErrorKind::corrupt);
-  bad.rest[1] = {0, 2, 0};
-  CHECK(error_of([&, steps = open(bad)] { steps->read_one(4); }).kind() == ErrorKind::corrupt);
-}
-
 TEST_CASE_FIXTURE(Fixture, "steps: whoever has a description opens the same steps") {
   StepOptions options;
   options.names["s/n"] = "s/m";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -11,7 +12,6 @@
 #include "core/read/record_stream.h"
 #include "core/storage/storage.h"
 #include "core/storage/storage_options.h"
-#include "core/write/sharded_writer.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -96,33 +96,12 @@ class ShelvedFile final : public StoredFile {
   const std::string bytes_;
 };
 
-class ShelvedPublication final : public Publication {
- public:
-  explicit ShelvedPublication(const std::string& path) : Publication(path) {}
-  using Publication::append;
-  void append(std::span<const ByteView> pieces) override {
-    for (const ByteView piece : pieces) bytes_.append(piece.begin(), piece.end());
-  }
-  void commit(bool, Existing existing) override {
-    if (existing == Existing::keep && Shelf::instance().items.contains(path())) {
-      throw_system_error(EEXIST, "Publishing", path());
-    }
-    Shelf::instance().put(path(), bytes_);
-  }
-
- private:
-  std::string bytes_;
-};
-
 constexpr Storage kShelf = {
     "shelf",
     kShelfTraits,
     [](const std::string& path, IoMode, const StorageOptions&)
         -> std::shared_ptr<const StoredFile> { return std::make_shared<ShelvedFile>(path); },
     examine_item,
-    [](const std::string& path) -> std::unique_ptr<Publication> {
-      return std::make_unique<ShelvedPublication>(path);
-    },
 };
 
 struct Fixture {
@@ -161,31 +140,6 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(examine_file(path).bytes == shard.size());
   const Error missing = error_of([] { StoredFile::open("shelf://data/set/missing"); });
   CHECK(missing.system_error() == ENOENT);
-  CHECK(storages_with_schemes().back()->scheme == "shelf");
-  CHECK(error_of([] { publish_file("https://server/shard"); }).kind() == ErrorKind::invalid);
-}
-
-TEST_CASE_FIXTURE(Fixture, "storage: shards are written in every storage, with their index") {
-  ShardedOptions options;
-  options.shard_count = 2;
-  ShardedWriter writer("shelf://data/new/part", options);
-  for (std::size_t i = 0; i < shard.records(); ++i) {
-    const std::string record = shard.record(i);
-    writer.write({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
-  }
-  writer.close();
-  const IndexOptions require{IndexUse::require, "", {}};
-  for (const std::string& each : writer.paths()) {
-    CHECK(open_indexed(each, IoMode::automatic, require).index->record_count() == 250);
-  }
-  // Its index would lie beside the first name.
-  CHECK(error_of([] { ShardWriter("shelf://shard", {}); }).kind() == ErrorKind::invalid);
-
-  publish_copy(shard.path(), "shelf://data/copy", true, Existing::keep);
-  CHECK(shelf.items.at("shelf://data/copy").bytes == shard.bytes());
-  const Error taken =
-      error_of([&] { publish_copy(shard.path(), "shelf://data/copy", true, Existing::keep); });
-  CHECK(taken.system_error() == EEXIST);
 }
 
 TEST_CASE_FIXTURE(Fixture, "storage: records are the same in every storage") {
@@ -259,16 +213,18 @@ TEST_CASE_FIXTURE(Fixture, "storage: a stream reads ahead as far as it may, and 
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "storage: an index is published beside the data, and fits until they change") {
-  const IndexedShard built = build_index(path, "shelf://data/set.tfrfast", false);
-  CHECK(built.was_built);
-  CHECK(built.index_path == "shelf://data/set.tfrfast/index");
-  CHECK(shelf.items.contains(built.index_path));
+                  "storage: an index beside the data is found, and fits until they change") {
+  const std::shared_ptr<const StoredFile> object = StoredFile::open(path);
+  const std::string made =
+      save_index_of_object(object, open_indexed(object, IndexOptions{}), folder / "made", false);
+  std::filesystem::remove_all(folder / "cache");
+  shelf.put("shelf://data/set.tfrfast/index", read_file(made));
 
   const IndexOptions require{IndexUse::require, "", {}};
-  const IndexedShard again = open_indexed(path, IoMode::automatic, require);
-  CHECK(again.index_path == built.index_path);
-  CHECK(again.index->record_count() == shard.records());
+  const IndexedShard found = open_indexed(path, IoMode::automatic, require);
+  CHECK(found.index_path == "shelf://data/set.tfrfast/index");
+  CHECK(found.index->record_count() == shard.records());
+  CHECK(error_of([] { sibling_index_folder("shelf://shard"); }).kind() == ErrorKind::invalid);
 
   // The same number of bytes and the same time: only the version differs.
   shelf.put(path, shard.bytes());

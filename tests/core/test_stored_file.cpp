@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 #include <cstring>
 #include <thread>
 
-#include "core/codec/codec.h"
 #include "core/shard/walker.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/storage.h"
@@ -273,38 +271,6 @@ TEST_CASE("file: a change is noticed when it is opened again, by ctime where tha
   }
 }
 
-TEST_CASE("file: what cannot be opened says why") {
-  const TemporaryFolder folder;
-  FOR_EACH_IO(io) {
-    const Error missing = error_of([&] { StoredFile::open(folder / "missing", io); });
-    CHECK(missing.kind() == ErrorKind::io);
-    CHECK(missing.system_error() == ENOENT);
-    CHECK(missing.place().path == folder / "missing");
-    CHECK(holds(missing.message(), "'" + folder / "missing" + "' failed: No such file"));
-
-    const Error is_folder = error_of([&] { StoredFile::open(folder.path(), io); });
-    CHECK(is_folder.system_error() == EISDIR);
-    CHECK(holds(is_folder.message(), "Name the shards in it"));
-
-    const Error device = error_of([&] { StoredFile::open("/dev/zero", io); });
-    CHECK(device.kind() == ErrorKind::invalid);
-    CHECK(holds(device.message(), "not a regular file"));
-  }
-}
-
-TEST_CASE("file: a pipe is refused instead of waited for") {
-  const TemporaryFolder folder;
-  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  FOR_EACH_IO(io) {
-    CHECK(run_in_child([&] {
-            return error_of([&] { StoredFile::open(folder / "pipe", io); }).kind() ==
-                           ErrorKind::invalid
-                       ? 0
-                       : 1;
-          }) == 0);
-  }
-}
-
 TEST_CASE("file: a thousand files are open with few descriptors") {
   const TemporaryFolder folder;
   std::vector<std::string> paths;
@@ -349,26 +315,21 @@ TEST_CASE("walker: windows hold what was asked for, or all that is left") {
   }
 }
 
-TEST_CASE("compression: is told by the first bytes, plain framing first") {
+TEST_CASE("file: what cannot be opened says why") {
   const TemporaryFolder folder;
-  const auto detect = [&](const std::string& bytes) {
-    write_file(folder / "file", bytes);
-    const Compression mapped =
-        detect_compression(*StoredFile::open(folder / "file", IoMode::mapped));
-    CHECK(detect_compression(*StoredFile::open(folder / "file", IoMode::pread)) == mapped);
-    return mapped;
-  };
-  CHECK(detect("") == Compression::none);
-  CHECK(detect("\x1f") == Compression::none);
-  CHECK(detect("\x1f\x8b\x08\x00 and so on") == Compression::gzip);
-  CHECK(detect("\x78\x9c and so on...") == Compression::zlib);
-  CHECK(detect("\x78\x01\xed\xc1 and so on") == Compression::zlib);
-  CHECK(detect("\x79\x9c and so on...") == Compression::none);
-  const std::string like_zlib = frame_of(payload(376));
-  CHECK(like_zlib.substr(0, 2) == "\x78\x01");
-  CHECK(detect(like_zlib) == Compression::none);
-  // Damaged, but still plain.
-  std::string damaged = like_zlib;
-  damaged[9] ^= 1;
-  CHECK(detect(damaged) == Compression::none);
+  FOR_EACH_IO(io) {
+    const Error missing = error_of([&] { StoredFile::open(folder / "missing", io); });
+    CHECK(missing.kind() == ErrorKind::io);
+    CHECK(missing.system_error() == ENOENT);
+    CHECK(missing.place().path == folder / "missing");
+    CHECK(holds(missing.message(), "'" + folder / "missing" + "' failed: No such file"));
+
+    const Error is_folder = error_of([&] { StoredFile::open(folder.path(), io); });
+    CHECK(is_folder.system_error() == EISDIR);
+    CHECK(holds(is_folder.message(), "Name the shards in it"));
+
+    const Error device = error_of([&] { StoredFile::open("/dev/zero", io); });
+    CHECK(device.kind() == ErrorKind::invalid);
+    CHECK(holds(device.message(), "not a regular file"));
+  }
 }

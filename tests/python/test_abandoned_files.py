@@ -28,7 +28,6 @@ def another_writer(data: Path) -> Iterator[subprocess.Popen[str]]:
     """A writer that has written its records. It publishes them when its input ends."""
     writer = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(data)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -26,7 +26,10 @@ if not PAGES.exists():
 # Results that only functions construct. The page of the function shows them.
 RESULTS = {
     "tfrfast.columns.pictures.Pictures",
+    "tfrfast.jobs.comparing.differences.ChangedFeature",
+    "tfrfast.jobs.comparing.differences.Differences",
     "tfrfast.jobs.copying.Copied",
+    "tfrfast.jobs.deleting.delete.Deleted",
     "tfrfast.jobs.exporting.Exported",
     "tfrfast.jobs.shuffling.publication.Shuffled",
     "tfrfast.jobs.number_stats.NumberStats",

@@ -16,7 +16,7 @@ from cli_files import damage, run, write_examples
 from record_files import flip_payload_byte
 from tfrfast.base.sizes import counted
 from tfrfast.cli.ray import joined_addresses
-from tfrfast.columns.thumbnails import png_of
+from tfrfast.columns.shown import png_of
 
 
 @pytest.fixture
@@ -337,3 +337,67 @@ def test_keys_are_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     capsys.readouterr()
     assert run(*keys, "--on-corruption", "skip", "--json") == 1
     assert [each["records"] for each in json.loads(capsys.readouterr().out)["skipped"]] == [1]
+
+
+def ids_of(pattern: Path) -> list[int]:
+    batch = tfr.Reader(str(pattern))[:]
+    found: list[int] = tfr.parse_example(batch, {"id": tfr.FixedLen((), "int64")})["id"].tolist()
+    return found
+
+
+def test_copy_reshards_samples_and_drops_duplicates(tmp_path: Path) -> None:
+    with tfr.ShardedWriter(tmp_path / "data" / "x", num_shards=3) as writer:
+        for number in range(1000):
+            key = {} if number % 100 == 50 else {"key": number // 2}
+            writer.write_example({"id": number, **key})
+    everything = ids_of(tmp_path / "data" / "x-*")
+
+    def copied(*arguments: str) -> list[int]:
+        out = tmp_path / "out" / "y"
+        options = ["--out", str(out), "--num-shards", "4", "--overwrite", *arguments]
+        assert run("copy", str(tmp_path / "data"), *options) == 0
+        assert len(list(out.parent.glob("y-*-of-00004"))) == 4
+        return ids_of(tmp_path / "out" / "y-*")
+
+    assert copied() == everything
+    sample = copied("--sample", "2.5%", "--seed", "3")
+    assert (len(sample), copied("--sample", "25", "--seed", "3")) == (25, sample)
+    assert sample == [each for each in everything if each in sample]
+    assert copied("--sample", "25", "--seed", "4") != sample
+    assert copied("--sample", "100%") == everything
+    seen: set[int] = set()
+    once = []
+    for number in everything:
+        if number % 100 == 50 or number // 2 not in seen:
+            once.append(number)
+        if number % 100 != 50:
+            seen.add(number // 2)
+    assert copied("--drop-duplicates", "key") == once
+    # The first of the chosen records stays, even if it repeats the key of a record left out.
+    chosen = tmp_path / "numbers"
+    repeat = next(n for n, each in enumerate(everything) if each not in once)
+    chosen.write_text(f"{repeat} {repeat} 2")
+    assert copied("--records", str(chosen), "--drop-duplicates", "key") == [
+        everything[repeat],
+        everything[2],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sample", "why"),
+    [
+        ("21", "more than all 20 records"),
+        ("101%", "a part"),
+        ("-1", "a part"),
+        ("1.5", "1% or"),
+        ("1/0%", "1% or"),
+    ],
+)
+def test_samples_that_no_set_has_are_refused(
+    shards: list[str], sample: str, why: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    try:
+        assert run("copy", *shards, "--out", str(tmp_path / "x"), f"--sample={sample}") == 2
+    except SystemExit as error:
+        assert error.code == 2
+    assert why in capsys.readouterr().err

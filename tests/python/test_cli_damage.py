@@ -96,21 +96,6 @@ def test_a_single_record_that_is_damaged_is_left_out_too(
     assert "left out" in captured.err
 
 
-def test_shuffle_keeps_the_good_records(damaged: list[str], tmp_path: Path, capsys: Output) -> None:
-    good = sorted(tfr.Reader(damaged, on_corruption="skip"))
-    command = ["shuffle", "--num-shards", "3", "--on-corruption", "skip", *damaged]
-    assert run(*command, "--out", str(tmp_path / "out/x"), "--json") == 1
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["num_records"] == 18
-    assert [(each["path"], each["records"]) for each in facts["skipped"]] == [
-        (damaged[0], 1),
-        (damaged[1], None),
-    ]
-    assert sorted(tfr.Reader(facts["paths"])) == good
-    assert run(*command, "--out", str(tmp_path / "out/y")) == 1
-    assert "2 damaged places were left out:" in capsys.readouterr().err
-
-
 def test_an_error_that_nobody_foresaw_is_exit_code_2(
     damaged: list[str], capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:

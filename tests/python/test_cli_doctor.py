@@ -12,10 +12,8 @@ import pytest
 import tfrfast as tfr
 from cli_files import run, write_examples
 from tfrfast.cli.doctor.advice import advice_on
-from tfrfast.cli.doctor.data import Data, look_at_data
-from tfrfast.cli.doctor.filesystems import Filesystem, Mounts
-from tfrfast.cli.doctor.machine import Machine, look_at_machine
-from tfrfast.cli.doctor.shard_groups import ShardGroup
+from tfrfast.cli.doctor.data import DataFacts, Filesystem, Mounts, ShardGroup, look_at_data
+from tfrfast.cli.doctor.machine import MachineFacts, look_at_machine
 
 FINE = look_at_machine()._replace(
     crc32c_kernel="avx2",
@@ -30,7 +28,7 @@ FINE = look_at_machine()._replace(
     cache_limit_bytes=1 << 32,
 )
 LOCAL = ShardGroup("ext4", "/", 4, 1 << 30, is_mapped=True, identity_lasts=True)
-INDEXED = Data([LOCAL], 4, 1 << 30, 1000, ["none"], {"/data.tfrfast": 4}, None)
+INDEXED = DataFacts([LOCAL], 4, 1 << 30, 1000, ["none"], {"/data.tfrfast": 4}, None)
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +133,7 @@ def test_each_thing_that_is_slow_has_its_advice(
     machine: dict[str, object], data: dict[str, object], says: str
 ) -> None:
     found = advice_on(
-        Machine(**{**FINE._asdict(), **machine}), Data(**{**INDEXED._asdict(), **data})
+        MachineFacts(**{**FINE._asdict(), **machine}), DataFacts(**{**INDEXED._asdict(), **data})
     )
     assert any(says in each for each in found), found
 

@@ -11,6 +11,7 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import write_examples
+from record_files import write_rows
 
 # Sends SIGINT at the given import, counted from where the program's own code begins.
 AT_IMPORT = """
@@ -93,9 +94,7 @@ def test_while_modules_are_imported(tmp_path: Path, command: str) -> None:
 
 def test_between_two_pieces_of_output_lines_are_whole(tmp_path: Path) -> None:
     path = str(tmp_path / "shard")
-    with tfr.Writer(path) as writer:
-        for number in range(20_000):
-            writer.write(tfr.encode_example({"x": number}))
+    write_rows(path, ({"x": number} for number in range(20_000)))
     script = AT_CALL.format(
         path=sys.path,
         module="tfrfast.cli.json_lines",
@@ -120,7 +119,7 @@ def test_an_interrupted_shuffle_says_that_it_goes_on(tmp_path: Path) -> None:
         module="tfrfast.jobs.shuffling.job",
         before="import tfrfast.jobs.shuffling.shuffle\ntfrfast.jobs.shuffling.shuffle._MIN_MEMORY_BYTES = 1\n"
         "module._MIN_BUFFER_BYTES = 1\ntfrfast.jobs.shuffling.shuffle._memory = lambda given: 4000",
-        target="module.ShuffleJob._write_shard",
+        target="module.SortedRows.write_shard",
         times=3,
         arguments=arguments,
     )
@@ -141,7 +140,7 @@ def test_a_shuffle_in_memory_begins_again(tmp_path: Path) -> None:
         path=sys.path,
         module="tfrfast.jobs.shuffling.job",
         before="",
-        target="module.ShuffleJob._write_shard",
+        target="module.SortedRows.write_shard",
         times=1,
         arguments=["shuffle", *shards, "--out", str(tmp_path / "out/x"), "--num-shards", "5"],
     )

@@ -7,8 +7,6 @@ import gzip
 import json
 import os
 import random
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 
 import tfrfast as tfr
 from cached_indexes import ENTRY, PART, SECTIONS, number_at, seal
+from children import printed_by
 from compressed_files import deflated, in_members, one_block_of_zeros, ways_to_pack
 from orders import order_of
 from tfrecord_model import frame, rested, shard_of
@@ -41,11 +40,6 @@ def mixed_records() -> list[bytes]:
 RECORDS = mixed_records()
 PLAIN = shard_of(RECORDS)
 ORDER = np.random.default_rng(1).permutation(len(RECORDS))
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def open_shard(tmp_path: Path, data: bytes, **options: Any) -> tfr.Reader:
@@ -121,15 +115,9 @@ def test_a_small_cache_of_spans_is_enough(tmp_path: Path, max_bytes: str) -> Non
         "reader = tfr.Reader(sys.argv[1], threads=2)\n"
         "print(sum(map(len, reader)), sum(map(len, reader[::-7])))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code, reader.shards[0].path],
-        env={**os.environ, "TFRFAST_INFLATED_BYTES": max_bytes},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    printed = printed_by(code, reader.shards[0].path, TFRFAST_INFLATED_BYTES=max_bytes)
     expected = (sum(map(len, RECORDS)), sum(map(len, RECORDS[::-7])))
-    assert run.stdout.split() == [str(number) for number in expected]
+    assert printed.split() == [str(number) for number in expected]
 
 
 # ---- damage
@@ -381,7 +369,8 @@ def test_isa_l_and_zlib_find_the_same_records_and_read_each_other_s_indexes(tmp_
         (tmp_path / f"{i}").write_bytes(damaged)
         (tmp_path / f"{i + 8}").write_bytes(packed[: len(packed) * i // 9])
     program = (
-        "import sys, zlib, tfrfast as tfr\n"
+        "import os, sys, zlib, tfrfast as tfr\n"
+        "os.chdir(sys.argv[1])\n"
         "print(tfr._native.inflaters()[0])\n"
         "for name in range(17):\n"
         "    for index in 'memory', 'auto':\n"
@@ -390,14 +379,7 @@ def test_isa_l_and_zlib_find_the_same_records_and_read_each_other_s_indexes(tmp_
     )
 
     def run(choice: str) -> list[str]:
-        return subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=tmp_path,
-            env={**os.environ, "TFRFAST_INFLATE": choice},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
+        return printed_by(program, tmp_path, TFRFAST_INFLATE=choice).splitlines()
 
     isal, zlib_alone = run(""), run("zlib")
     assert (isal[0], zlib_alone[0]) == ("ISA-L", "None")

@@ -37,6 +37,17 @@ def members_of(path: Path) -> list[bytes]:
     return members
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_bytes_do_not_depend_on_what_was_written_before(tmp_path: Path, level: int) -> None:
+    written = []
+    for number, records in enumerate([RECORDS[:900], [b"z" * 3 * MIB], RECORDS[:900]]):
+        path = tmp_path / str(number)
+        with tfr.Writer(path, compression="GZIP", level=level, index=False) as writer:
+            writer.write_batch(records)
+        written.append(path.read_bytes())
+    assert written[0] == written[2]
+
+
 @pytest.mark.parametrize("level", [None, 0, 1, 9])
 def test_a_writer_makes_members_that_are_indexed(tmp_path: Path, level: int | None) -> None:
     path = tmp_path / "data" / "shard"

@@ -107,21 +107,41 @@ def test_a_bad_payload_is_raised_when_it_is_read(shard: Damaged, io: Any, tmp_pa
             )
 
 
-def test_iteration_gives_what_is_before_damage_then_the_error_then_the_rest(
-    shard: Damaged, io: Any
+def test_iteration_goes_on_after_a_bad_payload(shard: Damaged, io: Any) -> None:
+    shard.flip_bit(4 * FRAME + 12)
+    records = iter(tfr.Reader(shard.path, io=io))
+    assert [next(records) for _ in range(4)] == RECORDS[:4]
+    with pytest.raises(tfr.CorruptRecordError, match="record 4 of"):
+        next(records)
+    assert list(records) == RECORDS[5:]
+
+
+@pytest.mark.parametrize("size", [1, 3000, 20_000, 70_000, 600_000])
+def test_a_bad_payload_of_any_size_is_raised(tmp_path: Path, io: Any, size: int) -> None:
+    (tmp_path / "shard").write_bytes(shard_of([bytes(size)] * 3))
+    reader = tfr.Reader(tmp_path / "shard", io=io)
+    with open(tmp_path / "shard", "r+b") as file:
+        file.seek(2 * (size + 16) - 5)  # the last byte of record 1
+        file.write(b"x")
+    for numbers in ([1], [0, 1, 2], [2, 1]):
+        with pytest.raises(tfr.CorruptRecordError, match="record 1 of"):
+            reader.read(numbers)
+    assert reader.read([2, 0]).tolist() == [bytes(size)] * 2
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_first_bad_record_that_is_asked_for_is_named(
+    tmp_path: Path, io: Any, threads: int
 ) -> None:
-    for bad in (4, 7):
-        shard.flip_bit(bad * FRAME + 12)
-    iterator = iter(tfr.Reader(shard.path, io=io))
-    seen: list[bytes | int | None] = []
-    while True:
-        try:
-            seen.append(next(iterator))
-        except tfr.CorruptRecordError as error:
-            seen.append(error.record)
-        except StopIteration:
-            break
-    assert seen == [*RECORDS[:4], 4, *RECORDS[5:7], 7, *RECORDS[8:]]
+    data = bytearray(shard_of([b"0123"] * 3000))
+    for bad in (2999, 1500, 700):
+        data[bad * 20 + 13] ^= 1
+    (tmp_path / "shard").write_bytes(data)
+    reader = tfr.Reader(tmp_path / "shard", io=io, threads=threads)
+    for numbers, first in ((range(3000), 700), (range(2999, -1, -1), 2999)):
+        with pytest.raises(tfr.CorruptRecordError) as raised:
+            reader.read(numbers)
+        assert raised.value.record == first
 
 
 def test_skipping_leaves_bad_payloads_out(shard: Damaged, io: Any) -> None:

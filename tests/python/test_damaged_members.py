@@ -25,11 +25,6 @@ def some_records(seed: int) -> list[bytes]:
 RECORDS = some_records(1)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
-
-
 def cut_anywhere(records: list[bytes]) -> list[bytes]:
     """Cuts as `tfr.Writer` does, into smaller pieces."""
     data = shard_of(records)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from record_files import write_rows
 from tfrfast.cli import main
 
 SPECS = {
@@ -41,9 +42,7 @@ def example(number: int) -> dict[str, Any]:
 
 
 def shard(path: Path, examples: list[dict[str, Any]]) -> str:
-    with tfr.Writer(path) as writer:
-        for each in examples:
-            writer.write_example(each)
+    write_rows(path, examples)
     return str(path)
 
 

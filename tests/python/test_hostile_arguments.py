@@ -157,6 +157,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         ),
         "RecordBatch.__getitem__": (lambda key: reader[:][key], {"key": 1}),
         "RecordBatch.view": (reader[:].view, {"row": 0}),
+        "SerializedTensor": (tfr.SerializedTensor, {"shape": (2,), "dtype": "float32"}),
         "ShardedWriter": (tfr.ShardedWriter, {"prefix": "set", "num_shards": 1, "overwrite": True}),
         "ShardedWriter.write": (sharded.write, {"record": b"x"}),
         "ShardedWriter.write_batch": (sharded.write_batch, {"records": [b"x"]}),
@@ -204,6 +205,8 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             tfr.copy,
             {"source": reader, "records": [0], "out": "copied", "num_shards": 1, "overwrite": True},
         ),
+        "delete": (tfr.delete, {"paths": shard, "records": [], "dry_run": True}),
+        "diff": (tfr.diff, {"a": shard, "b": reader}),
         "encode_example": (tfr.encode_example, {"features": {"n": 1}}),
         "encode_examples": (tfr.encode_examples, {"columns": {"n": [1, 2]}}),
         "export": (

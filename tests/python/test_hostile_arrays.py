@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+import wire_examples as wire
 
 ROWS = 20_000
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -41,6 +42,12 @@ def bases_of(array: Any) -> Iterator[Any]:
     while array is not None:
         yield array
         array = getattr(array, "base", None)
+
+
+def test_numbers_of_other_types_are_no_byte_strings() -> None:
+    for data, offsets in (([97, 300], [0, 1, 2]), (np.zeros(2, np.uint8), [0, 1.5, 2])):
+        with pytest.raises(TypeError, match="Bytes needs data of uint8 and offsets of integers"):
+            tfr.columns.Bytes(np.asarray(data), np.asarray(offsets))
 
 
 def test_the_offsets_of_a_batch_cannot_be_written() -> None:
@@ -338,6 +345,23 @@ def test_record_numbers_that_change(tmp_path: Path) -> None:
         ):
             chosen = plan.indices(0, 0)
             assert ((chosen >= 0) & (chosen < ROWS)).all()
+
+
+def test_a_step_file_that_changes(tmp_path: Path) -> None:
+    """Lists of Features lie apart, so their places are looked up step by step."""
+    features = (wire.byte_strings(b"s" * (i * i % 200)) for i in range(ROWS))
+    with tfr.Writer(tmp_path / "shard") as writer:
+        writer.write(wire.field(2, wire.entry(b"f", wire.strings(*features))))
+    path = tfr.build_steps(tmp_path / "shard", along="f")
+    steps = tfr.Steps(tmp_path / "shard", along="f")
+    assert len(steps[:]) == ROWS  # all of the step file has been verified
+    file = np.memmap(path, np.uint8, mode="r+")
+    good = np.array(file)
+    torn = np.concatenate([good[: len(good) // 2], good[len(good) // 2 :][::-1]])
+    with changing(file, torn, good):
+        for _ in range(100):
+            with contextlib.suppress(tfr.RecordError):
+                assert len(steps[:]) == ROWS
 
 
 def read_or_refuse(reader: tfr.Reader, numbers: Any) -> tfr.RecordBatch:

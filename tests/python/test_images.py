@@ -14,6 +14,7 @@ import pytest
 import tfrfast as tfr
 from image_records import COUNT, GOLDEN, NAMES, SIZED, loader_of, windows, write_images
 from odd_pictures import differing_pictures, exif, odd_pictures, with_chunk
+from record_files import write_rows
 from reference_order import siphash24
 from tfrfast import _native
 
@@ -99,7 +100,7 @@ def test_a_png_is_turned_upright_by_its_exif_wherever_it_stands(last: bool) -> N
 def test_other_data_before_a_photos_exif_does_not_hide_it() -> None:
     whole = (GOLDEN / "turned_6.jpg").read_bytes()
     xmp = b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta/>"
-    both = whole[:2] + b"\xff\xe1" + (len(xmp) + 2).to_bytes(2) + xmp + whole[2:]
+    both = whole[:2] + b"\xff\xe1" + (len(xmp) + 2).to_bytes(2, "big") + xmp + whole[2:]
     assert np.array_equal(
         parse(both, size=(26, 18), upright=True)["x"],
         parse(whole, size=(26, 18), upright=True)["x"],
@@ -197,9 +198,7 @@ def test_rows_of_a_batch_by_tokens_have_draws_of_their_own(file: str) -> None:
 def test_damage_names_the_record_or_is_grey(tmp_path: Path) -> None:
     image = (GOLDEN / "subsampled.jpg").read_bytes()
     path = tmp_path / "a.tfrecord"
-    with tfr.Writer(path) as writer:
-        for each in (image, image[:300], b"", b"not an image"):
-            writer.write(tfr.encode_example({"x": each}))
+    write_rows(path, ({"x": each} for each in (image, image[:300], b"", b"not an image")))
     for number, why in ((1, "it ends early"), (2, "is empty"), (3, "neither a JPEG nor a PNG")):
         loader = tfr.Loader(
             path, 1, features={"x": tfr.Image((8, 8))}, order=tfr.InOrder(indices=[number])

@@ -9,12 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-import tfrfast as tfr
 from cached_indexes import cached_index
-from tfrecord_model import crc32c, shard_of, write_shard
+from tfrecord_model import crc32c, write_shard
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-RECORDS = [b"%d" % i * (1 + i % 40) for i in range(300)]
 
 
 class Decoded(NamedTuple):
@@ -179,53 +177,15 @@ def test_a_built_index_is_as_the_page_says(tmp_path: Path, lengths: str, count: 
         assert set(decoded.widths) == {0}
 
 
-def test_a_compressed_and_a_damaged_index_are_as_the_page_says(tmp_path: Path) -> None:
-    plain = shard_of(random.Random(1).randbytes(9000) for _ in range(400))
-    (tmp_path / "shard").write_bytes(gzip.compress(plain, 1))
-    decoded = decode_cached(tmp_path / "shard")
-    assert decoded.offsets == offsets_in(plain)
-    assert len(decoded.spans) > 1
-    assert decoded.spans[-1][0] == len(plain)
-    cut = offsets_in(plain)[-2] + 20
-    (tmp_path / "torn").write_bytes(plain[:cut])
-    decoded = decode_cached(tmp_path / "torn")
-    assert decoded.offsets == offsets_in(plain)[:-1]
-    assert decoded.damage == [(cut - 20, cut, 399, 1, 3)]
-
-
-def test_the_index_of_a_folder_is_as_the_page_says(tmp_path: Path) -> None:
-    rng = random.Random(3)
-    (tmp_path / "data").mkdir()
-    expected = {}
-    for number in (0, 10, 2):
-        records = [rng.randbytes(rng.randrange(100)) for _ in range(rng.choice([0, 7, 5000]))]
-        shard = write_shard(tmp_path / "data" / f"shard-{number}", records)
-        expected[f"shard-{number}"] = offsets_in(Path(shard).read_bytes())
-    plain = shard_of(rng.randbytes(9000) for _ in range(400))
-    (tmp_path / "data" / "packed").write_bytes(gzip.compress(plain, 1))
-    expected["packed"] = offsets_in(plain)
-    (tmp_path / "data" / "torn").write_bytes(plain[:-1])
-    expected["torn"] = offsets_in(plain)[:-1]
-    tfr.build_index(tmp_path / "data" / "*")
-    assert [each.name for each in (tmp_path / "data.tfrfast").iterdir()] == ["index"]
-    decoded = decode_folder((tmp_path / "data.tfrfast" / "index").read_bytes())
-    assert {name: each.offsets for name, each in decoded.items()} == expected
-    assert len(decoded["packed"].spans) > 1
-    assert decoded["packed"].samples_crc is None
-    assert len(decoded["torn"].damage) == 1
-    assert decoded["torn"].samples_crc == samples_crc_of(plain, expected["torn"])
-
-
-@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 64, 65, 1000])
-def test_a_writer_samples_the_frames_that_a_scan_does(tmp_path: Path, count: int) -> None:
-    (tmp_path / "data").mkdir()
-    with tfr.Writer(tmp_path / "data" / "shard") as writer:
-        for number in range(count):
-            # The longest records bypass the writer's buffer.
-            writer.write(bytes(600_000 if number % 30 == 2 and count < 100 else number % 50))
-    shard = (tmp_path / "data" / "shard").read_bytes()
-    decoded = decode_folder((tmp_path / "data.tfrfast" / "index").read_bytes())["shard"]
-    assert decoded.samples_crc == samples_crc_of(shard, decoded.offsets)
+def test_an_index_of_several_parts_is_as_the_page_says(tmp_path: Path) -> None:
+    for name, count in [("b", 5), ("a", 300), ("b", 200)]:
+        shard = write_shard(tmp_path / name, [bytes(number % 7) for number in range(count)])
+        index = cached_index(shard).read_bytes()
+    assert struct.unpack_from("<Q", index, 32) == (3,)
+    decoded = decode_folder(index, fnv1a(os.fsencode(os.path.realpath(tmp_path))))
+    assert list(decoded) == ["a", "b"]
+    for name, each in decoded.items():
+        assert each.offsets == offsets_in((tmp_path / name).read_bytes())
 
 
 def test_the_golden_index_is_as_the_page_says() -> None:
@@ -246,23 +206,3 @@ def test_the_golden_index_is_as_the_page_says() -> None:
     assert decoded["giants"].widths[0] == 0
     assert decoded["giants"].widths[-1] == 64
     assert decoded["giants"].offsets[-1] == decoded["giants"].offsets[-2] + 2**58
-
-
-@pytest.fixture
-def shard(tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    path = tmp_path / "data" / "shard"
-    path.write_bytes(gzip.decompress((GOLDEN / "shard.gz").read_bytes()))
-    write_shard(tmp_path / "data" / "other", RECORDS)  # its time is old enough
-    os.utime(path, ns=(10**18, 10**18))
-    return path
-
-
-def test_an_index_of_a_later_version_is_refused_by_name(shard: Path) -> None:
-    index = cached_index(shard)
-    later = bytearray(index.read_bytes())
-    later[8] = 3
-    index.write_bytes(later)
-    with pytest.raises(tfr.StaleIndexError, match="has version 3 and this tfrfast reads version 2"):
-        tfr.Reader(shard, index="require")
-    assert len(tfr.Reader(shard)) == 300

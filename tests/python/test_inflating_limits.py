@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import children
 import tfrfast as tfr
 from record_files import frame
 from tfrecord_model import rested
@@ -26,10 +24,8 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def printed_by(script: str, path: str, **settings: str) -> str:
-    command = [sys.executable, "-c", f"import sys, tfrfast as tfr\npath = sys.argv[1]\n{script}"]
-    return subprocess.run(
-        [*command, path], env=os.environ | settings, check=True, capture_output=True, text=True
-    ).stdout
+    program = f"import sys, tfrfast as tfr\npath = sys.argv[1]\n{script}"
+    return children.printed_by(program, path, **settings)
 
 
 def test_empty_records_take_a_bit_each(crowd: str) -> None:

@@ -1,18 +1,24 @@
 """Jobs as pure splits: tasks run by threads, by processes, twice, or not to their end."""
 
+import gc
 import multiprocessing
 import os
 import pickle
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrfast as tfr
+from endless_task import EndlessTask
 from patience import PATIENCE_S
 from record_files import flip_payload_byte
 from tfrecord_model import write_shard
@@ -21,7 +27,7 @@ from tfrfast.base.job_threads import JobThreads
 from tfrfast.jobs import copying, cutting, running, verifying
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import grouped, part_bytes
-from tfrfast.jobs.running import Advance, run_tasks
+from tfrfast.jobs.running import Advance, Workers, run_tasks
 from tfrfast.reader import Skipped
 from tfrfast.storage.remote.options import Storage
 
@@ -101,28 +107,12 @@ class Failing:
         raise LookupError("no 7")
 
 
-class Endless:
-    amount = 1
-
-    def __init__(self) -> None:
-        self.begun = threading.Event()
-        self.ended = threading.Event()
-
-    def run(self, advance: Advance) -> int:
-        try:
-            while True:
-                self.begun.set()
-                advance(0)
-        finally:
-            self.ended.set()
-
-
 class FailingAfter(Failing):
-    def __init__(self, other: Endless) -> None:
+    def __init__(self, other: EndlessTask) -> None:
         self.other = other
 
     def run(self, advance: Advance) -> int:
-        assert self.other.begun.wait(PATIENCE_S)
+        self.other.wait()
         return super().run(advance)
 
 
@@ -180,14 +170,14 @@ def test_the_first_error_is_raised_as_it_is(executor: Executor | None) -> None:
 
 
 def test_an_error_ends_the_others() -> None:
-    endless = Endless()
+    endless = EndlessTask()
     with pytest.raises(LookupError, match="no 7"):
         list(run_tasks([endless, FailingAfter(endless)], None, 2, ignore))
     assert endless.ended.is_set()
 
 
 def test_whoever_stops_listening_ends_the_tasks() -> None:
-    endless = Endless()
+    endless = EndlessTask()
     results = run_tasks([Numbered(0), endless], None, 2, ignore)
     assert next(results) == 0
     results.close()  # type: ignore[attr-defined]
@@ -284,6 +274,45 @@ def test_ranges_hold_each_record_once(shards: list[str], target: int) -> None:
     assert len(ranges) == 1 or max(map(known.bytes_of, ranges)) <= 2 * target + 40
 
 
+def sizes_of(shards: list[tuple[int, int]]) -> ShardSizes:
+    """Shards of (records, bytes of each record)."""
+    facts = [SimpleNamespace(num_records=n, num_bytes=n * size) for n, size in shards]
+    reader: Any = SimpleNamespace(shards=facts, _makes_records=False, _paths=[], _options={})
+    return ShardSizes(reader)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(16, 1000)), max_size=12),
+    st.integers(1, 40),
+)
+def test_every_record_is_in_one_part_and_every_part_in_its_shards(
+    shards: list[tuple[int, int]], count: int
+) -> None:
+    some = sizes_of(shards)
+    parts = some.divided(count)
+    assert [number for part in parts for number in part] == list(range(some.starts[-1]))
+    assert all(len(part) > 0 for part in parts)
+    assert len(parts) <= count
+    owner = np.repeat(np.arange(len(shards)), [records for records, _ in shards])
+    for part in parts:
+        holders = range(len(shards))[some.holders_of(part)]
+        assert (holders[0], holders[-1]) == (owner[part[0]], owner[part[-1]])
+
+
+def test_parts_have_about_as_many_bytes_each() -> None:
+    shards = [(1000, 10), (10, 1000), (0, 5), (1, 10_000), (100, 100)]
+    sizes = np.repeat([10, 1000, 5, 10_000, 100], [records for records, _ in shards])
+    for part in sizes_of(shards).divided(4):
+        assert sizes[part.start : part.stop].sum() == 10_000
+
+
+def test_one_huge_shard_becomes_many_parts_and_many_small_ones_share_one() -> None:
+    assert sizes_of([(100, 1)]).divided(4) == [range(n, n + 25) for n in range(0, 100, 25)]
+    assert len(sizes_of([(1, 7)] * 1000).divided(10)) == 10
+    assert sizes_of([(3, 1)]).divided(10) == [range(1), range(1, 2), range(2, 3)]
+    assert sizes_of([]).divided(2) == sizes_of([(0, 1)]).divided(2) == []
+
+
 @pytest.mark.parametrize(
     "numbers", [range(3, 10), range(5, 3005), range(3045, 3046), range(0), [3040, 2, 2, 3004, 3005]]
 )
@@ -310,8 +339,9 @@ def test_a_name_that_is_a_pattern_elsewhere_is_an_error(tmp_path: Path, small_pa
     for number in (1, 2):
         os.link(named, tmp_path / f"s{number}")
     os.unlink(named)
+    rows = pickle.loads(pickled)
     with pytest.raises(tfr.StaleIndexError, match="2 shards here, and 1 where"):
-        pickle.loads(pickled)
+        list(rows.reader)
 
 
 def test_secrets_stay_behind(shards: list[str]) -> None:
@@ -319,18 +349,34 @@ def test_secrets_stay_behind(shards: list[str]) -> None:
     reader = tfr.Reader(shards, storage=storage)
     for task in (
         ChosenRecords(ShardSizes(reader), range(3)),
-        *verifying.plan_verification(shards, Twice(), None, storage),
+        *verifying.plan_verification(shards, Workers(Twice()), storage),
     ):
         pickled = pickle.dumps(task)
         assert b"hush" not in pickled
         assert b"timeout" in pickled
 
 
-def test_other_files_elsewhere_are_an_error(shards: list[str]) -> None:
-    pickled = pickle.dumps(ChosenRecords(ShardSizes(tfr.Reader(shards)), range(10)))
+def test_other_files_elsewhere_are_an_error(shards: list[str], processes: Executor) -> None:
+    task = copying._FindGood(ChosenRecords(ShardSizes(tfr.Reader(shards)), range(10)))
     write_shard(shards[0], [b"other"] * 6)
     with pytest.raises(tfr.StaleIndexError, match="6 records in .* bytes here, and 5 in"):
-        pickle.loads(pickled)
+        list(run_tasks([task], processes, None, ignore))
+
+
+def test_rows_keep_nothing_that_was_pickled(shards: list[str]) -> None:
+    rows = ChosenRecords(ShardSizes(tfr.Reader(shards)), range(10))
+    before = vars(rows).copy()
+    pickle.dumps(rows)
+    assert vars(rows) == before
+
+
+def test_shards_of_a_deletion_do_not_stay_open(shards: list[str]) -> None:
+    known = ShardSizes(tfr.Reader(shards))
+    rows = pickle.loads(pickle.dumps(ChosenRecords(known, range(10), np.array([3]))))
+    reader = weakref.ref(rows.reader)
+    del rows
+    gc.collect()
+    assert reader() is None
 
 
 # -- the jobs
@@ -392,7 +438,7 @@ def test_large_shards_are_divided_together(
 
     monkeypatch.setattr(verifying, "Reader", Opened)
     storage = Storage(None)
-    tasks = verifying.plan_verification(shards, executor, 3, storage)
+    tasks = verifying.plan_verification(shards, Workers(executor, 3), storage)
     assert opened == [shards, [shards[0], *shards[2:]]]  # again, without the shard without records
     assert len(tasks) > 12
     monkeypatch.undo()
@@ -480,7 +526,7 @@ def test_checking_is_cut_and_told(
         cut.append([task.amount for task in tasks])
         return run_tasks(tasks, *others)
 
-    monkeypatch.setattr(copying, "run_tasks", run)
+    monkeypatch.setattr(running, "run_tasks", run)
     reader = tfr.Reader(shards, on_corruption="skip", threads=1)
     assert tfr.copy(reader, slice(None), tmp_path / "x", progress=True).num_records == 3046
     assert max(cut[0]) <= 16 * reader._records_within(100) < 3046 // 8
@@ -488,6 +534,29 @@ def test_checking_is_cut_and_told(
     shown = capsys.readouterr().err
     assert "Checking" in shown
     assert "Copying" in shown
+
+
+def test_a_failed_check_ends_its_tasks(shards: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = EndlessTask()
+
+    def run(task: Any, advance: Advance) -> Any:
+        if task.rows.numbers[0] == 0:
+            return check(task, advance)
+        return endless.run(advance)
+
+    class Full(set[Skipped]):
+        def update(self, *_: object) -> None:
+            endless.wait()
+            raise MemoryError
+
+    monkeypatch.setattr(copying, "_PIECE_BYTES", 100)
+    check = copying._FindGood.run
+    monkeypatch.setattr(copying._FindGood, "run", run)
+    known = ShardSizes(tfr.Reader(shards))
+    numbers = np.arange(len(known.reader))
+    with pytest.raises(MemoryError) as caught:
+        copying.without_damage(known, numbers, Workers(threads=2), Full())
+    assert endless.ended.is_set(), caught.value  # whose traceback keeps the frames
 
 
 def test_threads_are_at_least_one(shards: list[str]) -> None:

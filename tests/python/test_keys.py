@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
+import re
 import struct
 import threading
 from pathlib import Path
@@ -13,8 +16,12 @@ import numpy.typing as npt
 import pytest
 
 import tfrfast as tfr
-from record_files import flip_payload_byte
+import wire_examples as wire
+from children import in_threads
+from record_files import flip_payload_byte, write_rows, write_shard
+from reference_order import siphash24_of
 from tfrfast import _native
+from tfrfast.cli import main
 from tfrfast.jobs import building_keys as keys_module
 from tfrfast.keys import entries as entries_module
 from tfrfast.keys.key_file import KeyHeader, write_keys
@@ -145,9 +152,10 @@ def test_keys_of_another_type_are_refused(records: Keyed) -> None:
 
 
 def test_two_sets_are_joined_by_key(data: list[str], tmp_path: Path, records: Keyed) -> None:
-    with tfr.Writer(tmp_path / "captions") as writer:
-        for number in range(5000, 900, -3):
-            writer.write_example({"id": b"cat_%d" % number, "text": b"a cat"})
+    write_rows(
+        tmp_path / "captions",
+        ({"id": b"cat_%d" % number, "text": b"a cat"} for number in range(5000, 900, -3)),
+    )
     captions = tfr.Reader(str(tmp_path / "captions"))
     tfr.build_keys(captions, "id")
     here, there = records.join(captions.by_key("id"))
@@ -200,44 +208,12 @@ def test_the_file_is_small_and_as_specified(data: list[str]) -> None:
 
 
 def test_hashes_are_siphash_2_4() -> None:
-    # The published vectors have another key. These values come from an independent implementation
-    # in Python.
     for text in (b"", b"a", b"12345678", b"cat_17 and more"):
         data = np.frombuffer(text, np.uint8)
-        assert _native.hash_strings(data, np.array([0, len(text)]))[0] == siphash(text)
-    assert _native.hash_ints(np.array([-2]))[0] == siphash((-2).to_bytes(8, "little", signed=True))
-
-
-def siphash(text: bytes) -> int:
-    mask = 2**64 - 1
-
-    def left(value: int, bits: int) -> int:
-        return (value << bits | value >> (64 - bits)) & mask
-
-    v = [0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573]
-
-    def rounds(count: int) -> None:
-        for _ in range(count):
-            v[0] = (v[0] + v[1]) & mask
-            v[1] = left(v[1], 13) ^ v[0]
-            v[0] = left(v[0], 32)
-            v[2] = (v[2] + v[3]) & mask
-            v[3] = left(v[3], 16) ^ v[2]
-            v[0] = (v[0] + v[3]) & mask
-            v[3] = left(v[3], 21) ^ v[0]
-            v[2] = (v[2] + v[1]) & mask
-            v[1] = left(v[1], 17) ^ v[2]
-            v[2] = left(v[2], 32)
-
-    padded = text + bytes(7 - len(text) % 8) + bytes([len(text) & 255])
-    for begin in range(0, len(padded), 8):
-        word = int.from_bytes(padded[begin : begin + 8], "little")
-        v[3] ^= word
-        rounds(2)
-        v[0] ^= word
-    v[2] ^= 255
-    rounds(4)
-    return v[0] ^ v[1] ^ v[2] ^ v[3]
+        hashed = _native.hash_strings(data, np.array([0, len(text)]))[0]
+        assert hashed == siphash24_of((0, 0), text)
+    negative = (-2).to_bytes(8, "little", signed=True)
+    assert _native.hash_ints(np.array([-2]))[0] == siphash24_of((0, 0), negative)
 
 
 def table_of(
@@ -246,7 +222,7 @@ def table_of(
     """Writes a key file with these contents."""
     header = KeyHeader("image/id", "bytes", len(reader), len(hashes), len(hashes), 0, 0)
     with path.open("wb") as file:
-        write_keys(file, header, [(hashes, numbers)])
+        write_keys(file, header, [entries_module.entries_of(hashes, numbers)])
     return _native.KeyFile(os.fsencode(path), reader._core)
 
 
@@ -268,6 +244,26 @@ def test_keys_with_one_hash_are_told_apart(data: list[str], records: Keyed, tmp_
     assert b"cat_2" not in records
     with pytest.raises(KeyError, match="cat_2"):
         records[[b"cat_2"]]
+
+
+def test_duplicates_are_listed_with_the_first_record(
+    data: list[str], records: Keyed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repeated, firsts = records.find_duplicates()
+    assert repeated.tolist() == list(range(9, COUNT, 10))
+    assert firsts.tolist() == list(range(8, COUNT, 10))
+    assert main(["keys", *data, "--by", "image/id", "--duplicates"]) == 0
+    out = capsys.readouterr().out
+    assert "300 records with the key of an earlier record" in out
+    assert re.search(r"b'cat_8' +9 +8\n", out)
+    assert main(["keys", *data, "--by", "image/id", "--duplicates", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["duplicates"][-1] == [2999, 2998]
+    # Different keys with one hash are told apart.
+    shared = int(_native.hash_strings(np.frombuffer(b"cat_2", np.uint8), np.array([0, 5]))[0])
+    numbers = np.array([8, 9, 17, 18, 19, 20], np.uint32)
+    hashes = np.full(len(numbers), shared, np.uint64)
+    records._file = table_of(tmp_path / "one.keys", tfr.Reader(data), hashes, numbers)
+    assert [each.tolist() for each in records.find_duplicates()] == [[9, 19], [8, 18]]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 17, 1000])
@@ -298,6 +294,18 @@ def test_a_file_of_other_data_is_refused(data: list[str]) -> None:
         tfr.Reader(data).by_key("image/id")
     tfr.build_keys(data, "image/id")
     assert tfr.Reader(data).by_key("image/id")[b"cat_1500"[:-2] + b"01"] == example(1501)
+
+
+def test_a_file_of_shards_that_were_replaced_is_not_one_of_the_new_shards(data: list[str]) -> None:
+    reader = tfr.Reader(data)
+    with tfr.Writer(data[1], overwrite=True) as writer:  # as many records of the same sizes
+        writer.write_batch([example(n) for n in range(1999, 999, -1)])
+    tfr.build_keys(reader, "image/id")  # of the old shards
+    assert reader.by_key("image/id").find([b"cat_1501"]) == [1501]
+    now = tfr.Reader(data)
+    assert now[1498] == example(1501)
+    with pytest.raises(tfr.StaleIndexError, match="build_keys again"):
+        now.by_key("image/id")
 
 
 def test_a_damaged_file_is_refused_whichever_byte_it_is(data: list[str]) -> None:
@@ -338,6 +346,19 @@ def test_an_empty_set_has_no_keys(tmp_path: Path) -> None:
     assert reader.by_key("id").find([b"x"]).tolist() == [-1]
 
 
+def test_an_empty_feature_replaces_no_key(tmp_path: Path) -> None:
+    twice = wire.example(
+        wire.entry(b"id", wire.byte_strings(b"one")), wire.entry(b"id", wire.byte_strings(b"two"))
+    )
+    empty_last = wire.example(
+        wire.entry(b"id", wire.byte_strings(b"three")), wire.entry(b"id", b"")
+    )
+    path = write_shard(tmp_path / "shard", [twice, empty_last])
+    tfr.build_keys(path, "id")
+    keyed = tfr.Reader(path).by_key("id")
+    assert keyed.find([b"one", b"two", b"three"]).tolist() == [-1, 0, 1]
+
+
 def test_damage_is_an_error_or_left_out(data: list[str]) -> None:
     with tfr.Reader(data[0]) as reader:
         flip_payload_byte(data[0], list(reader), 20)
@@ -368,9 +389,7 @@ def test_damaged_records_are_told_apart_from_missing_ones(data: list[str]) -> No
 def test_joins_hold_few_large_records_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with tfr.Writer(tmp_path / "x") as writer:
-        for number in range(40):
-            writer.write_example({"id": number, "pixels": bytes(1 << 20)})
+    write_rows(tmp_path / "x", ({"id": number, "pixels": bytes(1 << 20)} for number in range(40)))
     tfr.build_keys(str(tmp_path / "x"), "id")
     records = tfr.Reader(str(tmp_path / "x")).by_key("id")
     sizes: list[int] = []
@@ -415,23 +434,12 @@ def test_a_reader_may_be_closed_while_others_look_up(tmp_path: Path) -> None:
 
 
 def test_many_threads_may_look_up(records: Keyed) -> None:
-    wrong: list[int] = []
-
     def look(first: int) -> None:
         for number in range(first, COUNT, 40):
-            if (
-                number % 100 != 50
-                and number % 10 != 9
-                and records[key_of(number)] != example(number)
-            ):
-                wrong.append(number)
+            if number % 100 != 50 and number % 10 != 9:
+                assert records[key_of(number)] == example(number)
 
-    threads = [threading.Thread(target=look, args=(first,)) for first in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    in_threads(functools.partial(look, first) for first in range(4))
 
 
 def test_a_closed_reader_gives_no_records(data: list[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tfrfast as tfr
+from record_files import write_rows
 from tfrfast.writing.work_folder import WorkFolder
 
 # Stops in the middle of the job, says so, and waits to be killed.
@@ -41,7 +41,6 @@ def folders(path: Path) -> list[str]:
 def start_and_wait(code: str) -> subprocess.Popen[str]:
     job = subprocess.Popen(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -53,9 +52,9 @@ def start_and_wait(code: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("module", "target", "call"),
     [
-        ("tfrfast.jobs.copying", "tfrfast.jobs.copying.run_tasks", COPY),
-        ("tfrfast.jobs.building_keys", "tfrfast.jobs.building_keys.write_keys", KEYS),
-        ("tfrfast.jobs.exporting", "tfrfast.jobs.exporting.run_tasks", EXPORT),
+        ("tfrfast.jobs.running", "tfrfast.jobs.running.run_tasks", COPY),
+        ("tfrfast.writing.key_files", "tfrfast.writing.key_files.write_keys", KEYS),
+        ("tfrfast.jobs.running", "tfrfast.jobs.running.run_tasks", EXPORT),
     ],
     ids=["copy", "build_keys", "export"],
 )
@@ -66,9 +65,7 @@ def test_the_next_run_removes_what_a_killed_one_left(
         pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
-    with tfr.Writer("data/a") as writer:
-        for number in range(50):
-            writer.write(tfr.encode_example({"id": number}))
+    write_rows("data/a", ({"id": number} for number in range(50)))
     out = tmp_path / "out"
     code = KILLED.format(module=module, target=target, call=call)
     killed = start_and_wait(code)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from children import in_threads, is_right_in_child
 from tfrecord_model import rested, shard_of
 
 SHARDS = 70
@@ -134,14 +135,6 @@ def test_relative_paths_are_those_of_the_opening(
     assert relative.shards[1].path == "data/shard-001"
 
 
-def test_a_folder_of_indexes_that_serves_many(made: Path, tmp_path: Path) -> None:
-    other = shutil.copytree(made, tmp_path / "other")
-    for data in (made, other):
-        tfr.build_index(data / "shard-*", index_folder=tmp_path / "indexes")
-    for data in (made, other):
-        assert list(tfr.Reader(data / "shard-*", index_folder=tmp_path / "indexes")) == RECORDS
-
-
 def test_many_threads_open_the_same_shards(made: Path, io: Any) -> None:
     reader = open_shards(made, io=io)
     start = threading.Barrier(8)
@@ -151,11 +144,7 @@ def test_many_threads_open_the_same_shards(made: Path, io: Any) -> None:
         start.wait()
         seen.append([reader[i] for i in range(len(RECORDS))])
 
-    threads = [threading.Thread(target=read) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads([read] * 8)
     assert seen == [RECORDS] * 8
 
 
@@ -163,10 +152,7 @@ def test_many_threads_open_the_same_shards(made: Path, io: Any) -> None:
 def test_a_forked_child_opens_them_itself(made: Path, io: Any) -> None:
     reader = open_shards(made, io=io)
     assert reader[0] == RECORDS[0]
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if [reader[i] for i in range(len(RECORDS))] == RECORDS else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert is_right_in_child(lambda: [reader[i] for i in range(len(RECORDS))] == RECORDS)
     assert list(reader) == RECORDS
 
 
@@ -275,10 +261,3 @@ def test_damaged_shards_are_found_at_opening(data: Path) -> None:
     reader = open_shards(data, on_corruption="skip")
     assert [each.path for each in reader.skipped] == [str(torn)]
     assert len(reader) == len(RECORDS) - 1
-
-
-def test_mixtures_share_lazy_shards(made: Path) -> None:
-    first, second = open_shards(made), open_shards(made)
-    mixture = tfr.Mixture({"a": (first, 1), "b": (second, 1)}, seed=1)
-    batch = next(iter(tfr.Loader(mixture, batch_size=64)))
-    assert set(batch.tolist()) <= set(RECORDS)

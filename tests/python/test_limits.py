@@ -1,8 +1,6 @@
 """Very many shards, very large records."""
 
-import os
 import struct
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,25 +9,10 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from children import printed_by
 from huge_files import huge_files
-from patience import PATIENCE_S
 from tfrecord_model import frame, write_shard
 from tfrfast import _native
-
-
-def printed_by(code: str, *arguments: str) -> str:
-    """Returns the output of a new process, because limits of a process are final."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
 
 FEW_DESCRIPTORS = """
 import os, resource, sys
@@ -159,10 +142,7 @@ print(sum(len(batch) for batch in loader))
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_a_loader_without_memory_for_threads_says_so_and_goes_on_later(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard", [b"record"] * 10)
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_THREADS, shard], capture_output=True, text=True, check=True
-    )
-    said = done.stdout.splitlines()
+    said = printed_by(WITHOUT_THREADS, shard).splitlines()
     assert said[0].startswith(("BlockingIOError", "MemoryError")), said
     assert "Starting a thread failed" in said[0] or "MemoryError" in said[0]
     assert said[1] == "10"

@@ -9,9 +9,6 @@ import os
 import pickle
 import random
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +18,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from children import printed_by, run_program
 from patience import PATIENCE_S
 from record_files import write_shard
 
@@ -338,13 +336,7 @@ def test_workers_leave_signals_to_the_program_and_faults_to_faulthandler(
     """
     shard = write_shard(tmp_path / "shard", RECORDS * 4)
     for name, said in {"SIGSEGV": "Segmentation fault", "SIGABRT": "Aborted"}.items():
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(script), shard, name],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = run_program(script, shard, name)
         assert done.returncode == -getattr(signal, name), done.stderr
         assert f"Fatal Python error: {said}" in done.stderr
 
@@ -379,10 +371,4 @@ def test_threads_need_little_stack(tmp_path: Path) -> None:
     for path, compression in zip(paths, ("", "GZIP"), strict=True):
         with tfr.Writer(path, compression=compression) as writer:
             writer.write_batch(records)
-    ended = subprocess.run(
-        [sys.executable, "-c", SMALL_STACKS, *paths, str(100 << 10)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert (ended.returncode, ended.stdout.split()) == (0, ["2000"] * 8), ended.stderr
+    assert printed_by(SMALL_STACKS, *paths, 100 << 10).split() == ["2000"] * 8

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import random
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -14,10 +12,11 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from children import printed_by
 from compressed_files import deflated
 from tfrecord_model import rested, shard_of
 from tfrfast import _native
-from tfrfast.loading import inflating
+from tfrfast.loading import shuffle_costs
 from tfrfast.storage.disk_cache import kept_objects
 
 RNG = random.Random(3)
@@ -84,13 +83,7 @@ def test_another_process_reads_it_too(shard: Path, cache: tfr.DiskCache) -> None
         "print(sum(len(reader[i]) for i in range(len(reader))))"
     )
     (before,) = kept_objects(cache.folder)
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(shard), cache.folder],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert int(run.stdout) == sum(map(len, RECORDS))
+    assert int(printed_by(code, shard, cache.folder)) == sum(map(len, RECORDS))
     (now,) = kept_objects(cache.folder)
     assert now.fetched_bytes == before.fetched_bytes
     assert now.served_bytes > before.served_bytes
@@ -134,8 +127,8 @@ def test_what_finds_no_room_is_inflated_again(shard: Path, tmp_path: Path) -> No
 def test_the_cost_of_a_shuffle_is_said_once_with_the_remedy(
     shard: Path, cache: tfr.DiskCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inflating, "_said", False)
-    monkeypatch.setattr(inflating, "_MUCH_BYTES", 1 << 20)
+    monkeypatch.setattr(shuffle_costs, "_said", set())
+    monkeypatch.setattr(shuffle_costs, "_MUCH_INFLATED_BYTES", 1 << 20)
     monkeypatch.setattr(_native, "inflated_bytes", lambda: 0)
     with pytest.warns(
         tfr.SlowPathWarning, match=r"decompressed_cache=tfr\.DiskCache\(folder, limit\)"
@@ -144,7 +137,7 @@ def test_the_cost_of_a_shuffle_is_said_once_with_the_remedy(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tfr.Loader(shard, 10, seed=1)
-        monkeypatch.setattr(inflating, "_said", False)
+        monkeypatch.setattr(shuffle_costs, "_said", set())
         tfr.Loader(shard, 10, shuffle=False)
         tfr.Loader(tfr.Reader(shard, decompressed_cache=cache), 10, seed=1)
 

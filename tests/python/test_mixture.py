@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import ast
 import pickle
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -405,3 +407,35 @@ def test_remote_epochs_have_records_of_their_sources() -> None:
     assert ((numbers >= 0) & (numbers < 3 + 2**61)).all()
     with pytest.raises(ValueError, match="So many records cannot be counted"):
         mixture.counts(2**64 - 1, 5)
+
+
+def test_too_many_changes_of_long_weights_are_refused_with_advice() -> None:
+    mixture = tfr.Mixture({"a": (9, 1), "b": (9, 1)}, length=9)
+    with pytest.raises(ValueError, match=r"2 records together, .* 4194304 .* to rounder ones"):
+        for epoch in range(1, 421):
+            mixture = mixture.with_weights({"a": 0.7001, "b": 0.2999}, epoch=epoch, position=0)
+    assert len(mixture.segments) == 1 + 419
+
+
+@pytest.mark.parametrize("per_source", [True, False])
+def test_threads_make_plans_of_one_mixture(
+    per_source: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packs = [tfr.Packed(tokens, rows=1, lengths=[5] * 200) for tokens in (10, 16)]
+    batchings = [10, 16] if per_source else packs
+    sources = {"a": (100, 1), "b": (100, 1)}
+
+    def plan_of(mixture: tfr.Mixture, batching: Any) -> str:
+        return tfr.Plan(mixture, batching).order_text
+
+    expected = [plan_of(tfr.Mixture(sources, per_source=per_source), each) for each in batchings]
+    mixture = tfr.Mixture(sources, per_source=per_source)
+    both = threading.Barrier(2, timeout=10)
+
+    def remember(self: tfr.Mixture, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+        both.wait()
+
+    monkeypatch.setattr(tfr.Mixture, "__setattr__", remember)
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(plan_of, [mixture] * 2, batchings)] == expected

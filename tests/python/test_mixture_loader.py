@@ -155,6 +155,19 @@ def test_weights_may_change_at_the_end_of_an_epoch(shards: dict[str, list[str]])
     assert loader.epoch == 2
 
 
+def test_weights_may_change_again_at_the_beginning_of_the_next_epoch(
+    shards: dict[str, list[str]],
+) -> None:
+    once, twice = (tfr.Loader(mixture_of(shards), 200, features=ID) for _ in range(2))
+    next(iter(twice))
+    twice.change_weights({"web": 5, "code": 0, "talk": 1})
+    for loader in (once, twice):
+        assert len(list(loader)) == (1 if loader is once else 0)
+        loader.change_weights({"web": 1, "code": 0, "talk": 1})
+    assert [b.indices.tolist() for b in twice] == [b.indices.tolist() for b in once]
+    twice.load_state_dict(twice.state_dict())
+
+
 @pytest.mark.parametrize("batches", [0, 3, 13])
 def test_weights_may_change_twice_at_one_place(shards: dict[str, list[str]], batches: int) -> None:
     once, twice = (tfr.Loader(mixture_of(shards), 16, features=ID) for _ in range(2))

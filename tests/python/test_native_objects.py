@@ -51,11 +51,7 @@ def test_memory_that_runs_out_while_an_object_is_made_is_a_memory_error() -> Non
     wanted = ["Plan", "iterator", "batch", "Loader"]
     done = subprocess.run(
         [sys.executable, failing_memory.__file__, "60", "1", *wanted],
-        env={
-            **os.environ,
-            "LD_PRELOAD": failing_memory.library(),
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
+        env=os.environ | {"LD_PRELOAD": failing_memory.library()},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

@@ -12,7 +12,8 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import damage
-from tfrfast.columns.thumbnails import png_of
+from record_files import write_rows
+from tfrfast.columns.shown import png_of
 
 FEATURES = {"label": tfr.FixedLen((), "int64"), "<b>": tfr.VarLen("bytes")}
 
@@ -69,11 +70,13 @@ def test_a_reader_is_its_first_records(reader: tfr.Reader, tmp_path: Path) -> No
 
 def test_pictures_are_shown(tmp_path: Path) -> None:
     picture = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
-    with tfr.Writer(tmp_path / "x") as writer:
-        for number in range(5):
-            writer.write_example(
-                {"steps/p": [png_of(picture)] * 2, "steps/n": [number, 0], "p": png_of(picture)}
-            )
+    write_rows(
+        tmp_path / "x",
+        (
+            {"steps/p": [png_of(picture)] * 2, "steps/n": [number, 0], "p": png_of(picture)}
+            for number in range(5)
+        ),
+    )
     steps = tfr.Steps(str(tmp_path / "x"), along="steps/")
     for thing, count in (
         (tfr.Reader(tmp_path / "x"), 3),
@@ -97,6 +100,16 @@ def test_a_batch_is_its_columns(reader: tfr.Reader) -> None:
     assert cells[12] == "<b>"
     assert cells[-1] == "b'<i>'"
     assert shown(batch[:0])[0] == "Batch: 0 rows, 2 columns"
+
+
+def test_a_packed_batch_has_fewer_packs_than_records(reader: tfr.Reader) -> None:
+    packed = tfr.Packed(2, rows=1, lengths=np.ones(len(reader), np.int64))
+    kinds = {"label": tfr.VarLen("int64"), "<b>": tfr.FixedLen((), "bytes")}
+    batch = next(iter(tfr.Loader(reader, packed, features=kinds, seed=1)))
+    title, *cells = shown(batch)
+    assert title == "Batch: 2 records, 2 columns"
+    assert cells[5:9] == ["label", "ndarray int64", "1x2", str(batch["label"][0].tolist())]
+    assert cells[9:] == ["<b>", "Bytes", "2", "b'<i>'", "b'<i>'"]
 
 
 def test_a_scan_is_its_features(reader: tfr.Reader) -> None:

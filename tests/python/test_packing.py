@@ -92,6 +92,18 @@ def test_packs_are_those_of_the_specification(
     assert rows_of(whole.rest_after(position), epoch) == expected[position:]
 
 
+def test_packs_of_version_1_are_frozen() -> None:
+    lengths = [5, 3, 8, 2, 6, 1, 7, 4]
+    for seed, epoch, packs in [
+        (0, 0, [[1, 7], [0, 3, 5], [4], [6], [2]]),
+        (7, 2**40, [[1, 0], [2], [4, 3], [5, 6], [7]]),
+    ]:
+        plan = plan_of(lengths, 8, seed=seed)
+        assert [plan.indices(epoch, step).tolist() for step in range(plan.steps)] == packs
+    split = [[(0, 0)], [(2, 0), (0, 2)], [(1, 0)], [(0, 1)]]
+    assert rows_of(plan_of([20, 8, 3], 8, "split"), 0) == split
+
+
 def test_many_records_are_drawn_in_chunks_and_budgets_together() -> None:
     random = np.random.default_rng(3)
     many = random.integers(1, 9, 70_000)
@@ -107,20 +119,6 @@ def test_many_records_are_drawn_in_chunks_and_budgets_together() -> None:
     plan = tfr.Plan(tfr.Shuffle(5), packs, num_records=400)
     pair_list = [(int(a), int(b)) for a, b in pairs]
     assert rows_of(plan, 3) == ReferencePacking(pair_list, (64, 90)).epoch(5, 3)
-
-
-def test_frozen_packs() -> None:
-    """Checkpoints of version 1 resume into these packs."""
-    lengths = [5, 3, 8, 2, 6, 1, 7, 4]
-    golden = {
-        (0, 0): [[1, 7], [0, 3, 5], [4], [6], [2]],
-        (7, 2**40): [[1, 0], [2], [4, 3], [5, 6], [7]],
-    }
-    for (seed, epoch), rows in golden.items():
-        plan = plan_of(lengths, 8, seed=seed)
-        assert [plan.indices(epoch, step).tolist() for step in range(plan.steps)] == rows
-    split = rows_of(plan_of([20, 8, 3], 8, "split"), 0)
-    assert split == [[(0, 0)], [(2, 0), (0, 2)], [(1, 0)], [(0, 1)]]
 
 
 @pytest.mark.parametrize(
@@ -148,21 +146,6 @@ def test_packs_are_full_and_records_rarely_meet_again(
         pairs += len(row) * (len(row) - 1)
         again += int((later * (later - 1)).sum())
     assert again / pairs < meet_again
-
-
-def test_records_rows_and_packs_come_in_random_order() -> None:
-    """Chi-squares of 8 records of one length, the two records of a row, and 5 packs."""
-    same, pairs, packs = Counter[Any](), Counter[Any](), Counter[Any]()
-    trials = 4000
-    for epoch in range(trials):
-        same[tuple(plan_of([2] * 4, 4).packs(epoch, 0)[0].tolist())] += 1
-        pairs[tuple(plan_of([3, 1], 4).packs(epoch, 0)[0].tolist())] += 1
-        packs[tuple(row[0][0] for row in rows_of(plan_of([4, 3, 4], 4), epoch))] += 1
-    for counts, cells in ((same, 12), (pairs, 2), (packs, 6)):
-        expected = trials / cells
-        assert len(counts) == cells
-        chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
-        assert abs(chi_square - (cells - 1)) < 5 * (2 * (cells - 1)) ** 0.5
 
 
 def test_a_plan_holds_no_number_for_each_record() -> None:
@@ -435,6 +418,14 @@ def test_the_context_of_a_sequence_example_is_packed_and_a_list_is_refused(tmp_p
     of_steps = {"list": tfr.VarLen("int64")}
     with pytest.raises(ValueError, match="No record has values of feature 'list'"):
         tfr.Loader(path, tfr.Packed(20, rows=1, lengths="list"), features=of_steps)
+
+
+def test_an_empty_feature_replaces_an_earlier_one(tmp_path: Path) -> None:
+    ids, nothing = entry(b"ids", ints(1, 2, 3)), entry(b"ids", b"")
+    path = write_shard(tmp_path / "a", [field(1, ids + nothing), field(1, nothing + ids)])
+    (batch,) = tfr.Loader(path, tfr.Packed(5, rows=1, lengths="ids"), features=IDS)
+    assert batch.indices.tolist() == [1]
+    assert batch["ids"].tolist() == [[1, 2, 3, 0, 0]]
 
 
 def test_packs_of_a_mixture_come_by_weight(tmp_path: Path) -> None:

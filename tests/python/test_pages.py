@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
 import re
 import shutil
 import types
@@ -18,7 +19,7 @@ import pytest
 import tfrfast as tfr
 import wire_examples as wire
 from quoted_code import ROOT, pages_with_code, run_page, write_shards
-from record_files import write_shard
+from record_files import write_rows, write_shard
 
 if not (ROOT / "docs").exists():
     pytest.skip("there are no pages: run the tests in a checkout", allow_module_level=True)
@@ -107,6 +108,15 @@ def test_keys() -> None:
     assert len(done["here"]) == len(done["there"]) == 30
 
 
+def test_comparing_data_sets() -> None:
+    for version, count in (("v1", 30), ("v2", 40)):
+        columns = {"image/id": np.arange(count), "label": np.arange(count) % (20 + int(version[1]))}
+        write_shards(f"{version}/train", columns)
+    done = run_page("docs/comparing.md")
+    assert [done["found"].same, len(done["found"].changed)] == [21, 9]
+    assert len(tfr.Reader("new")) == 10
+
+
 def test_loading() -> None:
     write_shards("data/train")
     write_shards("photos/train")
@@ -167,6 +177,22 @@ def test_tensorflow_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     from_url = 'tfr.tfds("gs://bucket/mnist/3.0.1", split="train", storage={...}, cache=cache)'
     here = 'tfr.tfds("~/tensorflow_datasets/mnist/3.0.1", split="train")'
     run_page("docs/tfds.md", instead={from_url: here, 'batch["label"] ': 'batch["id"] '})
+
+
+def test_sets_that_change() -> None:
+    write_shards("data/other")
+    write_rows(
+        "data/train-0",
+        ({"user": b"u_%d" % (number % 1000), "label": number} for number in range(50_000)),
+    )
+    shutil.copy("data/train-0", "data/train-00000-of-00001")
+    os.remove("data/train-0")
+    write_shards("new/other", count=100)
+    condition = 'where="label = 3 AND score < 0.1"'
+    state = tfr.Loader("data/train-*", 256, seed=1).state_dict()
+    given = {"examples_of_today": [{"user": b"u_1", "label": 1}] * 10, "state": state}
+    run_page("docs/living.md", given, {condition: "records=[3]"})
+    assert len(tfr.Reader("data/train-*")) == 50_000 + 110 - 100 - 1 - 2
 
 
 def test_writing() -> None:

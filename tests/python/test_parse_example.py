@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import threading
 
 import numpy as np
 import pytest
 
 import tfrfast as tfr
+from children import in_threads
 from wire_examples import byte_strings, entry, example, field, floats, ints
 
 
@@ -244,20 +244,14 @@ def test_threads_may_share_a_description() -> None:
     records = [record(a=ints(*range(i % 7)), b=byte_strings(b"x" * i)) for i in range(500)]
     features = {"a": tfr.VarLen("int64"), "b": tfr.FixedLen([], "bytes")}
     expected = [row.tolist() for row in tfr.parse_example(records, features)["a"]]
-    failures: list[object] = []
 
     def parse() -> None:
         for _ in range(30):
             batch = tfr.parse_example(records, features)
-            if batch["a"].tolist() != expected or len(batch["b"][499]) != 499:
-                failures.append(batch)
+            assert batch["a"].tolist() == expected
+            assert len(batch["b"][499]) == 499
 
-    threads = [threading.Thread(target=parse) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads([parse] * 4)
 
 
 def test_columns_are_pickled() -> None:

@@ -3,8 +3,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import tfrfast as tfr
+
+ORDERS = st.one_of(
+    st.sampled_from([tfr.InOrder(), tfr.Shuffle(6)]),
+    st.builds(
+        tfr.BlockShuffle,
+        st.integers(1, 40),
+        st.integers(1, 9),
+        streams=st.sampled_from([1, 2, 3, 8, 12, 64]),
+        seed=st.integers(0, 3),
+    ),
+)
 
 
 def plan_with(options: Any) -> tfr.Plan:
@@ -15,11 +28,116 @@ def plan_with(options: Any) -> tfr.Plan:
     return tfr.Plan(**arguments)
 
 
+def ranks_of(order: Any, n: int, world: int, batch_size: int, **options: Any) -> list[tfr.Plan]:
+    return [
+        tfr.Plan(order, batch_size, num_records=n, rank=rank, world=world, **options)
+        for rank in range(world)
+    ]
+
+
+@settings(max_examples=150)
+@given(
+    order=ORDERS,
+    n=st.integers(0, 900),
+    before=st.tuples(st.integers(1, 12), st.integers(1, 70)),
+    after=st.tuples(st.integers(1, 12), st.integers(1, 70)),
+    stop=st.integers(0, 20),
+    remainder=st.sampled_from(["keep", "drop", "pad"]),
+)
+@example(tfr.InOrder(), 2, (1, 1), (3, 4), 0, "pad")
+@example(tfr.BlockShuffle(9, 3, streams=8), 761, (8, 7), (5, 7), 3, "drop")
+def test_a_run_that_stops_goes_on_in_another_world(
+    order: Any, n: int, before: tuple[int, int], after: tuple[int, int], stop: int, remainder: Any
+) -> None:
+    epoch = 4
+    whole = tfr.Plan(order, 1, num_records=n).records_at(epoch, 0, n).tolist()
+    assert sorted(whole) == list(range(n))
+    first = ranks_of(order, n, *before)
+    stop = min(stop, first[0].steps)
+    start = first[0].position_after(stop - 1)
+    assert start == min(stop * before[0] * before[1], n)
+    rest = ranks_of(order, n, *after, start=start, remainder=remainder)
+    assert rest[0].order_text == first[0].order_text
+
+    position = 0
+    for ranks, steps in ((first, stop), (rest, rest[0].steps)):
+        batch_size = (after if ranks is rest else before)[1]
+        for step in range(steps):
+            rows = [plan.rows(epoch, step) if step < plan.steps else ([], []) for plan in ranks]
+            real = [[int(i) for i in np.asarray(r, int)[np.asarray(v, bool)]] for r, v in rows]
+            assert [len(r) > 0 for r, _ in rows] == [step < plan.steps for plan in ranks]
+            counts = [len(each) for each in real]
+            assert batch_size >= counts[0] >= counts[-1] >= counts[0] - 1
+            taken = sum(real, [])
+            expected = whole[position : position + len(taken)]
+            assert sorted(taken) == sorted(expected)
+            if not isinstance(order, tfr.BlockShuffle):
+                assert taken == expected
+            position += len(taken)
+            padding = [i for (r, _), t in zip(rows, real, strict=True) for i in list(r)[len(t) :]]
+            if ranks is rest and remainder != "keep":
+                assert {len(r) for r, _ in rows} == {batch_size}
+                assert padding == [whole[i % n] for i in range(len(padding))]
+            else:
+                assert padding == []
+    dropped = (n - start) % (after[0] * after[1]) if remainder == "drop" else 0
+    assert position == n - dropped == rest[0].position_after(rest[0].steps - 1)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 32])
+@pytest.mark.parametrize("world", [1, 2, 4, 8, 16, 32, 64, 3, 12])
+def test_ranks_share_few_blocks(world: int, batch_size: int) -> None:
+    n, block = 64 * 10 * 20 + 333, 20
+    order = tfr.BlockShuffle(block, 3, streams=64)
+    before_the_tail = 64 * 10 * 20 // (world * batch_size)
+    reads = {"streams": set[tuple[int, int]](), "all": set[tuple[int, int]]()}
+    for rank, plan in enumerate(ranks_of(order, n, world, batch_size)):
+        for step in range(plan.steps):
+            read = {(record // block, rank) for record in plan.indices(0, step).tolist()}
+            reads["all"] |= read
+            reads["streams"] |= read if step < before_the_tail else set()
+    blocks = {name: len({block for block, _ in pairs}) for name, pairs in reads.items()}
+    if 64 % world == 0:
+        # At most two blocks lend records to the place of the short last block. In the tail, a block
+        # is shared by the few ranks whose slices meet in the block.
+        assert len(reads["streams"]) <= blocks["streams"] + 2
+        assert len(reads["all"]) <= blocks["all"] + world + 2
+    elif batch_size == 32:
+        assert len(reads["all"]) < 1.6 * blocks["all"]
+
+
 def test_a_plan_over_a_billion_records_is_small() -> None:
     plan = tfr.Plan(tfr.BlockShuffle(1024, 16), 256, num_records=10**9, world=8)
     assert plan.steps == -(-(10**9) // 2048)
     assert len(pickle.dumps(plan)) < 1000
     assert len(set(plan.indices(3, plan.steps - 2).tolist())) == 256
+    last = 2**31 - 1
+    largest = tfr.Plan(tfr.Shuffle(), last, num_records=2**62, rank=last - 1, world=last)
+    assert largest.steps == 2
+    few = tfr.Plan(tfr.Shuffle(), 1000, num_records=2**62)
+    assert len(few.indices(0, few.steps - 1)) == 2**62 % 1000
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        (tfr.InOrder(), "shuffle=none records=9"),
+        (tfr.Shuffle(5), "shuffle=exact seed=5 records=9"),
+        (tfr.Shuffle(6), "shuffle=exact seed=6 records=9"),
+        (
+            tfr.BlockShuffle(2, 3, streams=4, seed=5),
+            "shuffle=blocks block_records=2 window_blocks=3 streams=4 seed=5 records=9",
+        ),
+        (
+            tfr.Shuffle(5, indices=[1, 2]),
+            "shuffle=exact seed=5 records=9 indices=2:16283186116202352693",
+        ),
+    ],
+)
+def test_an_order_is_described_by_what_fixes_it_and_by_nothing_else(order: Any, text: str) -> None:
+    assert tfr.Plan(order, 7, num_records=9).order_text == f"order version=1 {text}"
+    other = tfr.Plan(order, 1, num_records=9, rank=1, world=2, start=1, remainder="pad")
+    assert other.order_text == f"order version=1 {text}"
 
 
 def test_the_caller_keeps_its_indices() -> None:

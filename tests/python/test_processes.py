@@ -1,10 +1,6 @@
 """Readers in forked, spawned and forkserver children, and beside faulthandler."""
 
 import multiprocessing
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +8,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from children import is_right_in_child, run_program
 from patience import PATIENCE_S
 from tfrecord_model import write_shard
 
@@ -73,16 +70,11 @@ def test_children_read_while_threads_of_the_parent_read(
 def test_children_of_children(tmp_path: Path, io: Any) -> None:
     reader = tfr.Reader(write_shard(tmp_path / "shard", RECORDS), io=io, threads=3)
     assert reader[:].tolist() == RECORDS
-    child = os.fork()
-    if child == 0:
-        status = 1
-        if reader[:].tolist() == RECORDS:
-            grandchild = os.fork()
-            if grandchild == 0:
-                os._exit(0 if reader[:].tolist() == RECORDS else 1)
-            status = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
-        os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def reads() -> bool:
+        return reader[:].tolist() == RECORDS
+
+    assert is_right_in_child(lambda: reads() and is_right_in_child(reads))
 
 
 CUT = """
@@ -124,35 +116,21 @@ print("alive")
 @pytest.mark.parametrize("when", ["never", "before", "after", "again"])
 def test_a_mapped_shard_is_cut_beside_faulthandler(tmp_path: Path, when: str) -> None:
     path = write_shard(tmp_path / "shard", RECORDS)
-    done = subprocess.run(
-        [sys.executable, "-c", CUT, path, when],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_program(CUT, path, when)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
     if when in ("never", "before"):
         assert "Fatal" not in done.stderr
 
 
 def test_a_real_crash_is_still_reported(tmp_path: Path) -> None:
-    code = textwrap.dedent("""
+    code = """
         import faulthandler, os, resource, signal, sys
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         faulthandler.enable()
         import tfrfast as tfr
         reader = tfr.Reader(sys.argv[1], io="mmap")
         os.kill(os.getpid(), signal.SIGBUS)
-    """)
-    done = subprocess.run(
-        [sys.executable, "-c", code, write_shard(tmp_path / "shard", RECORDS)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    """
+    done = run_program(code, write_shard(tmp_path / "shard", RECORDS))
     assert done.returncode < 0
     assert "Fatal Python error: Bus error" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 
 import tfrfast as tfr
 from tfrfast import _native
-from tfrfast.loading import seeking
+from tfrfast.loading import shuffle_costs
 
 Costs = tuple[float, float]  # the seconds of a read at random, and of a MiB in order
 NETWORK_DISK = (330e-6, 8e-3)
@@ -18,9 +18,9 @@ NETWORK_DISK = (330e-6, 8e-3)
 
 @pytest.fixture
 def shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(seeking, "_said", False)
-    monkeypatch.setattr(seeking, "_measured", set())
-    monkeypatch.setattr(seeking, "_MUCH_S", 0.1)
+    monkeypatch.setattr(shuffle_costs, "_said", set())
+    monkeypatch.setattr(shuffle_costs, "_measured", set())
+    monkeypatch.setattr(shuffle_costs, "_MUCH_S", 0.1)
     with tfr.Writer(tmp_path / "shard") as writer:
         for _ in range(10_000):
             writer.write(bytes(240))
@@ -38,7 +38,7 @@ def test_the_cost_is_said_once_and_the_remedy_can_be_pasted(
     assert list(loader.plan.indices(0, 0)) == list(
         tfr.Plan(tfr.Shuffle(seed=1), 10, num_records=10_000).indices(0, 0)
     )
-    monkeypatch.setattr(seeking, "_said", False)
+    monkeypatch.setattr(shuffle_costs, "_said", set())
     remedy = re.search(r"tfr\.BlockShuffle\([^)]*\)", str(said[0].message))
     assert remedy is not None
     with warnings.catch_warnings():

@@ -1,9 +1,11 @@
 """Every job and command names all the damage that it leaves out."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+import tfrfast as tfr
 from damaged_set import COMMANDS, JOBS, SKIP, Road, write_damaged
 from tfrfast.cli import main
 
@@ -22,3 +24,10 @@ def test_stats_counts_the_intact_records(
     damaged = write_damaged(tmp_path / "in")
     assert main(["stats", *SKIP, *damaged.paths]) == 1
     assert capsys.readouterr().out.startswith(f"{damaged.intact} records, 5 shards\n")
+
+
+def test_build_index_counts_the_damage_of_frames(tmp_path: Path) -> None:
+    damaged = write_damaged(tmp_path / "in")
+    counts = Counter(path for path, _ in damaged.frames)
+    built = tfr.build_index(damaged.paths)
+    assert {each.shard: each.damage for each in built if each.damage} == counts

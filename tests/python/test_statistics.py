@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from record_files import write_rows
 from tfrfast import _native
 from tfrfast.jobs import statistics as statistics_module
 from tfrfast.jobs.quantiles import QuantileSearch
@@ -176,9 +177,10 @@ def test_quantiles_are_those_of_numpy(
 ) -> None:
     monkeypatch.setattr(statistics_module, "_KEPT_BYTES", kept)
     rows = NUMBERS[name]
-    with tfr.Writer(tmp_path / "a") as writer:
-        for begin in range(0, len(rows), 100):
-            writer.write(tfr.encode_example({"s/x": rows[begin : begin + 100].reshape(-1)}))
+    write_rows(
+        tmp_path / "a",
+        ({"s/x": rows[begin : begin + 100].reshape(-1)} for begin in range(0, len(rows), 100)),
+    )
     along = {"s/x": rows.shape[1]}
     windows = {"s/x": tfr.Window(before=1, after=2)}
     steps = tfr.Steps(str(tmp_path / "a"), along=along, windows=windows)
@@ -278,9 +280,7 @@ def test_a_mixture_has_statistics_of_each_source_and_of_all(tmp_path: Path) -> N
 
 
 def test_names_of_a_file_are_one_feature_and_one_quantile_each(tmp_path: Path) -> None:
-    with tfr.Writer(tmp_path / "a") as writer:
-        for number in range(1000):
-            writer.write(tfr.encode_example({"a/x": [number], "b/x": [-number]}))
+    write_rows(tmp_path / "a", ({"a/x": [number], "b/x": [-number]} for number in range(1000)))
     found = tfr.statistics(tmp_path / "a", quantiles=(0.01, 0.014, 0.5, 0.99, 0.994))
     for written in (found.to_openpi, found.to_openvla):
         with pytest.raises(ValueError, match="Both 'a/x' and 'b/x' would be called 'x'"):
@@ -294,7 +294,7 @@ def test_names_of_a_file_are_one_feature_and_one_quantile_each(tmp_path: Path) -
 
 def test_statistics_fit_a_screen(tmp_path: Path) -> None:
     with tfr.Writer(tmp_path / "a") as writer:
-        names = {f"feature {number}": [0.5] * 500 for number in range(60)}
+        names = {f"feature {number}": [0.5] * 20 for number in range(60)}
         writer.write(tfr.encode_example(names))
     stats = tfr.statistics(str(tmp_path / "a"), quantiles=(0.5,))
     for text in (repr(stats), repr(stats["feature 7"])):

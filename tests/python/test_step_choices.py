@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import tfrfast as tfr
 from step_choices import COUNT, FEATURES, choosing, drawn, row_of, write_choices
+from tfrfast.loading.records import read_step
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,35 @@ def test_only_the_drawn_feature_is_read(tmp_path: Path) -> None:
         else:
             assert len(steps._core.read([30], epoch)) == 1
     assert outcomes == {True, False}
+
+
+def test_adapters_tell_padding_from_damage_that_only_one_epoch_meets(tmp_path: Path) -> None:
+    path = write_choices(tmp_path / "a.tfrecord")
+    choosing(path)  # makes the step file
+    content, facts = Path(path).read_bytes(), os.stat(path)
+    with open(path, "r+b") as file:
+        for step in range(30, COUNT):
+            file.seek(content.index(b"0:%d" % step * 99))
+            file.write(b"x")
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    steps = choosing(tfr.Reader(path, on_corruption="skip"))
+    loader = tfr.Loader(steps, 32, features=FEATURES, remainder="pad")
+    for _ in range(3):
+        epoch = loader.epoch
+        for step, batch in enumerate(loader):
+            read = read_step(loader.reader, loader.features, loader.plan, epoch, step)
+            assert read.indices.tolist() == batch.indices.tolist()
+            assert read.valid.tolist() == batch.valid.tolist()
+
+
+@pytest.mark.parametrize(
+    "batching", [tfr.ByTokens(9, lengths="text"), tfr.Packed({"text": 9}, rows=1)]
+)
+def test_lengths_that_each_epoch_draws_anew_are_not_counted(path: str, batching: Any) -> None:
+    steps = choosing(path)
+    for source in (steps, tfr.Mixture({"a": (steps, 1), "b": (steps, 1)})):
+        with pytest.raises(ValueError, match="'text' is drawn from several in each epoch"):
+            tfr.Loader(source, batching, features={"text": tfr.VarLen("int64")})
 
 
 def test_choices_take_windows_later_steps_and_substitutes(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import tfrfast as tfr
 from image_records import GOLDEN, NAMES
 from tfrfast import _native
 from tfrfast.columns.arrow_nodes import ArrowNode
-from tfrfast.columns.thumbnails import png_of
+from tfrfast.columns.shown import png_of
 
 needs_codecs = pytest.mark.skipif(
     not _native.DECODES_IMAGES, reason="tfrfast was built without libjpeg-turbo and libpng"

@@ -119,6 +119,15 @@ def test_the_file_is_made_once_and_found_again(tmp_path: Path) -> None:
     check(again[:3], in_order()[:3])
 
 
+def test_the_file_may_lie_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = tfr.build_steps(write(tmp_path), along="steps/", folder="")
+    assert made == os.path.basename(made)
+    assert os.path.getsize(made) > 0
+
+
 @needs_root
 def test_a_folder_that_cannot_be_written_is_said_before_the_work() -> None:
     with open_folder() as folder:
@@ -222,6 +231,17 @@ def test_a_damaged_part_is_an_error_where_it_is_needed(tmp_path: Path, io: Any) 
             # The whole record was left out when its steps were found.
             assert len(steps) == 90
             assert [each.records for each in steps.skipped] == [1]
+
+
+def test_a_damaged_first_record_is_left_out(tmp_path: Path) -> None:
+    paths = write(tmp_path)
+    first = tfr.Reader(paths)[0]
+    damage(paths[0], first[-8:])
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.build_steps(paths, along="steps/")
+    steps = tfr.Steps(paths, along="steps/", on_corruption="skip")
+    assert steps.episodes.lengths[0] == 0
+    check(steps[:], [step for step in in_order() if step[0] != in_order()[0][0]])
 
 
 def test_steps_damaged_since_are_skipped(tmp_path: Path, io: Any) -> None:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-import pty
-import re
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tfrfast as tfr
+from terminal_lines import WIDTH, drawn
 from tfrfast.base.sizes import rounded
 from tfrfast.base.tables import format_table
-
-WIDTH = 80
 
 
 @pytest.fixture(scope="module")
@@ -39,23 +29,6 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "train")
 
 
-def drawn(*arguments: object) -> list[str]:
-    """Returns the lines and refreshes that a command draws on a terminal."""
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
-    command = [sys.executable, "-m", "tfrfast", *map(str, arguments)]
-    with subprocess.Popen(command, stdin=its, stdout=its, stderr=its) as process:
-        os.close(its)
-        text = b""
-        with contextlib.suppress(OSError):  # how Linux ends a terminal
-            while piece := os.read(ours, 1 << 16):
-                text += piece
-        assert process.wait() == 0
-    os.close(ours)
-    plain = re.sub(r"\x1b\[\w*", "", text.decode())
-    return re.split(r"[\r\n]+", plain)
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -64,14 +37,16 @@ def drawn(*arguments: object) -> list[str]:
         ["schema"],
         ["verify"],
         ["index"],
+        ["doctor"],
         ["cat", "-n", "2", "--truncate", "3"],
     ],
     ids=lambda command: command[0],
 )
 def test_lines_fit(shard: str, command: list[str]) -> None:
-    progress = [] if command[0] in ("schema", "cat") else ["--progress"]
+    progress = [] if command[0] in ("schema", "doctor", "cat") else ["--progress"]
     lines = drawn(*command, shard, *progress)
-    assert [line for line in lines if len(line) > WIDTH and shard not in line] == []
+    folder = str(Path(shard).parent)
+    assert [line for line in lines if len(line) > WIDTH and folder not in line] == []
     bars = [line for line in lines if "[#" in line or "[." in line]
     assert bool(bars) == bool(progress)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import os
 import pickle
 import threading
 import time
@@ -17,7 +16,8 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from record_files import write_shard
+from children import in_threads, is_right_in_child
+from record_files import flip_payload_byte, write_shard
 
 COUNT, ROWS = 50, 4
 STEPS = 13
@@ -150,7 +150,7 @@ def test_a_transform_that_asks_its_own_loader_is_an_error(
 
     loader = loader_of(shard, transform, threads=threads)
     if has_adapter:
-        loader._deliver_through(lambda batch: batch, 1)
+        loader._deliver_through(lambda batch: batch, ahead=1)
     batches = iter(loader)
     asking.append(batches)
     with pytest.raises(RuntimeError, match="transform asked its own Loader for a batch"):
@@ -184,17 +184,16 @@ def test_a_transform_that_returns_nothing_is_an_error(shard: str) -> None:
 
 
 def test_a_damaged_record_is_an_error_after_what_comes_before(shard: str, tmp_path: Path) -> None:
-    data = bytearray(Path(shard).read_bytes())
-    data[len(data) * 3 // 4] ^= 1
-    damaged = tmp_path / "damaged"
-    damaged.write_bytes(data)
-    loader = tfr.Loader(str(damaged), ROWS, features=ID, shuffle=False, transform=ids, threads=2)
-    received = []
-    with pytest.raises(tfr.CorruptRecordError):
-        for batch in loader:
-            received += batch
-    assert received == list(range(len(received)))
-    assert loader.state_dict()["position"] == len(received) > COUNT // 2
+    records = list(tfr.Reader(shard))
+    damaged = write_shard(tmp_path / "damaged", records)
+    flip_payload_byte(damaged, records, 23)
+    loader = tfr.Loader(damaged, ROWS, features=ID, shuffle=False, transform=ids, threads=3)
+    batches = iter(loader)
+    assert [next(batches) for _ in range(5)] == [[*range(4 * i, 4 * i + 4)] for i in range(5)]
+    for _ in range(2):
+        with pytest.raises(tfr.CorruptRecordError):
+            next(batches)
+        assert (loader.step, loader.state_dict()["position"]) == (5, 20)
 
 
 def test_another_iteration_ends_the_first(shard: str, expected: Any) -> None:
@@ -216,14 +215,14 @@ def test_another_iteration_ends_the_first(shard: str, expected: Any) -> None:
         next(iter(loader))
 
 
-def test_threads_share_an_iterator(shard: str, expected: Any) -> None:
-    batches = iter(loader_of(shard, slow_ids, threads=2))
+@pytest.mark.parametrize("ahead", [None, 2])
+def test_threads_share_an_iterator(shard: str, expected: Any, ahead: int | None) -> None:
+    loader = loader_of(shard, slow_ids, threads=2)
+    if ahead is not None:  # of an adapter
+        loader._deliver_through(lambda batch: batch, ahead=ahead)
+    batches = iter(loader)
     received: list[Any] = []
-    threads = [threading.Thread(target=lambda: received.extend(batches)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads([lambda: received.extend(batches)] * 3)
     assert sorted(received) == sorted(expected[0])
 
 
@@ -231,13 +230,10 @@ def test_a_forked_child_goes_on_where_the_parent_was(shard: str, expected: Any) 
     loader = loader_of(shard, threads=2)
     batches = iter(loader)
     assert [next(batches) for _ in range(3)] == expected[0][:3]
-    for inherited in (True, False):
-        child = os.fork()
-        if child == 0:
-            rest = list(batches if inherited else loader)
-            good = rest == expected[0][3:] and list(loader) == expected[1]
-            os._exit(0 if good else 1)
-        assert os.waitpid(child, 0)[1] == 0
+    for each in (batches, loader):
+        assert is_right_in_child(
+            lambda each=each: [*each, *loader] == expected[0][3:] + expected[1]
+        )
     assert list(batches) == expected[0][3:]
 
 
@@ -247,19 +243,16 @@ def test_a_forked_child_counts_steps_and_epochs_like_its_parent(
     shard: str, expected: Any, ahead: int, asked: int, place: tuple[int, int]
 ) -> None:
     loader = loader_of(shard, None)
-    loader._deliver_through(ids, ahead)
+    loader._deliver_through(ids, ahead=ahead)
     batches = iter(loader)
     for _ in range(asked - 1):
         next(batches, None)
-    child = os.fork()
-    if child == 0:
-        good = False
-        try:
-            next(batches, None)
-            good = (loader.epoch, loader.step) == place and list(loader) == expected[1]
-        finally:
-            os._exit(0 if good else 1)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def goes_on() -> bool:
+        next(batches, None)
+        return (loader.epoch, loader.step) == place and list(loader) == expected[1]
+
+    assert is_right_in_child(goes_on)
 
 
 def test_weights_change_where_the_user_stands(shard: str) -> None:

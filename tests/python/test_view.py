@@ -23,12 +23,13 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import damage, run_shown
+from record_files import write_rows
 from step_files import write_episodes
 from tfrfast.base.contents import contents_of
 from tfrfast.cli import main
 from tfrfast.cli.view.data_set import DataSet
 from tfrfast.cli.view.server import Server
-from tfrfast.columns.thumbnails import png_of
+from tfrfast.columns.shown import png_of
 from tfrfast.tfds_folder.kinds import kinds_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tfds" / "little" / "1.0.0"
@@ -47,15 +48,14 @@ def record_of(number: int) -> dict[str, Any]:
         "bytes": b"\xff\xfe%d" % number,
         "long": "aä" * 30_000,
         "inner": tfr.encode_example({"a": [1, 2]}),
+        "": PNG,
     }
 
 
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("view") / "x"
-    with tfr.Writer(path) as writer:
-        for number in range(COUNT):
-            writer.write_example(record_of(number))
+    write_rows(path, map(record_of, range(COUNT)))
     tfr.build_keys([str(path)], "bytes")
     return str(path)
 
@@ -140,17 +140,18 @@ def test_no_other_page_can_read_an_answer(server: Server) -> None:
         ("picture", "image/png"),
         ("page", "application/octet-stream"),
         ("bytes", "application/octet-stream"),
-        ("", "application/octet-stream"),
+        (None, "application/octet-stream"),
+        ("", "image/png"),
     ],
 )
 def test_bytes_are_given_as_pictures_or_to_be_saved(
-    server: Server, feature: str, mime: str
+    server: Server, feature: str | None, mime: str
 ) -> None:
-    target = f"/{server.token}/value?record=3&feature={feature}"
+    target = f"/{server.token}/value?record=3" + ("" if feature is None else f"&feature={feature}")
     status, headers, content = got(server, target)
     assert (status, headers["Content-Type"]) == (200, mime)
     record = tfr.encode_example(record_of(3))
-    assert content == (record_of(3)[feature] if feature else record)
+    assert content == (record if feature is None else record_of(3)[feature])
     assert ("attachment" in headers.get("Content-Disposition", "")) == (mime[0] == "a")
     for given, expected in (
         ("bytes=1-2", content[1:3]),
@@ -269,6 +270,28 @@ def test_records_of_other_kinds(tmp_path: Path) -> None:
     assert example["features"][0]["values"] == [1]
 
 
+def test_strings_of_a_sequence_example(tmp_path: Path) -> None:
+    def framed(*fields: tuple[int, bytes]) -> bytes:
+        return b"".join(bytes([number << 3 | 2, len(each)]) + each for number, each in fields)
+
+    def entry(name: bytes, content: bytes) -> bytes:
+        return framed((1, framed((1, name), (2, content))))
+
+    gif = b"GIF89a\1\0\1\0"
+    picture, other, text = (framed((1, framed((1, each)))) for each in (gif, b"\xff\xfe", b"text"))
+    steps = framed((1, other), (1, picture))
+    path = tmp_path / "x"
+    with tfr.Writer(path) as writer:
+        writer.write(framed((1, entry(b"id", text)), (2, entry(b"frames", steps))))
+    with served(str(path)) as server:
+        features = asker(server)("record", record=0)["features"]
+        assert [each["name"] for each in features] == ["id", "frames[0]", "frames[1]"]
+        target = f"/{server.token}/value?record=0&feature="
+        found = [got(server, target + each["name"])[2] for each in features]
+        assert found == [b"text", b"\xff\xfe", gif]
+        assert got(server, f"{target}frames[2]")[0] == 400
+
+
 def test_large_and_odd_records_take_little_time(tmp_path: Path) -> None:
     odd = {
         "many names": [tfr.encode_example({f"{n}/{i}": i for i in range(300)}) for n in range(64)],
@@ -296,7 +319,8 @@ def test_episodes(tmp_path: Path) -> None:
     damage(str(tmp_path / "x"), 0, byte=60)
     with served(str(tmp_path / "x"), steps="steps/") as server:
         ask = asker(server)
-        assert "CRC" in ask("set")["without_steps"]
+        found = ask("set")
+        assert (found["steps"], found["without_steps"]) == (70, "")
         rows = ask("rows", chosen=0, at=0, count=9)["rows"]
         assert ["damaged" in row for row in rows] == [True, False, False, False]
 

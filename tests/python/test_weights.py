@@ -85,14 +85,6 @@ def test_every_draw_once_on_any_world(data: Any, weights: list[float], remainder
     assert sorted(rows(first, 0, stop) + resumed) == whole
 
 
-def test_every_record_is_rounded_up_equally_often() -> None:
-    weights = np.array([0.3, 0.3, 0.3, 0.1, 1.0])
-    plan = tfr.Plan(tfr.Weighted(weights, length=2, seed=1), 2)
-    counts = np.bincount([i for e in range(4000) for i in epoch_of(plan, e)], minlength=5)
-    assert np.abs(counts / 4000 - weights).max() < 0.03
-    assert counts[4] == 4000
-
-
 def test_weights_of_records_as_users_give_them() -> None:
     same = [
         tfr.Plan(tfr.Weighted(weights), 2)

@@ -83,6 +83,10 @@ def test_where_a_record_is(shards: list[str], capsys: pytest.CaptureFixture[str]
     assert (status, shown) == (0, "No record has this key.\n")
     status, shown, _ = run_shown(capsys, "where", *shards, "--record", 13)
     assert shards[1] in shown
+    for number in (-len(reader) - 1, len(reader)):
+        status, shown, error = run_shown(capsys, "where", *shards, "--record", number)
+        assert (status, shown) == (2, "")
+        assert f"Record {number} does not exist" in error
 
 
 def test_where_the_records_of_a_step_are(

@@ -1,10 +1,10 @@
+import functools
 import os
 import random
 import shutil
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrfast as tfr
+from children import in_threads
 from file_limits import few_bytes_a_file
 from record_files import names_in
 
@@ -132,11 +133,7 @@ class TestRecords:
                 for i in range(2000):
                     writer.write(b"%d-%d" % (number, i) * (1 + i % 300))
 
-            threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            in_threads(functools.partial(write, n) for n in range(4))
         written = sorted(b"%d-%d" % (n, i) * (1 + i % 300) for n in range(4) for i in range(2000))
         assert sorted(read_back(data / "shard")) == written
 
@@ -343,11 +340,9 @@ assert list(tfr.Reader("data/shard", index="require")) == [b"precious"]
 with tfr.Writer("data/shard", overwrite=True) as writer:  # the space is there again
     writer.write(bytes(3_000_000))
 """
-        packages = os.pathsep.join([os.path.dirname(tfr.__path__[0]), *sys.path])
         done = subprocess.run(
             [*in_private_filesystem, sys.executable, "-c", script, str(tmp_path)],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": packages},
             capture_output=True,
             text=True,
         )

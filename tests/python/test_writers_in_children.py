@@ -4,8 +4,6 @@ import contextlib
 import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from children import run_program
 from patience import PATIENCE_S
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -114,14 +113,7 @@ with eval(sys.argv[2]) as writer:
 @pytest.mark.parametrize("kind", [*WRITERS, MORE_SHARDS_THAN_MAY_BE_OPEN])
 def test_a_child_that_ends_leaves_it_to_its_parent(tmp_path: Path, kind: str) -> None:
     """The child leaves `with` and the interpreter as any program does."""
-    done = subprocess.run(
-        [sys.executable, "-W", "always::ResourceWarning", "-c", SCRIPT, str(tmp_path), kind],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_program(SCRIPT, tmp_path, kind, PYTHONWARNINGS="always::ResourceWarning")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert records_in(tmp_path) == [b"one", b"two"]
 

@@ -15,7 +15,7 @@ import pytest
 import tfrfast as tfr
 from record_files import write_shard
 from tfrfast.cli import main
-from tfrfast.cli.damage import tell_of_unfinished_sets
+from tfrfast.cli.damage import tell_of_unfinished_work
 
 Write = Callable[..., object]
 LONG = "n" * 252  # a name that a file may have, and its index may not
@@ -231,7 +231,7 @@ def test_a_set_that_lacks_shards_is_called_that(tmp_path: Path, capsys: Any) -> 
     made = tmp_path / "made"
     tfr.shuffle(f"{prefix}-*", made, num_shards=2, seed=1, progress=False)
     assert main(["verify", f"{made}-*"]) == 0
-    tell_of_unfinished_sets(["s3://bucket/set-00000-of-00005"])  # others may be there
+    tell_of_unfinished_work(["s3://bucket/set-00000-of-00005"])  # others may be there
     assert "missing" not in capsys.readouterr().err
     with pytest.raises(FileExistsError, match="set is whole, so it is finished"):
         tfr.shuffle(f"{prefix}-*", made, num_shards=2, seed=1, progress=False)

@@ -7,7 +7,9 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
 from pathlib import Path
+from typing import Any
 
 import tfrfast as tfr
 from road import (
@@ -15,7 +17,6 @@ from road import (
     COMMAND,
     FEATURES,
     HEADERS,
-    NUMBERED,
     ORDERED,
     PUBLISHES,
     READS,
@@ -63,20 +64,34 @@ def job(work: Callable[[Task], Done]) -> Callable[[Task], Opened]:
 
 
 def copy(task: Task) -> Done:
-    records = slice(None) if task.numbers is None else task.numbers
     out = task.folder / "copy"
     made = tfr.copy(
-        task.paths, records, out, num_shards=2, overwrite=True, progress=False, **task.options
+        task.paths, slice(None), out, num_shards=2, overwrite=True, progress=False, **task.options
     )
     return written(made.paths), bool(made.skipped)
 
 
+class TwiceExecutor(Executor):
+    """Runs each task twice, in this thread."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            fn(*args, **kwargs)
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
 def shuffle(task: Task) -> Done:
     options = {key: value for key, value in task.options.items() if key == "on_corruption"}
-    memory = task.chosen.choice(["16MiB", "1GiB"])
-    made = tfr.shuffle(
-        task.paths, task.folder / "mixed", num_shards=2, overwrite=True, max_memory=memory, progress=False, **options
-    )  # fmt: skip
+    options["max_memory"] = task.chosen.choice(["16MiB", "1GiB"])
+    # There may be a single record.
+    options |= task.chosen.choice(
+        [{"max_bytes": 10_000}, {"num_shards": 1, "executor": TwiceExecutor()}]
+    )
+    made = tfr.shuffle(task.paths, task.folder / "mixed", overwrite=True, progress=False, **options)
     return written(made.paths), bool(made.skipped)
 
 
@@ -124,6 +139,12 @@ def verify(task: Task) -> Done:
     if found.damage and not task.skips:
         raise CommandFailedError(str(found.damage[0]))
     return [Total(found.num_records)], bool(found.damage)
+
+
+def diff(task: Task) -> Done:
+    reader = tfr.Reader(task.paths, **task.options)
+    found = tfr.diff(reader, reader, progress=False)
+    return [Total(found.same)], any(found.skipped)
 
 
 def statistics(task: Task) -> Done:
@@ -190,13 +211,14 @@ _COMMAND_MAKES = _MAKES | {COMMAND}
 _OPTIONS = ("--overwrite", "--no-progress", "--no-sync", "--max-bytes", "10000")
 
 ROADS = [
-    Road("copy", job(copy), _MAKES | {ORDERED, NUMBERED}),
+    Road("copy", job(copy), _MAKES | {ORDERED}),
     Road("shuffle", job(shuffle), _MAKES),
     Road("export", job(export), _MAKES | {ARROW, ORDERED}, ("pyarrow",)),
     Road("Reader to ShardedWriter", job(write_again), _MAKES),
     Road("build_keys", job(build_keys), _JOB),
     Road("build_index", job(build_index), _JOB | {ORDERED}),
     Road("verify", job(verify), _JOB),
+    Road("diff", job(diff), _JOB),
     Road("statistics", job(statistics), _JOB),
     Road("tfrfast cat", job(Command("cat", "--json", "--records", ":", rows=printed_ids)), _COMMAND | {ORDERED}),
     Road("tfrfast count", job(Command("count", rows=counted)), _COMMAND | {HEADERS}),

@@ -16,8 +16,6 @@ import disturbances
 import failures
 import job_roads
 import links
-import moving_memory
-import pictures
 import reading_roads
 import tf_data_roads
 import writing_roads
@@ -28,12 +26,9 @@ from road import (
     COMMAND,
     FRAMEWORK,
     HEADERS,
-    NUMBERED,
-    PICTURES,
     READS,
     SERVED,
     TENSORFLOW,
-    WRITES,
     Road,
 )
 from scene import Scene
@@ -71,10 +66,6 @@ ATTACKS: list[Attack] = [
     # TensorFlow itself ends the process where its source of random numbers cannot be opened.
     Attack("limits", failures.limits, spares=_set(TENSORFLOW)),
     Attack("memory", failures.memory, spares=_set(FRAMEWORK, ARROW, SERVED)),
-    Attack("buffers", moving_memory.buffers, _set(WRITES)),
-    Attack("numbers", moving_memory.numbers, _set(NUMBERED)),
-    Attack("pictures", pictures.after_each_other, _set(PICTURES)),
-    Attack("pixels", pictures.exactly, _set(PICTURES)),
     Attack("links", links.slow, _set(SERVED)),
     Attack("caches", links.damaged_cache, _set(CACHED)),
     Attack("chains", chains.attack, _set(CHAINS)),

@@ -13,7 +13,6 @@ from road import (
     CACHED,
     FEATURES,
     FRAMEWORK,
-    NUMBERED,
     ORDERED,
     PICTURES,
     READS,
@@ -24,6 +23,8 @@ from road import (
     Task,
 )
 from truth import Item, content_of
+
+PICTURE = {"picture": tfr.Image(channels=1)}
 
 
 def rows_of(batch: Any) -> Iterator[Item]:
@@ -55,9 +56,7 @@ def skipped_of(reader: tfr.Reader) -> Callable[[], bool]:
 def read_in_some_way(reader: tfr.Reader, task: Task) -> Iterator[Item]:
     """Iterates, reads one by one or in batches."""
     way = task.chosen.choice(["iterate", "one by one", "batches"])
-    if task.numbers is not None:
-        yield from rows_of(reader.read(task.numbers))
-    elif way == "iterate":
+    if way == "iterate":
         # Skipped records take numbers, which an iterator does not tell.
         yield from ((None if task.skips else i, record) for i, record in enumerate(reader))
     elif way == "one by one" and not task.skips:
@@ -86,16 +85,12 @@ def loader(
     def open_loader(task: Task) -> Opened:
         kept = {} if cache is None else {"cache": cache(task)}
         reader = tfr.Reader(task.paths, **kept, **task.options)
-        given = {
-            key: value(task) if callable(value) and key == "features" else value
-            for key, value in options.items()
-        }
         made = tfr.Loader(
             reader,
             task.chosen.choice([1, 7, 64]),
             order=orders(task),
             threads=task.chosen.choice([1, 2, 4]),
-            **given,
+            **options,
         )
         return Opened(all_rows(lambda: made, rows), skipped_of(reader))
 
@@ -103,12 +98,12 @@ def loader(
 
 
 def in_order(task: Task) -> tfr.InOrder:
-    return tfr.InOrder(indices=task.numbers)
+    return tfr.InOrder()
 
 
 def shuffled(task: Task) -> tfr.Shuffle | tfr.BlockShuffle:
-    if task.numbers is not None or task.chosen.random() < 0.5:
-        return tfr.Shuffle(task.chosen.randrange(9), indices=task.numbers)
+    if task.chosen.random() < 0.5:
+        return tfr.Shuffle(task.chosen.randrange(9))
     return tfr.BlockShuffle(16, 2, seed=task.chosen.randrange(9))
 
 
@@ -118,12 +113,11 @@ def transformed(batch: Any) -> list[Item]:
 
 def parsed_images(task: Task) -> Opened:
     reader = tfr.Reader(task.paths, **task.options)
-    spec = {"picture": task.picture}
 
     def epoch() -> Iterator[Item]:
         for begin in range(0, len(reader), 32):
             batch = reader.read(range(begin, min(begin + 32, len(reader))))
-            column = tfr.parse_example(batch, spec)["picture"]
+            column = tfr.parse_example(batch, PICTURE)["picture"]
             for number, row in zip(batch.indices.tolist(), column, strict=True):
                 yield number, np.ascontiguousarray(row).tobytes()
 
@@ -183,9 +177,7 @@ def scan(task: Task) -> Opened:
     import pyarrow
 
     reader = tfr.Reader(task.paths, **task.options)
-    table = tfr.scan(
-        reader, features=FEATURES, record_column=True, records=task.numbers, batch_size=32
-    )
+    table = tfr.scan(reader, features=FEATURES, record_column=True, batch_size=32)
 
     def epoch() -> Iterator[Item]:
         for batch in table:
@@ -247,22 +239,18 @@ _URLS = frozenset({READS, SKIPS, SERVED})
 _TORCH, _JAX, _GRAIN = ("torch",), ("jax",), ("grain",)
 
 ROADS = [
-    Road("Reader, mmap", reader_by("mmap"), _FILES | {ORDERED, NUMBERED}),
-    Road("Reader, pread", reader_by("pread"), _FILES | {ORDERED, NUMBERED}),
-    Road("Loader, in order", loader(in_order), _FILES | {ORDERED, NUMBERED}),
-    Road("Loader, shuffled", loader(shuffled), _FILES | {NUMBERED}),
+    Road("Reader, mmap", reader_by("mmap"), _FILES | {ORDERED}),
+    Road("Reader, pread", reader_by("pread"), _FILES | {ORDERED}),
+    Road("Loader, in order", loader(in_order), _FILES | {ORDERED}),
+    Road("Loader, shuffled", loader(shuffled), _FILES),
     Road("Loader, decoded", loader(shuffled, features=FEATURES), _FILES),
     Road("Loader, transform", loader(in_order, iter, transform=transformed), _FILES | {ORDERED}),
-    Road(
-        "Loader, images",
-        loader(shuffled, pictures_of, features=lambda task: {"picture": task.picture}),
-        _FILES | {PICTURES},
-    ),
+    Road("Loader, images", loader(shuffled, pictures_of, features=PICTURE), _FILES | {PICTURES}),
     Road("parse_example, images", parsed_images, _FILES | {ORDERED, PICTURES}),
     Road("Steps", steps, _FILES),
     Road("Mixture", mixture, _FILES),
     Road("Loader, packed", packed, _FILES),
-    Road("scan, Arrow", scan, _FILES | {ARROW, ORDERED, NUMBERED}, ("pyarrow",)),
+    Road("scan, Arrow", scan, _FILES | {ARROW, ORDERED}, ("pyarrow",)),
     Road("PyTorch, Loader", torch_loader, _FILES | {ORDERED, FRAMEWORK}, _TORCH),
     Road("PyTorch, workers", torch_workers, _FILES | {FRAMEWORK}, _TORCH),
     Road("JAX", jax_loader, _FILES | {ORDERED, FRAMEWORK}, _JAX),

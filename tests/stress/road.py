@@ -19,7 +19,6 @@ WRITES = "writes"  # records of the attack, to new shards
 PUBLISHES = "publishes"  # new files, whole or not at all
 SKIPS = "skips"  # has on_corruption="skip"
 ORDERED = "ordered"  # returns records in the order of the files
-NUMBERED = "numbered"  # takes an array of record numbers
 HEADERS = "headers"  # looks at the headers of records alone
 PICTURES = "pictures"  # decodes the feature "picture"
 COMMAND = "command"  # is a process of its own, and run within this one
@@ -44,11 +43,8 @@ class Task:
     options: dict[str, Any] = field(default_factory=dict)
     #: What a road that writes has to write.
     records: list[Any] = field(default_factory=list)
-    #: The numbers that a road has to read, if not all. The array may change at any time.
-    numbers: Any = None
     #: Of the shards, for roads that do not recognise it.
     compression: str | None = None
-    picture: tfr.Image = field(default_factory=lambda: tfr.Image(channels=1))
 
     @property
     def skips(self) -> bool:

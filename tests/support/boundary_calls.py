@@ -190,8 +190,8 @@ def open_plan(folder: Path) -> Call:
         *(ctypes.c_char_p, ctypes.c_size_t),
         *(progress_type, ctypes.c_char_p, ctypes.c_size_t),
     ]
-    library.tfrfast_plan_record_count.restype = ctypes.c_int64
-    library.tfrfast_plan_record_count.argtypes = [ctypes.c_void_p]
+    library.tfrfast_plan_sizes.restype = None
+    library.tfrfast_plan_sizes.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)]
     library.tfrfast_close_plan.restype = None
     library.tfrfast_close_plan.argtypes = [ctypes.c_void_p]
     progress = progress_type(lambda done, total: 0)
@@ -202,7 +202,9 @@ def open_plan(folder: Path) -> Call:
         error = ctypes.create_string_buffer(1000)
         plan = library.tfrfast_open_plan(*read, error, len(error))
         assert plan, error.value
-        assert library.tfrfast_plan_record_count(plan) == len(RECORDS)
+        sizes = (ctypes.c_int64 * 3)()
+        library.tfrfast_plan_sizes(plan, sizes)
+        assert sizes[0] == len(RECORDS)
         library.tfrfast_close_plan(plan)
 
     return call

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+import tfrfast as tfr
 from tfrecord_model import rested
 from tfrfast import _native
 
@@ -18,6 +20,14 @@ frame = _native.frame
 def write_shard(path: Path, records: Iterable[bytes]) -> str:
     path.write_bytes(b"".join(map(frame, records)))
     return rested(path)
+
+
+def write_rows(path: str | Path, rows: Iterable[dict[str, Any]]) -> str:
+    """Writes each row as a tf.train.Example, with an index."""
+    with tfr.Writer(path) as writer:
+        for row in rows:
+            writer.write_example(row)
+    return str(path)
 
 
 def names_in(folder: Path) -> list[str]:

@@ -13,6 +13,10 @@ FORMAT_KEY = (
 
 def siphash24(key: tuple[int, int], words: list[int]) -> int:
     """SipHash-2-4 of 64-bit words, each as 8 little-endian bytes."""
+    return siphash24_of(key, b"".join(word.to_bytes(8, "little") for word in words))
+
+
+def siphash24_of(key: tuple[int, int], text: bytes) -> int:
     v = [
         key[0] ^ 0x736F6D6570736575,
         key[1] ^ 0x646F72616E646F6D,
@@ -36,7 +40,9 @@ def siphash24(key: tuple[int, int], words: list[int]) -> int:
             v[3] = rotate(v[3], 21) ^ v[0]
             v[2] = rotate(v[2], 32)
 
-    for word in [*words, (8 * len(words) % 256) << 56]:
+    padded = text + bytes(7 - len(text) % 8) + bytes([len(text) % 256])
+    for begin in range(0, len(padded), 8):
+        word = int.from_bytes(padded[begin : begin + 8], "little")
         v[3] ^= word
         rounds(2)
         v[0] ^= word

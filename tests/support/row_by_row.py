@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.build.functions import serial_map
 from tfrfast.tensorflow.lift.copying import imported
 from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
-from tfrfast.tensorflow.reasons import Refusal
+from tfrfast.tensorflow.reasons import RefusedError
 
 Function = Callable[..., Any]
 Columns = list[Any]
@@ -23,7 +23,7 @@ def graph_of(function: Function, columns: Columns) -> Any:
     return tf.function(function).get_concrete_function(*specs).graph
 
 
-def plan(function: Function, columns: Columns) -> Whole | Refusal:
+def plan(function: Function, columns: Columns) -> Whole:
     """Vectorises a function as lifting would, if the parse had given these columns."""
     graph = graph_of(function, columns)
     specs = [tf.TensorSpec([None, *column.shape[1:]], column.dtype) for column in columns]
@@ -33,9 +33,10 @@ def plan(function: Function, columns: Columns) -> Whole | Refusal:
 
 def not_whole(function: Function, *columns: Any) -> str:
     """Returns the ops with which the part begins that runs row by row, or why none may."""
-    made = plan(function, list(map(tf.constant, columns)))
-    if isinstance(made, Refusal):
-        return made.why
+    try:
+        made = plan(function, list(map(tf.constant, columns)))
+    except RefusedError as refused:
+        return str(refused)
     return "" if made.by_row is None else " ".join(made.by_row.kinds)
 
 

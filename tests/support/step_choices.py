@@ -44,7 +44,7 @@ FEATURES = {
 }
 
 
-def choosing(path: str, **windows: Any) -> tfr.Steps:
+def choosing(path: str | tfr.Reader, **windows: Any) -> tfr.Steps:
     return tfr.Steps(path, along="steps/", windows={"camera": CAMERA, "text": TEXT, **windows})
 
 

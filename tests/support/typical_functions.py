@@ -141,7 +141,7 @@ def _(parsed: Any) -> Any:
 # Arrays as bytes.
 
 
-@typical("serialised tensor", "split", tensor=one(TEXT), label=one(INT))
+@typical("serialised tensor", "whole", tensor=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     array = tf.io.parse_tensor(parsed["tensor"], tf.float32)
     return tf.ensure_shape(array, [8, 4]), parsed["label"]

@@ -61,7 +61,7 @@ inline std::shared_ptr<const Source> planned_source(
 
 inline std::vector<std::string> payloads_of(const ReadBatch& read) {
   std::vector<std::string> payloads;
-  for (const Piece& piece : read.pieces) {
+  for (const GoodRows& piece : read.pieces) {
     for (const WireBytes bytes : piece.payloads) {
       payloads.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }

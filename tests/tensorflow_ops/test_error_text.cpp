@@ -34,7 +34,7 @@ TEST_CASE("error text: each error has the code that TensorFlow's users look for"
 TEST_CASE("error text: what was encoded is decoded") {
   for (const char* message : {"", "Two words.", " 7 begins with a space", "two\nlines"}) {
     CAPTURE(message);
-    const DecodedError decoded = decode_error(encode_error(Code::data_loss, message));
+    const KernelFailure decoded = decode_error(encode_error(Code::data_loss, message));
     CHECK(decoded.code == Code::data_loss);
     CHECK(decoded.message == message);
   }
@@ -44,7 +44,7 @@ TEST_CASE("error text: what was encoded is decoded") {
 TEST_CASE("error text: text without a code is a message of an unknown error") {
   for (const char* text : {"", "15", "15x Bad.", "x15 Bad.", " 15 Bad.", "99999999999 Bad."}) {
     CAPTURE(text);
-    const DecodedError decoded = decode_error(text);
+    const KernelFailure decoded = decode_error(text);
     CHECK(decoded.code == Code::unknown);
     CHECK(decoded.message == text);
   }

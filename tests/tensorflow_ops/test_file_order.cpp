@@ -8,9 +8,9 @@
 
 #include "fake_c_api.h"
 #include "source_fixture.h"
+#include "tensorflow/reading_ops.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/requests.h"
-#include "tensorflow/walk_op.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
@@ -222,12 +222,13 @@ TEST_CASE("file order: a place is read in the file that was opened, or not at al
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {3, 3});
   const std::string text = spec_of(shards);
-  const std::size_t open = open_source_count();
+  std::weak_ptr<const Source> held;
   {
     Requests walks;
-    Cursor cursor = beginning_of(*walks.walked(text, true));
+    held = walks.open(text, true);
+    Cursor cursor = beginning_of(*held.lock());
     const auto next = [&](Requests& holder) {
-      const auto source = holder.walked(text);
+      const auto source = holder.open(text);
       std::vector<Row> rows;
       FileWalk walk(*source, kEverything, cursor);
       walk.pass(1, 1 << 20, &rows);
@@ -236,12 +237,12 @@ TEST_CASE("file order: a place is read in the file that was opened, or not at al
     const Strings all = share_of(shards, 0, 1);
     CHECK(next(walks) == Strings{all[0]});
     std::filesystem::remove(shards[0].path());
-    Requests().walked(text, true);  // another iteration looks at the files
+    Requests().open(text, true);  // another iteration looks at the files
     CHECK(next(walks) == Strings{all[1]});
     Requests others;
     CHECK(next(others) == Strings{all[2]});
   }
-  CHECK(open_source_count() == open);
+  CHECK(held.expired());
   const auto replaced = write_shards(folder, {4, 3});
   Cursor cursor = beginning_of(*open_source(text));
   cursor.slots[0] = {0, 26, 1, 12345};

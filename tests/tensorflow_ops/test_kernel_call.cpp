@@ -14,7 +14,7 @@ TEST_CASE("kernel call: inputs and outputs are what the graph gave and gets") {
   FakeCall fake;
   fake.add_strings({"one", std::string(50, 'x')}).add_integers({7}).add_strings({"alone"});
   run_kernel(fake.context(), [](KernelCall& call) {
-    call.set_integer(0, call.integer(1));
+    call.set_integers(0, std::vector<std::int64_t>{call.integer(1)});
     call.set_string(1, call.string(2));
     const auto in = call.strings(0);
     const auto out = call.allocate_strings(2, in.size());
@@ -26,7 +26,7 @@ TEST_CASE("kernel call: inputs and outputs are what the graph gave and gets") {
   });
   CHECK(fake.code() == Code::ok);
   CHECK(fake.integers(0) == std::vector<std::int64_t>{7});
-  CHECK(fake.output(0).dims.empty());
+  CHECK(fake.output(1).dims.empty());
   CHECK(fake.strings(1) == std::vector<std::string>{"alone"});
   CHECK(fake.strings(2) == std::vector<std::string>{"one", std::string(50, 'x')});
   CHECK(fake.integers(3) == std::vector<std::int64_t>{1, -2, 3});
@@ -61,7 +61,7 @@ TEST_CASE("kernel call: whatever a kernel throws becomes the failure of its call
     return encode_error(fake.code(), fake.message());
   };
   CHECK(failure([](KernelCall&) { throw KernelFailure{Code::data_loss, "a"}; }) == "15 a");
-  CHECK(failure([](KernelCall&) { throw failure_of("5 b"); }) == "5 b");
+  CHECK(failure([](KernelCall&) { throw decode_error("5 b"); }) == "5 b");
   CHECK(failure([](KernelCall&) { throw Error(ErrorKind::invalid, "c"); }) == "3 c");
   CHECK(failure([](KernelCall&) { throw std::bad_alloc(); }) == "8 There is no memory left.");
   CHECK(failure([](KernelCall&) { throw std::runtime_error("d"); }) == "13 d");

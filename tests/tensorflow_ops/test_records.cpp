@@ -65,7 +65,6 @@ constexpr Storage kCold = {
     [](const std::string& path, IoMode, const StorageOptions&)
         -> std::shared_ptr<const StoredFile> { return std::make_shared<ColdFile>(path); },
     facts_of_it,
-    nullptr,
 };
 
 }  // namespace
@@ -82,7 +81,7 @@ TEST_CASE("records: blocks of a file that is not in memory are announced in orde
   const auto source = std::make_shared<const Source>(std::move(spec));
   Cursor cursor = beginning_of(*source);
   FileWalk walk(*source, kEverything, cursor);
-  for (auto stop = FileWalk::Stop::enough; stop == FileWalk::Stop::enough;) {
+  for (auto stop = FileWalk::PassEnd::enough; stop == FileWalk::PassEnd::enough;) {
     std::vector<Row> rows;
     stop = walk.pass(1000, 1 << 20, &rows).stop;
     CHECK(payloads_of(read_rows(source, rows)).size() == rows.size());

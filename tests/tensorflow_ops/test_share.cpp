@@ -116,19 +116,20 @@ TEST_CASE("share: files are given by a first one and a stride") {
   }
 }
 
-TEST_CASE("share: steps are given by a key, files, and where they begin and end") {
+TEST_CASE("share: steps are given by a key, files, an edition, and where they begin and end") {
   const TemporaryFolder folder;
   const auto source = planned_source(write_shards(folder, {5}));
   const std::string order = batches(*source, 2).encode();
   Requests requests;
   const auto adopted = adopt_source(source->spec(), source->records());
   const std::string text = adopted->spec().encode();
-  const Request request = requests.find(text, order, Numbers{7, 0, 1, 1, 3}, {});
+  const Request request = requests.find(text, order, Numbers{7, 0, 1, 0, 1, 3}, {});
   CHECK(request.count == 2);
   CHECK(request.rows(0).records == Numbers{2, 3});
   CHECK(request.rows(1).records == Numbers{4});
-  for (const Numbers& numbers : {Numbers{}, Numbers{0, 0, 1, 0}, Numbers{0, 0, 1, 0, 0},
-                                 Numbers{0, 0, 1, -1, 1}, Numbers{0, 0, 0, 0, 1}}) {
+  for (const Numbers& numbers :
+       {Numbers{}, Numbers{0, 0, 1, 0, 1}, Numbers{0, 0, 1, 0, 0, 0}, Numbers{0, 0, 1, 0, -1, 1},
+        Numbers{0, 0, 0, 0, 0, 1}, Numbers{0, 0, 1, -1, 0, 1}}) {
     const Error error = error_of([&] { requests.find("", order, numbers, {}); });
     CHECK(error.kind() == ErrorKind::invalid);
   }

@@ -83,7 +83,6 @@ constexpr Storage kLedger = {
     [](const std::string& path, IoMode, const StorageOptions&)
         -> std::shared_ptr<const StoredFile> { return std::make_shared<LedgerFile>(path); },
     facts_of_it,
-    nullptr,
 };
 
 struct Fixture {
@@ -319,7 +318,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   std::optional<Requests> finding(std::in_place), reading(std::in_place);
   const auto found = [&] {
     ledger.fails_at.reset();
-    const auto streamed = finding->walked(text, true);
+    const auto streamed = finding->open(text, true);
     std::vector<Row> rows;
     Cursor cursor = beginning;
     FileWalk(*streamed, tfrfast::tensorflow::testing::kEverything, cursor)
@@ -329,8 +328,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
     return rows;
   };
   const auto read = [&](std::span<const Row> rows) {
-    return tensorflow::testing::read_rows(reading->walked(text), {rows.begin(), rows.end()})
-        .error();
+    return tensorflow::testing::read_rows(reading->open(text), {rows.begin(), rows.end()}).error();
   };
   std::vector<Row> rows = found();
   CHECK(ledger.records_announced() == kRecords);
@@ -345,7 +343,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   rows = found();
   CHECK(read(std::span(rows).first(10)).empty());
   CHECK(ledger.records_announced() == kRecords - 10);
-  const auto held = reading->walked(text);  // opening a source reads nothing
+  const auto held = reading->open(text);  // opening a source reads nothing
   finding.reset();
   CHECK(ledger.records_announced() == 0);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fake_c_api.h"
-#include "tensorflow/shared_strings.h"
+#include "tensorflow/tensors.h"
 #include "tensorflow/tstring.h"
 
 using namespace tfrfast::tensorflow;

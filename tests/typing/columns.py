@@ -34,6 +34,7 @@ pictures = Pictures(np.arange(12), np.array([0, 12]), np.array([[2, 2, 3]]))
 assert_type(pictures[::-1], Pictures)
 assert_type(pictures.to_ragged(), tfr.Ragged)
 tfr.Image(crop="random", flip=True)
+tfr.SerializedTensor((None, 7), "float16")
 assert_type(ragged.to_padded(3, pad=-1), NDArray[Any] | tfr.Bytes)
 assert_type(ragged.to_padded((3, None)), NDArray[Any] | tfr.Bytes)
 row: NDArray[np.int64] = ragged[0]

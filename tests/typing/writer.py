@@ -8,6 +8,7 @@ import numpy as np
 from typing_extensions import assert_type
 
 import tfrfast as tfr
+from tfrfast.jobs.comparing.differences import Differences
 from tfrfast.jobs.shuffling.publication import Shuffled
 
 with tfr.Writer(Path("shard"), sync=False, index_folder="folder") as writer:
@@ -33,3 +34,9 @@ assert_type(made.splits, dict[str, list[str]])
 
 tfr.Writer("shard", compression="gzip")  # type: ignore[arg-type]
 tfr.Writer("shard", "GZIP")  # type: ignore[call-arg]
+
+found = tfr.diff("a/*", [Path("b")], key="id", max_memory="1GiB", on_corruption="skip")
+assert_type(found, Differences)
+assert_type(found.is_same, bool)
+tfr.copy("b/*", found.only_b, "out/new")
+tfr.diff("a")  # type: ignore[call-arg]

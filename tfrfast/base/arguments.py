@@ -34,6 +34,11 @@ def checked_threads(threads: SupportsIndex | None) -> int | None:
     return None if threads is None else integer("threads", threads, 1, _MOST_THREADS)
 
 
+def check_transform(transform: object, what: str) -> None:
+    if transform is not None and not callable(transform):
+        raise TypeError(f"transform is a function of {what}, not {type(transform).__name__}.")
+
+
 def seed_number(seed: SupportsIndex) -> int:
     return integer("seed", seed, -(2**63), 2**64 - 1) % 2**64
 

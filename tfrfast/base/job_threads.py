@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
+from typing import Any, TypeVar
 
 from tfrfast import _native
+
+Result = TypeVar("Result")
+
+
+def submit_to(
+    pool: Executor, what: str, work: Callable[..., Result], *arguments: Any
+) -> Future[Result]:
+    """Submits work to threads. Raises OSError if a thread for `what` cannot be started."""
+    try:
+        return pool.submit(work, *arguments)
+    except RuntimeError as error:
+        if "start new thread" not in str(error):
+            raise
+        raise OSError(
+            f"Starting a thread for {what} failed. Ask for fewer threads, or raise the limits on "
+            "processes and memory (`ulimit -u`, `ulimit -v`)."
+        ) from error
 
 
 class JobThreads(ThreadPoolExecutor):

@@ -30,6 +30,17 @@ def counted(count: int, things: str) -> str:
     return f"{count:,} {singular if count == 1 else things}"
 
 
+def said_of_append(before: int, now: int, first: str) -> str:
+    """Returns a sentence about the records that a set had, and those it has.
+
+    `first` is the first new shard.
+    """
+    return (
+        f"The set had {before:,} records, and has {now:,}: {counted(now - before, 'records')} were "
+        f"appended after, from {first!r} on."
+    )
+
+
 def parse_bytes(text: str) -> int:
     """ "1GiB" -> 2**30. Also understands "512M", "200MB" and "1000"; units are powers of 1024."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Times tfrfast and others by turns, over the same records.
+"""Times tfrfast and others by turns, so that a slow machine slows all, over the same records.
 
 Files are read beside TensorFlow's fastest configuration, objects beside plain requests for their
 bytes.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Iterable
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfrfast.bench.duel import Timing, take_turns
+from tfrfast.base.tables import format_table
 from tfrfast.bench.pipelines import (
     Epoch,
     Work,
@@ -20,13 +22,26 @@ from tfrfast.bench.pipelines import (
     loader_way,
     tensorflow_ways,
 )
-from tfrfast.bench.requests import Requests
+from tfrfast.bench.requests import PlainRequests
 from tfrfast.order import Mixture
 from tfrfast.reader import Reader
 
 TENSORFLOW, REQUESTS = "TensorFlow", "requests"
 DATASET, LOADER_DATASET, LOADER = "tfr.TFRecordDataset", "Loader.to_tf_dataset", "tfr.Loader"
+_SHORT = {DATASET: "Dataset", LOADER_DATASET: "to_tf", LOADER: "Loader"}
+_WIDTH_OF_RANGES = 100
 _TRIALS = 2  # of each configuration of TensorFlow, after a trial that does not count
+
+
+class Timing(NamedTuple):
+    """The seconds of each round: by the clock, and the processor time of all threads."""
+
+    seconds: list[float]
+    processor_s: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
 
 
 class Comparison(NamedTuple):
@@ -95,7 +110,7 @@ def compare(
     *,
     rounds: int = 3,
     max_batches: int | None = None,
-    requests: Requests | None = None,
+    requests: PlainRequests | None = None,
 ) -> Comparison:
     """Times tfrfast by turns with the requests or, without requests, with the fastest configuration
     of TensorFlow, which is found first.
@@ -158,3 +173,78 @@ def _run_of(start: Epoch, max_batches: int | None) -> Callable[[], None]:
             pass
 
     return run
+
+
+def take_turns(
+    contenders: Mapping[str, Callable[[], object]],
+    rounds: int = 5,
+    warmups: int = 1,
+    before_each: Callable[[], object] = lambda: None,
+) -> dict[str, Timing]:
+    """Times every contender once in each round, after `warmups` rounds that do not count."""
+    timings: dict[str, Timing] = {name: Timing([], []) for name in contenders}
+    for round_number in range(-warmups, rounds):
+        for name, work in contenders.items():
+            before_each()
+            began, used = time.perf_counter(), time.process_time()
+            work()
+            took, used = time.perf_counter() - began, time.process_time() - used
+            if round_number >= 0:
+                timings[name].seconds.append(took)
+                timings[name].processor_s.append(used)
+    return timings
+
+
+def table_of(comparisons: Sequence[Comparison], width: int | None) -> Iterator[str]:
+    """Yields the lines of a table, lines that explain its columns, and a line for each case in
+    which tfrfast is slower than TensorFlow. A narrow table has no ranges.
+    """
+    ranges = ["(range)"] if width is None or width >= _WIDTH_OF_RANGES else []
+    columns = [cell for each in comparisons[0].ours for cell in (_SHORT[each], *ranges)]
+    header = ["data", "work", f"{comparisons[0].beside}/s", *columns, "CPU s"]
+    rows = (_row(each, bool(ranges)) for each in comparisons)
+    yield from format_table(header, rows, width)
+    yield ""
+    for line in _explained(comparisons, bool(ranges)):
+        yield from [line] if width is None else textwrap.wrap(line, width, break_on_hyphens=False)
+
+
+def _explained(comparisons: Sequence[Comparison], has_ranges: bool) -> Iterator[str]:
+    beside, ours = comparisons[0].beside, comparisons[0].ours
+    yield (
+        "requests/s: records a second that plain requests in order fetch."
+        if beside == REQUESTS
+        else "TensorFlow/s: records a second of the fastest configuration of TensorFlow."
+    )
+    names = " and ".join(ours)
+    yield f"{', '.join(_SHORT[each] for each in ours)}: how many times as fast {names} are."
+    if has_ranges:
+        yield "(range): the same for the slowest and the fastest of all turns."
+    yield f"CPU s: processor seconds for a million records, of {beside} and of {names}."
+    for each in comparisons:
+        for contender in ours if beside != REQUESTS else ():
+            if each.ratio(contender) < 1:
+                yield (
+                    f"{contender} is slower than TensorFlow: {each.data}, {each.work}: "
+                    f"{each.ratio(contender):.2f} x"
+                )
+
+
+def _row(comparison: Comparison, has_ranges: bool) -> list[str]:
+    beside, ours = comparison.beside, comparison.ours
+    cells = [comparison.data, comparison.work, f"{comparison.records_per_s(beside):,.0f}"]
+    for contender in ours:
+        ratios = comparison.ratios(contender)
+        cells.append(f"{_short(comparison.ratio(contender))} x")
+        if has_ranges:
+            cells.append(f"{_short(min(ratios))}-{_short(max(ratios))}")
+    spent = [comparison.processor_s_per_million(each) for each in (beside, *ours)]
+    return [*cells, " ".join(map(_two_digits, spent))]
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 0.995 else f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
+
+
+def _two_digits(seconds: float) -> str:
+    return f"{seconds:.2g}" if seconds < 9.95 else f"{seconds:.0f}"

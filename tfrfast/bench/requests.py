@@ -14,7 +14,7 @@ _AT_ONCE = 64
 _Request = tuple[str, str, int, int]  # URL, version, first byte, count
 
 
-class Requests:
+class PlainRequests:
     """Requests for objects, in order, at most `max_bytes` of each set of objects."""
 
     def __init__(self) -> None:

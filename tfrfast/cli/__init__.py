@@ -1,4 +1,7 @@
-"""The `tfrfast` command. Each subcommand is a module with `add_parser` and `run`.
+"""The `tfrfast` command.
+
+Each subcommand is a module in `commands`: its docstring is the description that --help shows,
+`add_arguments` adds its arguments, and `run` returns the exit code.
 
 Exit codes: 0 done; 1 done, with damage; 2 failed; 130 interrupted.
 """

@@ -5,36 +5,27 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tfrfast._native import printable
-from tfrfast.base.sizes import parse_bytes
+from tfrfast.base.sizes import counted, format_bytes, parse_bytes
 from tfrfast.base.tables import format_table, terminal_width
+from tfrfast.cli.plain import plain
 
-Subparsers = Any  # argparse has no public name for this type
 
-
-def add_command(
-    subparsers: Subparsers,
-    name: str,
-    run: Callable[[argparse.Namespace], int],
+def add_common(
+    parser: argparse.ArgumentParser,
     *,
-    help: str,
-    description: str,
     paths: bool = True,
+    on_corruption: bool = False,
     progress: bool = True,
     json: bool = True,
-    on_corruption: bool = False,
-) -> argparse.ArgumentParser:
-    """Adds the subcommand `name`, with the arguments that many subcommands share."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        name, help=help, description=description
-    )
-    parser.set_defaults(run=run)
+) -> None:
+    """Adds the arguments that most subcommands have."""
     if paths:
         parser.add_argument(
-            "paths", nargs="+", metavar="PATHS", help="shards, URLs, or quoted globs"
+            "paths", nargs="+", metavar="PATHS", help="shards, folders, URLs, or quoted globs"
         )
     if on_corruption:
         parser.add_argument(
@@ -52,7 +43,6 @@ def add_command(
         )
     if json:
         parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
-    return parser
 
 
 def add_steps(parser: argparse.ArgumentParser, what: str) -> None:
@@ -61,6 +51,62 @@ def add_steps(parser: argparse.ArgumentParser, what: str) -> None:
         metavar="PREFIX",
         help=f"{what}, whose features begin with PREFIX, for example steps/",
     )
+
+
+def add_columns(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--columns", metavar="A,B", type=names, help=help)
+
+
+def add_max_memory(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument(
+        "--max-memory",
+        type=parse_size,
+        default=1 << 30,
+        metavar="BYTES",
+        help=f"{help} (default: 1GiB)",
+    )
+
+
+def add_output(
+    parser: argparse.ArgumentParser, example: str, *, num_shards: str, required: bool = False
+) -> None:
+    """Adds the names of new shards, their number or size, and their compression."""
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="PREFIX",
+        help=f"the beginning of the new names: {example}",
+    )
+    size = parser.add_mutually_exclusive_group(required=required)
+    size.add_argument("--num-shards", type=int, metavar="N", help=num_shards)
+    size.add_argument(
+        "--max-bytes", type=parse_size, metavar="BYTES", help="largest shard, like 200M"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace shards of these names")
+    parser.add_argument("--compression", choices=["GZIP"], help="of the new shards (default: none)")
+
+
+def add_writing(parser: argparse.ArgumentParser) -> None:
+    """Adds the other options of writing."""
+    parser.add_argument("--level", type=int, metavar="0-9", help="level of the compression")
+    parser.add_argument("--no-index", action="store_true", help="make no indexes")
+    parser.add_argument(
+        "--no-sync", action="store_true", help="do not wait until everything is on the disk"
+    )
+
+
+def writing_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns the options of writing, and --progress, as arguments of Python functions."""
+    return {
+        "num_shards": options.num_shards,
+        "max_bytes": options.max_bytes,
+        "overwrite": options.overwrite,
+        "compression": options.compression,
+        "level": options.level,
+        "index": not options.no_index,
+        "sync": not options.no_sync,
+        "progress": options.progress,
+    }
 
 
 def parse_size(text: str) -> int:
@@ -80,8 +126,13 @@ def parse_record_number(text: str) -> int:
 
 
 def print_json(value: object) -> None:
-    json.dump(value, sys.stdout, indent=2)
-    print()
+    print(json.dumps(plain(value), indent=2))
+
+
+def print_written(made: Any, records: str = "records", files: str = "shards") -> None:
+    """Prints how much a job has written."""
+    count, paths = counted(made.num_records, records), counted(len(made.paths), files)
+    print(f"{count}, {format_bytes(made.num_bytes)}, {paths}")
 
 
 def say(text: str) -> None:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from tfrfast._native import printable
 from tfrfast.base.sizes import counted
 from tfrfast.base.tables import format_table
+from tfrfast.jobs.deleting.deletion import unfinished_deletions
 from tfrfast.reader import Skipped
 from tfrfast.storage.schemes import is_url
+from tfrfast.writing.appending import unfinished_appends
 from tfrfast.writing.publishing import unfinished_sets
 
 _SHOWN = 10
@@ -28,9 +30,12 @@ def left_out(damage: Sequence[Skipped]) -> int:
     return 1
 
 
-def tell_of_unfinished_sets(paths: Iterable[str]) -> None:
-    """Says on stderr which sets lack files. Only local folders are listed, so not of URLs."""
-    for each in unfinished_sets(path for path in paths if not is_url(path)):
+def tell_of_unfinished_work(paths: Iterable[str]) -> None:
+    """Says on stderr which sets lack files, and which deletions and appends are unfinished. Only
+    local folders are listed, so not of URLs.
+    """
+    local = [path for path in paths if not is_url(path)]
+    for each in [*unfinished_sets(local), *unfinished_deletions(local), *unfinished_appends(local)]:
         print(f"tfrfast: {printable(each)}", file=sys.stderr)
 
 

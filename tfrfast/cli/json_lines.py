@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrfast.cli.shown_batches import ShownBatch, listed, rows_of
+from tfrfast.cli.shown_batches import ShownBatch, beginning, listed, rows_of
 from tfrfast.columns import Bytes, Ragged
 
 
@@ -66,10 +66,7 @@ class JsonLines:
         return {"hex": value[: self._limit].hex()}
 
     def _text(self, value: bytes) -> str:
-        shown = value[: self._limit]
-        # The limit may cut a character, which is left out.
-        is_cut = len(shown) < len(value) and _is_utf8(value)
-        return shown.decode(errors="ignore" if is_cut else "backslashreplace")
+        return beginning(value, len(value) if self._limit is None else self._limit)
 
 
 def _numbers(values: np.ndarray[Any, Any]) -> list[Any]:

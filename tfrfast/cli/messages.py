@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tfrfast._native import RecordBatch, printable
-from tfrfast.cli.shown_batches import quoted
+from tfrfast.cli.shown_batches import beginning, shortened
 from tfrfast.example.parsing import parse_example
 from tfrfast.messages import Message, MessageFeature
 
@@ -25,6 +25,7 @@ __all__ = [
     "lines_of_text",
     "message_features",
     "message_of",
+    "shown_rows",
 ]
 
 _BUILT_IN = {
@@ -81,32 +82,12 @@ def lines_of_text(
     max_values: int,
     max_bytes: int,
 ) -> Iterator[str]:
-    """Yields a few lines about each record. Fields are left out if they are not there, or are zero
-    and may not be there.
-    """
-    marks = {
-        name: replace(feature, content="presence", dtype="bool", default=None)
-        for name, feature in features.items()
-        if feature.fields[-1].oneof
-    }
-
-    def shown(value: Any) -> str:
-        if isinstance(value, list):
-            more = len(value) - max_values
-            texts = [shown(each) for each in value[:max_values]]
-            return f"[{', '.join(texts)}{f', ... {more} more' if more > 0 else ''}]"
-        if isinstance(value, bytes):
-            return quoted(value, max_bytes)
-        return f"{value:g}" if isinstance(value, float) else str(value)
-
-    for number, record, row in _rows(batches, features):
+    """Yields a few lines about each record, and the fields that are there."""
+    for number, record, row in shown_rows(batches, features):
         yield f"record {number}: {len(record):,} bytes"
-        parsed = parse_example([record], marks) if marks else {}
         for name, value in row.items():
-            mark = parsed[name].tolist() if name in marks else value
-            if _has_any(mark, features[name].fields[-1].repeated):
-                text = shown(value)
-                yield f"  {printable(name)}: {text[1:-1] if isinstance(value, list) else text}"
+            values = value if isinstance(value, list) else [value]
+            yield f"  {printable(name)}: {shortened(values, max_values, max_bytes)}"
 
 
 def lines_of_json(
@@ -118,18 +99,20 @@ def lines_of_json(
         if isinstance(value, list):
             return [plain(each, is_text) for each in value[:limit]]
         if isinstance(value, bytes):
-            cut = value[:limit]
-            return cut.decode(errors="backslashreplace") if is_text else {"hex": cut.hex()}
+            if is_text:
+                return beginning(value, len(value) if limit is None else limit)
+            return {"hex": value[:limit].hex()}
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    for number, record, row in _rows(batches, features):
+    for number, record, row in _rows_of_messages(batches, features):
         shown = {name: plain(value, features[name].is_string) for name, value in row.items()}
         yield json.dumps({"record": number, "bytes": len(record), "features": shown})
 
 
-def _rows(
+def _rows_of_messages(
     batches: Iterable[RecordBatch], features: dict[str, MessageFeature]
 ) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+    """Yields the number, the bytes and the fields of each record."""
     for batch in batches:
         parsed = parse_example(batch, features)
         columns = {name: parsed[name].tolist() for name in features}
@@ -137,7 +120,33 @@ def _rows(
             yield number, batch[row], {name: each[row] for name, each in columns.items()}
 
 
+def shown_rows(
+    batches: Iterable[RecordBatch], features: dict[str, MessageFeature]
+) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+    """Yields the number, the bytes and the shown fields of each record. Fields are left out if they
+    are not there, or are zero and may not be there.
+    """
+    marks = {
+        name: replace(feature, content="presence", dtype="bool", default=None)
+        for name, feature in features.items()
+        if feature.fields[-1].oneof
+    }
+    for number, record, row in _rows_of_messages(batches, features):
+        parsed = parse_example([record], marks) if marks else {}
+        there = {**row, **{name: parsed[name].tolist() for name in marks}}
+        yield (
+            number,
+            record,
+            {
+                name: value
+                for name, value in row.items()
+                if _has_any(there[name], features[name].fields[-1].repeated)
+            },
+        )
+
+
 def _has_any(value: Any, counts_zero: bool) -> bool:
+    """True if a value, or one in its lists, is shown."""
     if isinstance(value, list):
         return any(_has_any(each, counts_zero) for each in value)
     return counts_zero or bool(value)

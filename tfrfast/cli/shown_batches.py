@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -93,24 +94,32 @@ def text_of(piece: ShownBatch, max_values: int, max_bytes: int) -> Iterator[str]
         if piece.kind is not None and piece.kind.startswith("a "):
             head += f", {piece.kind}"
         features = [
-            f"  {printable(name)}: {_shorten(values[row], max_values, max_bytes)}"
+            f"  {printable(name)}: {shortened(values[row], max_values, max_bytes)}"
             for name, values in zip(piece.columns, rows, strict=True)
             if values[row]
         ]
         yield "\n".join([head, *features] if features else [f"{head}  {quoted(record, max_bytes)}"])
 
 
-def _shorten(values: Sequence[Any], max_values: int, max_bytes: int) -> str:
-    shown = [
-        quoted(value, max_bytes)
-        if isinstance(value, bytes)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-        for value in itertools.islice(values, max_values)
-    ]
+def shortened(values: Sequence[Any], max_values: int, max_bytes: int) -> str:
+    """Returns the first values as text."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, list):
+            return f"[{shortened(value, max_values, max_bytes)}]"
+        if isinstance(value, bytes):
+            return quoted(value, max_bytes)
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    shown = [text(value) for value in itertools.islice(values, max_values)]
     more = len(values) - len(shown)
     return ", ".join(shown) + (f", ... {more} more" if more else "")
+
+
+def beginning(text: bytes, limit: int) -> str:
+    """Returns the first bytes of a text, without a character that the limit divides."""
+    decoder = getincrementaldecoder("utf-8")("backslashreplace")
+    return decoder.decode(text[:limit], final=len(text) <= limit)
 
 
 def quoted(value: bytes, max_bytes: int) -> str:

@@ -24,8 +24,10 @@ _COMMANDS = {
     "stats": "show statistics of features",
     "view": "show records and statistics in a browser",
     "where": "show the file and the byte of a record, a key or a training step",
-    "shuffle": "shuffle, reshard, merge and split",
+    "diff": "show which records of two data sets differ",
+    "shuffle": "shuffle, merge and split",
     "copy": "write chosen records to new shards",
+    "delete": "delete records from the shards that hold them",
     "keys": "build the file by which records are found by key",
     "export": "write features to Parquet",
     "import": "write Parquet as Examples",
@@ -69,12 +71,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
         given, program = split(given)
     for name, help in _COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=help)
         if name == chosen:
-            importlib.import_module(f"tfrfast.cli.commands.{_module_of(name)}").add_parser(
-                subparsers, help
-            )
-        else:
-            subparsers.add_parser(name, help=help)
+            command = importlib.import_module(f"tfrfast.cli.commands.{_module_of(name)}")
+            subparser.description = command.__doc__
+            subparser.set_defaults(run=command.run)
+            command.add_arguments(subparser)
     options, unknown = parser.parse_known_args(given)
     if unknown and chosen is not None:
         # Reported as the command's own error, which shows the usage.

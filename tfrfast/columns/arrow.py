@@ -11,9 +11,9 @@ import numpy as np
 from tfrfast._native import ArrowColumn
 from tfrfast.columns.arrays import Array
 
-__all__ = ["ArrowExport", "arrow_formats", "arrow_of", "fixed_lists", "struct_of"]
+__all__ = ["FORMATS", "ArrowExport", "arrow_formats", "arrow_of", "fixed_lists", "struct_of"]
 
-_FORMATS = {
+FORMATS = {
     "int8": "c",
     "uint8": "C",
     "int16": "s",
@@ -55,9 +55,9 @@ class ArrowExport:
 
 def arrow_formats(name: str, dtype: np.dtype[Any]) -> str:
     """Returns Arrow's format for a number type. Raises TypeError if Arrow has none."""
-    if dtype.name not in _FORMATS:
+    if dtype.name not in FORMATS:
         raise TypeError(f"Column {name!r}: Arrow has no type for {dtype}.")
-    return _FORMATS[dtype.name]
+    return FORMATS[dtype.name]
 
 
 def arrow_of(name: str, values: Any) -> ArrowColumn:

@@ -10,36 +10,17 @@ import numpy.typing as npt
 
 from tfrfast._native import ArrowBatches, import_array, join_pieces
 from tfrfast.columns.arrays import Array, splits_of
+from tfrfast.columns.arrow import FORMATS
 from tfrfast.columns.ragged import Ragged, take_values
 from tfrfast.columns.strings import Bytes
 
 __all__ = ["ArrowNode", "exports_arrow"]
 
-_NUMBERS = {
-    "c": "i1",
-    "C": "u1",
-    "s": "i2",
-    "S": "u2",
-    "i": "i4",
-    "I": "u4",
-    "l": "i8",
-    "L": "u8",
-    "e": "f2",
-    "f": "f4",
-    "g": "f8",
-    "tdD": "i4",
-    "tts": "i4",
-    "ttm": "i4",
-}
+_NUMBERS = {each: name for name, each in FORMATS.items() if name != "bool"}
+_NUMBERS |= dict.fromkeys(("tdD", "tts", "ttm"), "int32")  # other times are int64
 _OFFSETS: dict[str, Any] = {
-    "u": np.int32,
-    "z": np.int32,
-    "+l": np.int32,
-    "+vl": np.int32,
-    "U": np.int64,
-    "Z": np.int64,
-    "+L": np.int64,
-    "+vL": np.int64,
+    **dict.fromkeys(("u", "z", "+l", "+vl"), np.int32),
+    **dict.fromkeys(("U", "Z", "+L", "+vL"), np.int64),
 }
 _VIEW_BYTES = 16
 _INLINE_BYTES = 12
@@ -126,23 +107,18 @@ class ArrowNode(NamedTuple):
         if kind == "n":
             return np.zeros(self.length, np.int64)
         if kind == "b":
-            return (
-                np.zeros(self.length, np.bool_)
-                if self.buffers[1] is None
-                else self._values_of_bits()
-            )
+            bits = self.buffers[1]
+            return np.zeros(self.length, np.bool_) if bits is None else self._bits(bits)
         if kind in _NUMBERS or kind.startswith("t"):
-            return self._numbers(_NUMBERS.get(kind, "i8"))
+            return self._numbers(_NUMBERS.get(kind, "int64"))
         if kind in ("u", "z", "U", "Z"):
-            data = np.empty(0, np.uint8) if self.buffers[2] is None else self.buffers[2]
-            return Bytes(data, self.offsets(np.int64))
+            return Bytes(_or_empty(self.buffers[2]), self.offsets(np.int64))
         if kind in ("vu", "vz"):
             return self._viewed(present)
         if kind.startswith("w:"):
             width = int(kind[2:])
-            data = np.empty(0, np.uint8) if self.buffers[1] is None else self.buffers[1]
-            first = self.offset * width
-            return Bytes(data, first + np.arange(self.length + 1) * width)
+            ends = (self.offset + np.arange(self.length + 1)) * width
+            return Bytes(_or_empty(self.buffers[1]), ends)
         if kind in ("+l", "+L"):
             splits = self.offsets(np.int64)
             if self._has_plain_items():
@@ -170,14 +146,12 @@ class ArrowNode(NamedTuple):
         unpacked = np.unpackbits(bits, count=end, bitorder="little")
         return unpacked[self.offset :].view(np.bool_)
 
-    def _values_of_bits(self) -> Array:
-        assert self.buffers[1] is not None
-        return self._bits(self.buffers[1])
-
-    def _numbers(self, dtype: str) -> Array:
-        if self.buffers[1] is None:
+    def _numbers(self, dtype: Any, buffer: int = 1) -> Array:
+        found = self.buffers[buffer]
+        if found is None:
             return np.zeros(self.length, dtype)
-        return self.buffers[1].view(dtype)[self.offset : self.offset + self.length]
+        numbers: Array = found.view(dtype)[self.offset : self.offset + self.length]
+        return numbers
 
     def _items(self, wanted: npt.NDArray[np.bool_]) -> Array | Bytes | Ragged:
         """Returns all items of the list. `wanted` items may not be null."""
@@ -206,19 +180,13 @@ class ArrowNode(NamedTuple):
         )
 
     def _list_views(self, present: npt.NDArray[np.bool_]) -> Ragged:
-        begins = self._numbers_of(1, _OFFSETS[self.format])
-        sizes = np.where(present, self._numbers_of(2, _OFFSETS[self.format]), 0)
+        begins, sizes = (
+            self._numbers(_OFFSETS[self.format], buffer).astype(np.int64) for buffer in (1, 2)
+        )
+        sizes = np.where(present, sizes, 0)
         items = self._items(_of_rows(begins, sizes, present, self.children[0]))
         begins = np.where(present, begins, 0)
         return Ragged(take_values(items, begins, sizes), splits_of(sizes))
-
-    def _numbers_of(self, buffer: int, dtype: Any) -> Array:
-        found = self.buffers[buffer]
-        if found is None:
-            return np.zeros(self.length, np.int64)
-        rows = slice(self.offset, self.offset + self.length)
-        numbers: Array = found.view(dtype)[rows]
-        return numbers.astype(np.int64, copy=False)
 
     def _viewed(self, present: npt.NDArray[np.bool_]) -> Bytes:
         """Returns the strings of a view type, in which each long string names its buffer."""
@@ -226,10 +194,7 @@ class ArrowNode(NamedTuple):
         if views is None:
             return Bytes(np.empty(0, np.uint8), np.zeros(self.length + 1, np.int64))
         rows = slice(self.offset, self.offset + self.length)
-        parts = [
-            views,
-            *(np.empty(0, np.uint8) if each is None else each for each in self.buffers[2:-1]),
-        ]
+        parts = [views, *map(_or_empty, self.buffers[2:-1])]
         begins = np.cumsum([0, *map(len, parts)])
         fields = views.view(np.int32).reshape(-1, 4)[rows].astype(np.int64)
         sizes = np.where(present, fields[:, 0], 0)
@@ -241,9 +206,8 @@ class ArrowNode(NamedTuple):
             if len(parts) > 1
             else inside
         )
-        joined = np.concatenate(parts)
         starts = np.where(sizes > 0, starts, 0)
-        return Bytes(join_pieces(joined, starts, sizes), splits_of(sizes))
+        return Bytes(join_pieces(np.concatenate(parts), starts, sizes), splits_of(sizes))
 
     def _looked_up(self, present: npt.NDArray[np.bool_]) -> Array | Bytes | Ragged:
         assert self.dictionary is not None
@@ -255,6 +219,10 @@ class ArrowNode(NamedTuple):
         values: Any = self.dictionary.column()
         taken: Array | Bytes | Ragged = values[numbers]
         return taken
+
+
+def _or_empty(buffer: npt.NDArray[np.uint8] | None) -> npt.NDArray[np.uint8]:
+    return np.empty(0, np.uint8) if buffer is None else buffer
 
 
 def _of_rows(

@@ -150,8 +150,8 @@ class Batch(dict[str, Any], ArrowExport):
         return struct_of(name, len(self.indices), columns)
 
     def _repr_html_(self) -> str:
-        rows = len(self.indices)
-        title = f"{type(self).__name__}: {counted(rows, 'rows')}, {counted(len(self), 'columns')}"
+        rows, what = len(self.indices), "rows" if self._packed is None else "records"
+        title = f"{type(self).__name__}: {counted(rows, what)}, {counted(len(self), 'columns')}"
         return html_columns(title, self, range(rows))
 
     def __reduce__(self) -> tuple[Any, ...]:

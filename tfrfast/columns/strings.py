@@ -41,6 +41,11 @@ class Bytes(ArrowExport):
         offsets: npt.NDArray[np.int64],
         shape: tuple[int, ...] | None = None,
     ) -> None:
+        if data.dtype != np.uint8 or offsets.dtype.kind not in "iu":
+            raise TypeError(
+                "Bytes needs data of uint8 and offsets of integers, not of "
+                f"{data.dtype} and {offsets.dtype}."
+            )
         self.data = data
         self.offsets = offsets
         self.shape = (len(offsets) - 1,) if shape is None else tuple(shape)

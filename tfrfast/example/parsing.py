@@ -15,6 +15,7 @@ from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns import Batch
 from tfrfast.errors import FeatureError
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.features.compiling import compile_once
 from tfrfast.features.inference import (
     RECORDS_TO_INFER,
     Described,
@@ -24,10 +25,8 @@ from tfrfast.features.inference import (
     survey_sample,
 )
 from tfrfast.features.names import check_names, explained
-from tfrfast.features.remembered import compile_once
-from tfrfast.features.samples import Sample
 from tfrfast.features.sequences import compile_sequences
-from tfrfast.features.sources import FlatRecords, Serialized, source_of
+from tfrfast.features.sources import FlatRecords, Sample, Serialized, source_of
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 

@@ -10,6 +10,7 @@ from tfrfast.features.kinds import (
     Image,
     Partition,
     Scaled,
+    SerializedTensor,
     SparseIndexed,
     VarLen,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Image",
     "Partition",
     "Scaled",
+    "SerializedTensor",
     "SparseIndexed",
     "VarLen",
 ]

@@ -73,6 +73,8 @@ class Slot(NamedTuple):
 
     #: Of a field of a message that is not an Example.
     path: MessageFeature | None = None
+    #: The number of TensorFlow's type and the shape of serialized tensors. -1 is any size.
+    tensor: tuple[int, tuple[int, ...]] | None = None
 
     @property
     def frames(self) -> int:
@@ -181,7 +183,7 @@ class CompiledFeatures:
         """True if a record without this feature is an error."""
         slot = self.slots[key]
         has_default = slot.default_numbers is not None or slot.default_strings is not None
-        return (slot.layout == "fixed" or slot.type == "image") and not has_default
+        return (slot.layout == "fixed" or slot.type in ("image", "tensor")) and not has_default
 
     def want(self, key: str, slot: Slot) -> None:
         """Adds a feature of the record. Several columns may be made from it."""

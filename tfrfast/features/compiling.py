@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from tfrfast._native import ImageSpec
 from tfrfast.base.arguments import integer
-from tfrfast.columns import Array, Column
+from tfrfast.columns import Array, Column, Ragged
 from tfrfast.errors import FeatureError
 from tfrfast.features import (
     Bounds,
@@ -20,19 +21,40 @@ from tfrfast.features import (
     FixedLenSequence,
     Image,
     Scaled,
+    SerializedTensor,
     SparseIndexed,
     VarLen,
     composed,
 )
 from tfrfast.features.compiled import CompiledFeatures, Slot
 from tfrfast.features.normalising import lines_of
-from tfrfast.features.specs import shape_of, type_name_of, understand
+from tfrfast.features.specs import number_type_of, shape_of, type_name_of, understand
 from tfrfast.messages import MessageFeature
 
-__all__ = ["compile_features", "message_slot", "partition_keys"]
+__all__ = ["compile_features", "compile_once", "message_slot", "partition_keys"]
 
 _MOST_FRAMES = 1 << 16
+#: The numbers of TensorFlow's types whose serialized tensors are read.
+_TENSOR_TYPES = {
+    "float32": 1,
+    "float64": 2,
+    "int32": 3,
+    "uint8": 4,
+    "int16": 5,
+    "int8": 6,
+    "int64": 9,
+    "bool": 10,
+    "bfloat16": 14,
+    "uint16": 17,
+    "float16": 19,
+    "uint32": 22,
+    "uint64": 23,
+}
 _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_rowids")
+# For callers that pass the same dict again and again.
+_MAX_REMEMBERED = 16
+_compiled: dict[int, tuple[dict[str, Any], CompiledFeatures]] = {}
+_remembering = threading.Lock()
 
 
 def compile_features(features: Features) -> CompiledFeatures:
@@ -44,6 +66,24 @@ def compile_features(features: Features) -> CompiledFeatures:
         spec = understand(name, given)
         _COMPILERS[type(spec)](compiled, name, spec)
     return compiled
+
+
+def compile_once(features: Features) -> CompiledFeatures:
+    """Compiles `features`, unless the same dict was compiled before with the same specs."""
+    key = id(features)
+    known = _compiled.get(key)
+    if known is not None:
+        specs, compiled = known
+        if len(specs) == len(features) and all(
+            specs.get(name) is spec for name, spec in features.items()
+        ):
+            return compiled
+    fresh = compile_features(features)
+    with _remembering:
+        while len(_compiled) >= _MAX_REMEMBERED:
+            del _compiled[next(iter(_compiled))]
+        _compiled[key] = (dict(features), fresh)
+    return fresh
 
 
 def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> None:
@@ -70,6 +110,36 @@ def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> Non
     slot = Slot("fixed", kind, shape, numbers, strings, inferred=spec.inferred)
     compiled.want(name, slot)
     compiled.builders[name] = lambda parsed: parsed[name]
+
+
+def _compile_tensor(compiled: CompiledFeatures, name: str, spec: SerializedTensor) -> None:
+    dtype = number_type_of(name, spec.dtype).newbyteorder("=")
+    if dtype.name not in _TENSOR_TYPES:
+        raise ValueError(
+            f"Feature {name!r}: a SerializedTensor holds numbers or bool, not {dtype.name}. Take "
+            'the string by tfr.FixedLen((), "bytes"), which tf.io.parse_tensor parses.'
+        )
+    any_length, inner = [], spec.shape
+    if isinstance(inner, Sequence) and len(inner) and inner[0] is None:
+        any_length, inner = [-1], inner[1:]
+    sizes = shape_of(name, inner)
+    if any_length and 0 in sizes:
+        raise ValueError(f"Feature {name!r}: steps without values cannot be counted.")
+    tensor = _TENSOR_TYPES[dtype.name], (*any_length, *sizes)
+    slot = Slot("ragged" if any_length else "fixed", "tensor", () if any_length else sizes)
+    compiled.want(name, slot._replace(tensor=tensor))
+
+    def numbers(bytes_: Any) -> Array:
+        shaped: Array = bytes_.reshape(-1).view(dtype).reshape(len(bytes_), *sizes)
+        return shaped
+
+    def build(parsed: dict[str, Column]) -> Column:
+        found = parsed[name]
+        if isinstance(found, Ragged):
+            return Ragged(numbers(found.values), found.row_splits)
+        return numbers(found)
+
+    compiled.builders[name] = build
 
 
 def _compile_message(compiled: CompiledFeatures, name: str, spec: MessageFeature) -> None:
@@ -234,6 +304,7 @@ _COMPILERS: dict[type, Callable[[CompiledFeatures, str, Any], None]] = {
     Image: _compile_image,
     MessageFeature: _compile_message,
     Scaled: _compile_normalised,
+    SerializedTensor: _compile_tensor,
     SparseIndexed: _compile_indexed,
     VarLen: _compile_variable,
 }

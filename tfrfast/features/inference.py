@@ -9,7 +9,7 @@ from tfrfast.base.job_threads import JobThreads
 from tfrfast.errors import FeatureError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
 from tfrfast.features.names import not_found
-from tfrfast.features.samples import Look, Sample
+from tfrfast.features.sources import Look, Sample
 
 __all__ = [
     "NO_VALUES",

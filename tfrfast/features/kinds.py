@@ -19,6 +19,7 @@ __all__ = [
     "Image",
     "Partition",
     "Scaled",
+    "SerializedTensor",
     "SparseIndexed",
     "VarLen",
 ]
@@ -154,6 +155,26 @@ class Image(_Checked):
 
 
 @dataclass(frozen=True)
+class SerializedTensor(_Checked):
+    """A tensor that `tf.io.serialize_tensor` wrote into a byte string, as its values.
+
+    `dtype` is the tensor's: a number type or bool, also float16 and TensorFlow's or ml_dtypes'
+    bfloat16. With a known `shape`, the column is an array `(batch, *shape)`. The first dimension
+    may be None, as for trajectories of any number of steps: the column is then `Ragged`, with steps
+    of the other dimensions.
+
+    The values and the order of bytes are those of `tf.io.parse_tensor`. A record without the
+    feature, or with a tensor of another type or shape, is a FeatureError.
+
+    >>> spec = tfr.SerializedTensor((64, 64, 4), "float16")
+    >>> features = {"latents": spec, "actions": tfr.SerializedTensor((None, 7), "float32")}
+    """
+
+    shape: int | Sequence[int | None]
+    dtype: Any
+
+
+@dataclass(frozen=True)
 class SparseIndexed(_Checked):
     """Values whose positions the record holds. The column is `Sparse` of shape `(batch, *size)`.
 
@@ -180,4 +201,4 @@ Features = Mapping[str, FeatureSpec]
 # A dict of specs; or names whose specs are inferred from the records; or "infer", for all features.
 AnyFeatures = Features | Sequence[str] | Literal["infer"]
 #: tfrfast's own kinds of specs.
-KINDS = (FixedLen, FixedLenSequence, VarLen, SparseIndexed, Image, Scaled, Bounds)
+KINDS = (FixedLen, FixedLenSequence, VarLen, SparseIndexed, Image, SerializedTensor, Scaled, Bounds)

@@ -10,7 +10,7 @@ from tfrfast._native import Survey
 from tfrfast.base.warning import warn
 from tfrfast.errors import FeatureError
 from tfrfast.features.compiled import CompiledFeatures
-from tfrfast.features.samples import Look
+from tfrfast.features.sources import Look
 
 __all__ = ["check_names", "explained", "names_in", "not_found", "what_was_meant"]
 
@@ -41,8 +41,7 @@ def check_names(compiled: CompiledFeatures, look: Look) -> None:
         if near := _nearest(name, seen - asked, 0.75):
             warn(
                 f"None of the {len(sample.records)} examined records has the feature "
-                f"{name!r}, so its rows would be empty, or its default. Did you mean "
-                f"{_listed(near, ' or ')}?"
+                f"{name!r}, so its rows would be empty, or its default.{_meant(near)}"
             )
 
 
@@ -53,8 +52,7 @@ def explained(error: FeatureError, compiled: CompiledFeatures, record: bytes) ->
     if "is required but could not be found" not in str(error) or not missing:
         return error
     near = [each for name in missing for each in _nearest(name, names - compiled.slots.keys(), 0.6)]
-    advice = f" Did you mean {_listed(near, ' or ')}?" if near else ""
-    message = f"{error}{advice} It has {_listed(sorted(names), ', ') or 'no features'}."
+    message = f"{error}{_meant(near)} It has {_listed(sorted(names), ', ') or 'no features'}."
     return FeatureError(message, path=error.path, record=error.record, offset=error.offset)
 
 
@@ -71,9 +69,8 @@ def names_in(records: Iterable[bytes]) -> set[str]:
 
 def what_was_meant(name: str, known: Collection[str], whose: str) -> str:
     """Returns the end of an error: the most similar names, and all names."""
-    near = _nearest(name, known, 0.6)
-    advice = f" Did you mean {_listed(near, ' or ')}?" if near else ""
-    return f"{advice} {whose} have {_listed(sorted(known), ', ') or 'no features'}."
+    near, names = _nearest(name, known, 0.6), _listed(sorted(known), ", ")
+    return f"{_meant(near)} {whose} have {names or 'no features'}."
 
 
 def not_found(
@@ -82,12 +79,15 @@ def not_found(
     parts = []
     for name in missing:
         near = _nearest(name, set(known) - set(asked), 0.6)
-        advice = f" Did you mean {_listed(near, ' or ')}?" if near else ""
         parts.append(
             f"Feature {name!r} is required, but none of the {looked_at} examined records has it."
-            f"{advice}"
+            f"{_meant(near)}"
         )
     return f"{' '.join(parts)} They have {_listed(sorted(known), ', ') or 'no features'}."
+
+
+def _meant(near: Sequence[str]) -> str:
+    return f" Did you mean {_listed(near, ' or ')}?" if near else ""
 
 
 def _nearest(name: str, known: Collection[str], likeness: float) -> list[str]:

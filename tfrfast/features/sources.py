@@ -1,19 +1,31 @@
-"""Serialized records in the two forms that the native parsers take."""
+"""Serialized records in the two forms that the native parsers take, and samples of records."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast.features.samples import Sample
+from tfrfast import _native
 
-__all__ = ["FlatRecords", "Serialized", "source_of"]
+__all__ = ["FlatRecords", "Look", "Sample", "Serialized", "source_of"]
 
 Columns = TypeVar("Columns", covariant=True)
+
+
+class Sample(NamedTuple):
+    """Some records, and their numbers and their reader, if they have one, for error messages."""
+
+    records: Sequence[bytes]
+    numbers: Sequence[int]
+    reader: _native.Reader | None = None
+
+
+# Returns about the requested number of records.
+Look = Callable[[int], Sample]
 
 
 class Parser(Protocol[Columns]):
@@ -42,7 +54,7 @@ class FlatRecords(Protocol):
 Serialized: TypeAlias = Iterable[bytes] | FlatRecords
 
 
-class _Joined(NamedTuple):
+class _EndToEnd(NamedTuple):
     """Records end to end, with their numbers and a mask of the real records."""
 
     data: npt.NDArray[np.uint8]
@@ -90,7 +102,7 @@ class _Separate(NamedTuple):
         return self.records[number]
 
 
-def source_of(serialized: Serialized) -> _Joined | _Separate:
+def source_of(serialized: Serialized) -> _EndToEnd | _Separate:
     if not isinstance(serialized, FlatRecords):
         if isinstance(serialized, (bytes, str)):
             raise TypeError(
@@ -100,7 +112,7 @@ def source_of(serialized: Serialized) -> _Joined | _Separate:
     count = len(serialized.offsets) - 1
     indices = getattr(serialized, "indices", None)
     valid = getattr(serialized, "valid", None)
-    return _Joined(
+    return _EndToEnd(
         serialized.data,
         serialized.offsets,
         np.arange(count, dtype=np.int64) if indices is None else indices,

@@ -17,7 +17,7 @@ from tfrfast.features import (
 from tfrfast.features.kinds import KINDS
 from tfrfast.messages import MessageFeature
 
-__all__ = ["shape_of", "type_name_of", "understand"]
+__all__ = ["number_type_of", "shape_of", "type_name_of", "understand"]
 
 
 def understand(name: str, spec: Any) -> Any:
@@ -62,6 +62,17 @@ def _partition_of(name: str, partition: Any) -> Partition:
     if kind in names:
         return names[kind], partition.key
     raise TypeError(f"Feature {name!r}: {partition!r} is not a partition.")
+
+
+def number_type_of(name: str, dtype: Any) -> np.dtype[Any]:
+    """Returns NumPy's type for a type of NumPy, ml_dtypes or TensorFlow, or for a name."""
+    named = dtype if isinstance(dtype, str) else getattr(dtype, "name", "")
+    try:
+        return np.dtype("S" if named == "string" else getattr(dtype, "as_numpy_dtype", dtype))
+    except TypeError:
+        raise TypeError(
+            f'Feature {name!r}: {dtype!r} is not a dtype. Give "float32" or "float16", for example.'
+        ) from None
 
 
 def type_name_of(name: str, dtype: Any) -> str:

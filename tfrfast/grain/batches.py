@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-import operator
 from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
 import grain
 
+from tfrfast.base.arguments import UNLIMITED, integer
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns import Batch
 from tfrfast.loading.loader import Loader
 from tfrfast.loading.records import read_step
@@ -41,12 +41,11 @@ class IterDataset(grain.IterDataset):
     Ranks are the Loader's: give it `rank=jax.process_index()` and `world=jax.process_count()`.
     """
 
+    @explains_arguments
     def __init__(self, loader: Loader, *, epochs: SupportsIndex | None = 1) -> None:
         super().__init__()
-        if epochs is not None and operator.index(epochs) < 1:
-            raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
-        self._loader = copy.copy(loader)
-        self._epochs = None if epochs is None else operator.index(epochs)
+        self._epochs = None if epochs is None else integer("epochs", epochs, 1, UNLIMITED)
+        self._loader = loader._counted_copy()
         self._part: tuple[int, int] | None = None
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
@@ -65,18 +64,18 @@ class IterDataset(grain.IterDataset):
         self._part = part
 
     def __iter__(self) -> grain.DatasetIterator:
-        return _Batches(self._loader, self._epochs, self._part or (0, 1))
+        return _BatchIterator(self._loader, self._epochs, self._part or (0, 1))
 
     def __str__(self) -> str:
         return f"IterDataset({self._loader!r}, epochs={self._epochs})"
 
 
-class _Batches(grain.DatasetIterator):
+class _BatchIterator(grain.DatasetIterator):
     """Batches of the rest of an epoch and of later epochs: all batches, or one worker's."""
 
     def __init__(self, loader: Loader, epochs: int | None, part: tuple[int, int]) -> None:
         super().__init__()
-        self._loader = copy.copy(loader)  # each iterator has a place of its own
+        self._loader = loader._counted_copy()  # each iterator has a place of its own
         self._part = part
         self._end = None if epochs is None else loader.epoch + epochs
         self._begin(loader.state_dict())

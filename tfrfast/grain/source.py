@@ -9,8 +9,9 @@ import numpy as np
 
 from tfrfast.base.arguments import Int64Array, integer, integers, no_such
 from tfrfast.columns import Batch, Sparse
+from tfrfast.columns.rows import row_numbers
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.loading.records import Draws, Records, chosen_order
+from tfrfast.loading.records import Draws, RecordsByNumber, chosen_order
 from tfrfast.order import Mixture, Order, Plan
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
@@ -47,7 +48,7 @@ class Source:
         epochs: SupportsIndex = 1,
         **reader_options: Any,
     ) -> None:
-        self._records = Records(source, features, reader_options)
+        self._records = RecordsByNumber(source, features, reader_options)
         chosen = chosen_order(source, order, None)
         self._epochs = integer("epochs", epochs, 1, 2**31 - 1)
         if chosen is None and self._epochs > 1:
@@ -100,7 +101,7 @@ class Source:
         """
         plan, count = self._plan, len(self)
         if plan is None:
-            return items, None, {0}
+            return row_numbers(items, count, "Record"), None, {0}
         numbers = np.empty(len(items), np.int64)
         draws = np.empty(len(items), np.uint64) if self._records.needs_draws else None
         epochs = set()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from functools import partial
 from typing import Any, SupportsIndex
 
 from tfrfast.base.arguments import integer
+from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns import Batch
 from tfrfast.jax.placing import place, place_columns
+from tfrfast.loading.loader import BatchLoader
 from tfrfast.loading.loader import Loader as ColumnLoader
-from tfrfast.loading.wrapped import WrappedLoader
 from tfrfast.order import Packed
 
 __all__ = ["Loader"]
 
 
-class Loader(WrappedLoader):
+class Loader(BatchLoader):
     """Iterates over the batches of a `tfrfast.Loader` as device arrays, one epoch a `for` loop.
 
         rows = NamedSharding(jax.make_mesh((jax.device_count(),), ("rows",)), PartitionSpec("rows"))
@@ -39,6 +39,7 @@ class Loader(WrappedLoader):
     bits raise OverflowError unless `jax_enable_x64` is on.
     """
 
+    @explains_arguments
     def __init__(
         self, loader: ColumnLoader, sharding: Any = None, *, ahead: SupportsIndex = 1
     ) -> None:
@@ -57,18 +58,16 @@ class Loader(WrappedLoader):
             )
         if sharding is not None and sharding.num_devices > 1 and loader.transform is None:
             _check_sharded(loader)
-        self._loader = copy.copy(loader)
-        self.reader = loader.reader
+        loader._copy_to(self)
         self._sharding = sharding
-        self._ahead = integer("ahead", ahead, 0, 2**31 - 1)
-        work = _placed_dict if packs else _placed
-        self._loader._deliver_through(lambda batch: work(batch, sharding), self._ahead)
+        work = partial(_placed_dict if packs else _placed, sharding=sharding)
+        self._deliver_through(work, ahead=integer("ahead", ahead, 0, 2**31 - 1))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Loader, ahead=self._ahead), (self._loader, self._sharding)
+    _begins_late = True
+    _kept = ("_sharding", "_delivery")
 
     def __repr__(self) -> str:
-        return f"Loader({self._loader!r}, {self._sharding!r})"
+        return f"Loader({super().__repr__()}, {self._sharding!r})"
 
 
 def _check_sharded(loader: ColumnLoader) -> None:

@@ -14,6 +14,11 @@ __all__ = ["register"]
 
 
 def _batch_parts(batch: Batch) -> tuple[Iterable[tuple[Any, Any]], Any]:
+    if batch._packed is not None:
+        raise TypeError(
+            "A batch of a Packed is no pytree, which would lose its segments and positions: take "
+            "batch.as_dict(), or the dicts of tfrfast.jax.Loader."
+        )
     columns = [(tree_util.DictKey(name), column) for name, column in batch.items()]
     names = ("indices", "valid", "crops")
     rows = [(tree_util.GetAttrKey(name), getattr(batch, name)) for name in names]

@@ -7,30 +7,27 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
-from tfrfast.base.arguments import UNLIMITED, checked_threads, integer
-from tfrfast.base.progress import ProgressBar
+from tfrfast.base.arguments import UNLIMITED, integer
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.columns.arrow_nodes import ArrowNode
-from tfrfast.columns.strings import Bytes
 from tfrfast.features import FixedLen
 from tfrfast.features.inference import RECORDS_TO_INFER, settle, survey_sample
-from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
+from tfrfast.jobs.chosen_records import ChosenRecords, OfRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
-from tfrfast.jobs.running import Advance, num_workers, run_tasks
-from tfrfast.keys.entries import Entries, entries_of, sorted_entries
-from tfrfast.keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, write_keys
+from tfrfast.jobs.running import Advance, Workers
+from tfrfast.keys.entries import Entries, entries_of, hashes_of, sorted_entries
+from tfrfast.keys.key_file import MAX_RECORDS, key_path, stamp_of
 from tfrfast.loading.planned_features import planned_sample
 from tfrfast.loading.records import open_reader
 from tfrfast.order import InOrder
 from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.scanning import scan
-from tfrfast.writing.publishing import publish_own
+from tfrfast.writing.key_files import publish_keys
 from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
 
 __all__ = ["build_keys"]
@@ -66,13 +63,11 @@ def build_keys(
       max_memory: the approximate limit of memory. If the entries take more, they are sorted on the
         disk.
       threads, progress: as for Reader.
-      executor: reads and sorts, instead of threads of this process: `ProcessPoolExecutor()`, or any
-        other `concurrent.futures.Executor`. Its processes must see the same files under the same
-        names.
+      executor: reads and sorts, instead of threads of this process, as for `tfr.verify`.
     """
-    threads = checked_threads(threads)
-    reader = open_reader(source, reader_options)
-    path, damage = build_key_file(reader, feature, folder, max_memory, threads, progress, executor)
+    workers = Workers(executor, threads, progress)
+    reader = open_reader(source, reader_options)._frames()
+    path, damage = build_key_file(reader, feature, folder, max_memory, workers)
     warn_of_damage(damage)
     return path
 
@@ -82,9 +77,7 @@ def build_key_file(
     feature: str,
     folder: str | os.PathLike[str] | None,
     max_memory: int | str,
-    threads: int | None,
-    progress: bool | None,
-    executor: Executor | None,
+    workers: Workers,
 ) -> tuple[str, list[Skipped]]:
     """Returns the path of the key file, and the skipped damage."""
     if len(reader) > MAX_RECORDS:
@@ -93,23 +86,17 @@ def build_key_file(
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
     memory = integer("max_memory", memory, 1, UNLIMITED)
     with no_empty_folders(os.path.dirname(path)):
-        _native.check_own_name(os.fsencode(path))
+        _native.check_sidecar_name(os.fsencode(path))
         kind = _kind_of(reader, feature)
-        stamp = stamp_of(reader)
-        tasks = plan_keys(ShardSizes(reader), feature, kind, num_workers(executor, threads), memory)
-        with WorkFolder(path) as work, ProgressBar("Collecting keys", progress, "records") as bar:
+        stamp = stamp_of(reader.shards)
+        tasks = plan_keys(ShardSizes(reader), feature, kind, workers.count, memory)
+        with WorkFolder(path) as work:
             entries = Entries(memory, work.path)
             damage: list[Skipped] = []
-            for part, met in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+            for part, met in workers.run("Collecting keys", tasks, "records"):
                 entries.add(part)
                 damage += met
-            distinct = entries.distinct()
-            header = KeyHeader(
-                feature, kind, len(reader), entries.count, distinct, reader._fingerprint, stamp
-            )
-            with open(work.inside("keys"), "xb") as file:
-                write_keys(file, header, entries.sorted_parts())
-                publish_own(file, path)
+            publish_keys(reader, feature, kind, stamp, entries, work.inside("keys"), path)
     return path, all_damage(damage, reader.skipped)
 
 
@@ -119,17 +106,15 @@ def plan_keys(
     """Returns the tasks. The running tasks together hold about a quarter of `memory`."""
     size = min(part_bytes(sum(shards.sizes), workers), max(memory // (4 * workers), 1 << 20))
     return [
-        _SortKeys(ChosenRecords(shards, numbers), len(numbers), feature, kind)
+        _SortKeys(ChosenRecords(shards, numbers), feature, kind)
         for numbers in cut_rows(shards, size)
     ]
 
 
 @dataclass
-class _SortKeys:
+class _SortKeys(OfRecords):
     """Reads the keys of a range of records, and sorts them."""
 
-    rows: ChosenRecords
-    amount: int
     feature: str
     kind: str
 
@@ -150,7 +135,7 @@ class _SortKeys:
             keys, records = batch.children
             present = keys.present()
             numbers_here: Any = records.column()
-            hashes = _hashes(keys.column())[present]
+            hashes = hashes_of(keys.column())[present]
             parts.append(entries_of(hashes, numbers_here[present] + self.rows.base))
             advance(batch.length)
         return sorted_entries(parts), self.rows.reader.skipped
@@ -171,9 +156,3 @@ def _kind_of(reader: Reader, feature: str) -> str:
 def _name_for_records(feature: str) -> str:
     """Returns a name for the column of record numbers that differs from the feature's name."""
     return "record" if feature != "record" else "record number"
-
-
-def _hashes(keys: Any) -> Any:
-    if isinstance(keys, Bytes):
-        return _native.hash_strings(keys.data, keys.offsets)
-    return _native.hash_ints(np.ascontiguousarray(keys))

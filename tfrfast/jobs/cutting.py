@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from tfrfast.base.arguments import Int64Array
 from tfrfast.storage.schemes import is_url
 
-__all__ = ["grouped", "part_bytes", "size_of"]
+__all__ = ["filled", "grouped", "part_bytes", "size_of"]
 
 _SMALLEST = 8 << 20
 _LARGEST = 256 << 20
@@ -27,6 +30,15 @@ def part_bytes(total: int, workers: int) -> int:
 def size_of(shard: str) -> int:
     """Returns the bytes of a file. The bytes of an object are guessed."""
     return _OBJECT if is_url(shard) else os.path.getsize(shard)
+
+
+def filled(sizes: Int64Array, limit: int) -> Iterator[range]:
+    """Yields runs of items of at most `limit` in all, or one larger item alone."""
+    reached = np.concatenate([[0], np.cumsum(sizes)])
+    first = 0
+    while first < len(sizes):
+        last = int(np.searchsorted(reached, reached[first] + limit, side="right")) - 1
+        yield range(first, first := max(first + 1, last))
 
 
 def grouped(

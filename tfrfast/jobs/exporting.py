@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-import re
 import secrets
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -13,23 +12,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfrfast.base.arguments import integer
-from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.tables import summary
 from tfrfast.features import AnyFeatures
 from tfrfast.jobs.importing import pyarrow
-from tfrfast.jobs.running import Advance, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, Workers
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.paths import Paths, written_file
 from tfrfast.tables.scanning import Scan, scan
 from tfrfast.writing.options import FilePath
-from tfrfast.writing.publishing import publish
+from tfrfast.writing.publishing import numbered_set, publish, shard_name
 from tfrfast.writing.work_folder import WorkFolder
 
 __all__ = ["Exported", "export"]
-
-_SHARD = re.compile(r"-\d{5,}-of-\d{5,}\.parquet")
 
 
 class Exported(NamedTuple):
@@ -78,11 +74,9 @@ def export(
       features, columns, record_column, text, sample, threads: as for `tfr.scan`. By default the
         features are inferred from all records.
       overwrite: True replaces existing files. False makes them an error.
-      progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
-        after a second.
-      executor: writes the files, instead of threads of this process: `ProcessPoolExecutor()`, or
-        any other `concurrent.futures.Executor`. Its processes must see the same files under the
-        same names. One process writes each file.
+      progress: as for `tfr.verify`.
+      executor: writes the files, instead of threads of this process, as for `tfr.verify`. One
+        process writes each file.
     """
     name = os.fsdecode(written_file(out))
     pyarrow()
@@ -102,10 +96,10 @@ def export(
     taken = _taken(name, num_shards)
     if taken and not overwrite:
         raise FileExistsError(f"{taken[0]!r} exists. Pass overwrite=True to replace it.")
-    with WorkFolder(name) as work, ProgressBar("Exporting", progress, "records") as bar:
-        tasks = plan_files(rows, len(names), work.path, executor)
-        advance = bar.adding(len(rows))
-        written = list(run_tasks(tasks, executor, rows.threads, advance))
+    workers = Workers(executor, rows.threads, progress)
+    with WorkFolder(name) as work:
+        tasks = plan_files(rows, len(names), work.path, workers)
+        written = list(workers.run("Exporting", tasks, "records"))
         made = [path for path, _, _ in written]
         # Replaces all old files, because a glob would mix old and new files.
         publish(made, names, overwrite=overwrite, others=taken)
@@ -118,10 +112,10 @@ def export(
     )
 
 
-def plan_files(scan: Scan, count: int, folder: str, executor: Executor | None) -> list[_WriteFile]:
+def plan_files(scan: Scan, count: int, folder: str, workers: Workers) -> list[_WriteFile]:
     """Returns the tasks, one for each file."""
-    workers = num_workers(executor, scan.threads)
-    threads = 1 if executor is not None else -(-workers // min(count, workers))
+    at_once = min(count, workers.count)
+    threads = -(-workers.count // at_once) if workers.executor is None else 1
     ends = [len(scan) * number // count for number in range(count + 1)]
     return [
         _WriteFile(scan.part(rows=slice(first, end), threads=threads), end - first, folder)
@@ -157,17 +151,15 @@ def _names(out: str, num_shards: int | None) -> list[str]:
     if num_shards is None:
         return [out]
     count = integer("num_shards", num_shards, 1, 10**6)
-    return [f"{_stem(out)}-{number:05}-of-{count:05}.parquet" for number in range(count)]
-
-
-def _stem(out: str) -> str:
-    return out.removesuffix(".parquet")
+    stem = out.removesuffix(".parquet")
+    return [f"{shard_name(stem, number, count)}.parquet" for number in range(count)]
 
 
 def _taken(out: str, num_shards: int | None) -> list[str]:
     """Returns the files of an earlier export to `out`: one file, or any number of shards."""
     if num_shards is None:
         return [out] if os.path.lexists(out) else []
-    stem = _stem(out)
+    stem = out.removesuffix(".parquet")
     found = glob.glob(glob.escape(stem) + "-*-of-*.parquet")
-    return sorted(name for name in found if _SHARD.fullmatch(name.removeprefix(stem)))
+    sets = {name: numbered_set(name) for name in found}
+    return sorted(n for n, its in sets.items() if its and its[::2] == (stem, ".parquet"))

@@ -44,8 +44,8 @@ _LISTS = ("float_val", "double_val", "int_val", "int64_val", "uint32_val", "uint
 
 
 def holds_events(reader: Reader) -> bool:
-    """True if the first record is an event."""
-    return len(reader) > 0 and record_kind(reader[0]).endswith(" tensorflow.Event")
+    """True if the first record that is not skipped is an event."""
+    return record_kind(next(iter(reader), b"")).endswith(" tensorflow.Event")
 
 
 def export_scalars(
@@ -121,9 +121,10 @@ def _scalars(batch: Batch | Mapping[str, Any]) -> tuple[Any, list[bytes], Any]:
     is_known = of_value["is_simple"].copy()
     values = np.zeros(count)
     values[is_known] = of_value["simple"][is_known]
-    plugins = np.array(of_value["plugin"].tolist(), np.bytes_)
     is_single = of_value["is_tensor"] & (of_value["dims"].row_lengths == 0)
-    is_single &= np.isin(plugins, (b"", b"scalars")) if count else False
+    is_single &= np.array(
+        [each in (b"", b"scalars") for each in of_value["plugin"].tolist()], np.bool_
+    )
 
     def take(chosen: Any, numbers: Any) -> None:
         values[chosen] = numbers

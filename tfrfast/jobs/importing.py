@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tfrfast.base.progress import ProgressBar
@@ -43,8 +43,12 @@ def import_parquet(
 ) -> Imported:
     """Writes the rows of Parquet files as Examples to shards."""
     arrow = pyarrow()
-    files = [_opened(arrow, path) for path in paths]
-    total = sum(file.metadata.num_rows for file in files)
+    total = 0
+    changed: dict[str, tuple[str, str]] = {}
+    for path in paths:  # opened one by one, because a process may open only so many files
+        with _opened(arrow, path) as file:
+            total += file.metadata.num_rows
+            changed |= _changed_types(arrow, file.schema_arrow)
     if num_shards is None and max_bytes is None:
         num_shards = 1
     writer = ShardedWriter(
@@ -55,13 +59,10 @@ def import_parquet(
         overwrite=overwrite,
     )
     with writer, ProgressBar("Importing", progress, "rows") as bar:
-        for file in files:
-            for batch in file.iter_batches(_BATCH_ROWS):
+        for path in paths:
+            for batch in _batches(arrow, path):
                 writer.write_batch(encode_examples(batch))
                 bar.update(writer.num_records, total)
-    changed: dict[str, tuple[str, str]] = {}
-    for file in files:
-        changed |= _changed_types(arrow, file.schema_arrow)
     return Imported(writer.paths, writer.num_records, writer.num_bytes, changed)
 
 
@@ -103,4 +104,16 @@ def _opened(arrow: Any, path: str) -> Any:
     try:
         return arrow.parquet.ParquetFile(path)
     except arrow.ArrowInvalid as error:
-        raise ValueError(f"{path!r} cannot be read as a Parquet file: {error}") from None
+        raise _unreadable(path, error) from None
+
+
+def _batches(arrow: Any, path: str) -> Iterator[Any]:
+    with _opened(arrow, path) as file:
+        try:
+            yield from file.iter_batches(_BATCH_ROWS)
+        except (arrow.ArrowException, OSError) as error:
+            raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str, error: Exception) -> ValueError:
+    return ValueError(f"{path!r} cannot be read as a Parquet file: {error}")

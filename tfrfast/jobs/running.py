@@ -8,17 +8,20 @@ twice at once. A commit makes the results visible, whole or not at all.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from functools import partial
 from queue import SimpleQueue
 from typing import Protocol, TypeVar
 
 from tfrfast import _native
-from tfrfast.base.job_threads import JobThreads
+from tfrfast.base.arguments import checked_threads
+from tfrfast.base.job_threads import JobThreads, submit_to
+from tfrfast.base.progress import ProgressBar
 from tfrfast.base.warning import core_warnings
+from tfrfast.reader import Reader
 
-__all__ = ["Advance", "Task", "num_workers", "run_tasks"]
+__all__ = ["Advance", "Task", "Workers", "run_tasks"]
 
 Result = TypeVar("Result")
 ResultOf = TypeVar("ResultOf", covariant=True)
@@ -42,8 +45,41 @@ class Task(Protocol[ResultOf]):
     def run(self, advance: Advance) -> ResultOf: ...
 
 
-def num_workers(executor: Executor | None, threads: int | None = None) -> int:
-    """Returns the number of tasks that run at a time, as far as known."""
+class Workers:
+    """What runs the tasks of a job, threads of this process or an executor, and who is told."""
+
+    def __init__(
+        self,
+        executor: Executor | None = None,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.executor = executor
+        self.threads = checked_threads(threads)
+        self.progress = progress
+
+    @classmethod
+    def of(cls, reader: Reader, executor: Executor | None = None) -> Workers:
+        """Returns the executor, or as many threads as the reader has."""
+        return cls(executor, reader._options["threads"], reader._options["progress"])
+
+    @property
+    def count(self) -> int:
+        """The number of tasks that run at a time, as far as known."""
+        return _count(self.executor, self.threads)
+
+    def run(
+        self, doing: str, tasks: Sequence[Task[Result]], unit: str | None = None
+    ) -> Generator[Result, None, None]:
+        """Yields the results of tasks, in order, like `run_tasks`. Shows the amount of finished
+        work, in bytes or in another unit.
+        """
+        with ProgressBar(doing, self.progress, unit) as bar:
+            total = sum(task.amount for task in tasks)
+            yield from run_tasks(tasks, self.executor, self.threads, bar.adding(total))
+
+
+def _count(executor: Executor | None, threads: int | None) -> int:
     if executor is not None:
         threads = getattr(executor, "_max_workers", None)
     return threads or _native.usable_processors()
@@ -61,57 +97,39 @@ def run_tasks(
     any way, no task runs any longer. `advance` takes the amounts of finished work. Any thread calls
     it, but never two threads at once.
     """
-    workers = num_workers(executor, threads)
+    workers = _count(executor, threads)
     if executor is not None:
-        yield from _in_order(tasks, executor, workers, _OnExecutor(advance))
-    elif workers == 1 or len(tasks) == 1:
+
+        def submit_to_executor(task: Task[Result]) -> Future[Result]:
+            return executor.submit(_run, task)
+
+        def tell_all(task: Task[Result]) -> None:  # an executor returns only results
+            advance(task.amount)
+
+        yield from _in_order(tasks, workers, submit_to_executor, tell_all)
+        return
+    if workers == 1 or len(tasks) == 1:
         for task in tasks:
             yield task.run(advance)
-    else:
-        with JobThreads(min(workers, len(tasks) or 1)) as pool:
-            yield from _in_order(tasks, pool, workers, _OnThreads(advance, pool.end_waits))
+        return
+    lock, is_over = threading.Lock(), threading.Event()
 
-
-class _OnThreads:
-    """Runs tasks on threads of this process."""
-
-    def __init__(self, advance: Callable[[int], None], end_waits: Callable[[], None]) -> None:
-        self._advance = advance
-        self._end_waits = end_waits
-        self._lock = threading.Lock()
-        self._is_over = threading.Event()
-
-    def submit(self, pool: Executor, task: Task[Result]) -> Future[Result]:
-        return pool.submit(task.run, self._told)
-
-    def done(self, task: Task[Result]) -> None:
-        pass
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self._end_waits()
-
-    def _told(self, newly: int) -> None:
-        if self._is_over.is_set():
+    def tell(newly: int) -> None:
+        if is_over.is_set():
             raise KeyboardInterrupt
-        with self._lock:
-            self._advance(newly)
+        with lock:
+            advance(newly)
 
+    with JobThreads(min(workers, len(tasks) or 1)) as pool:
 
-class _OnExecutor:
-    """Runs tasks on an executor, which returns only results."""
+        def submit(task: Task[Result]) -> Future[Result]:
+            return submit_to(pool, "a job", task.run, tell)
 
-    def __init__(self, advance: Callable[[int], None]) -> None:
-        self._advance = advance
+        def stop() -> None:
+            is_over.set()
+            pool.end_waits()
 
-    def submit(self, executor: Executor, task: Task[Result]) -> Future[Result]:
-        return executor.submit(_run, task)
-
-    def done(self, task: Task[Result]) -> None:
-        self._advance(task.amount)
-
-    def stop(self) -> None:
-        pass
+        yield from _in_order(tasks, workers, submit, _ignore, stop)
 
 
 def _run(task: Task[Result]) -> Result:
@@ -119,16 +137,20 @@ def _run(task: Task[Result]) -> Result:
         return task.run(_ignore)
 
 
-def _ignore(newly: int) -> None:
+def _ignore(*_: object) -> None:
     pass
 
 
-def _tell(finished: SimpleQueue[int], number: int, _: object) -> None:
+def _note(finished: SimpleQueue[int], number: int, _: object) -> None:
     finished.put(number)
 
 
 def _in_order(
-    tasks: Sequence[Task[Result]], executor: Executor, workers: int, way: _OnThreads | _OnExecutor
+    tasks: Sequence[Task[Result]],
+    workers: int,
+    submit: Callable[[Task[Result]], Future[Result]],
+    tell: Callable[[Task[Result]], None],
+    stop: Callable[[], None] = _ignore,
 ) -> Iterator[Result]:
     finished: SimpleQueue[int] = SimpleQueue()
     running: dict[int, Future[Result]] = {}
@@ -140,16 +162,16 @@ def _in_order(
                 while begun < min(len(tasks), number + _AHEAD * workers) and (
                     len(running) < _SUBMITTED * workers
                 ):
-                    future = way.submit(executor, tasks[begun])
+                    future = submit(tasks[begun])
                     running[begun] = future
-                    future.add_done_callback(partial(_tell, finished, begun))
+                    future.add_done_callback(partial(_note, finished, begun))
                     begun += 1
                 ended = finished.get()
                 results[ended] = running.pop(ended).result()
-                way.done(tasks[ended])
+                tell(tasks[ended])
             yield results.pop(number)
     finally:
-        way.stop()
+        stop()
         # Not all executors report the end of a future that was cancelled before it began.
         left = [future for future in running.values() if not future.cancel()]
         try:

@@ -12,17 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
-from tfrfast.base.arguments import checked_threads
-from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.errors import FeatureError
 from tfrfast.example.parsing import parse_example
 from tfrfast.features import AnyFeatures, Features, VarLen
-from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
+from tfrfast.jobs.chosen_records import ChosenRecords, OfRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
 from tfrfast.jobs.number_stats import NumberStats, Statistics
 from tfrfast.jobs.quantiles import Counted, QuantileSearch, counter, num_passes
-from tfrfast.jobs.running import Advance, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, Workers
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader
 from tfrfast.order import InOrder, Mixture
@@ -33,7 +31,6 @@ from tfrfast.tables.number_sums import NumberSums, as_int64, sums_of
 __all__ = ["NumberStats", "statistics"]
 
 _BYTES_AT_ONCE = 4 << 20
-_PARTS_PER_WORKER = 8
 # Counts take some 25 KB for each position.
 _MOST_POSITIONS = 1 << 16
 # Numbers that are kept for the later passes of quantiles. More numbers are read again.
@@ -76,28 +73,27 @@ def statistics(
         describes the windows of Steps, which then count as they are.
       quantiles: numbers from 0 to 1.
       threads, progress: as for Reader.
-      executor: reads, instead of threads of this process: `ProcessPoolExecutor()`, or any other
-        `concurrent.futures.Executor`. Its processes must see the same files under the same names.
+      executor: reads, instead of threads of this process, as for `tfr.verify`.
     """
     wanted = [] if quantiles is None else [float(each) for each in quantiles]
     if not all(0 <= each <= 1 for each in wanted):
         raise ValueError(f"quantiles are numbers from 0 to 1, not {quantiles}.")
-    threads = checked_threads(threads)
+    workers = Workers(executor, threads, progress)
     if isinstance(source, Mixture):
         readers = source._named_readers()
     else:
         readers = {"": open_reader(source, reader_options)}
-    workers = num_workers(executor, threads)
-    every = [_Data.of(reader, features, bool(wanted)) for reader in readers.values()]
+    every = [_OfSource.of(reader, features, bool(wanted)) for reader in readers.values()]
     may_keep = executor is None and sum(data.num_bytes() for data in every) <= _KEPT_BYTES
 
-    def pass_over(data: _Data, task: type[_Pass], *arguments: Any) -> Any:
+    def pass_over(data: _OfSource, task: type[_Pass], *arguments: Any) -> Any:
+        shards = ShardSizes(data.reader)
+        size = part_bytes(sum(shards.sizes), workers.count)
         tasks: list[Any] = [
-            task(rows, len(rows.numbers), data.asked, *arguments)
-            for rows in _cut(data.reader, workers)
+            task(ChosenRecords(shards, numbers), data.asked, *arguments)
+            for numbers in cut_rows(shards, size)
         ]
-        with ProgressBar("Adding numbers", progress, "records") as bar:
-            yield from run_tasks(tasks, executor, threads, bar.adding(len(data.reader)))
+        return workers.run("Adding numbers", tasks, "records")
 
     for data in every:
         for part, met in pass_over(data, _Sum, bool(wanted), may_keep):
@@ -117,7 +113,7 @@ def statistics(
                 if may_keep:
                     data.count_kept(number, chosen)
                     continue
-                for counts, met in pass_over(data, _Count, number, chosen):
+                for counts, met in pass_over(data, _CountAgain, number, chosen):
                     data.add_counts(counts, met)
         for group, found in zip(groups, searches, strict=True):
             for name, search in found.items():
@@ -131,7 +127,7 @@ def statistics(
     return whole
 
 
-def _searches(group: Sequence[_Data], wanted: Sequence[float]) -> dict[str, QuantileSearch]:
+def _searches(group: Sequence[_OfSource], wanted: Sequence[float]) -> dict[str, QuantileSearch]:
     """Returns the search for the quantiles of each feature that all of the data have alike."""
     return {
         name: QuantileSearch(
@@ -141,7 +137,7 @@ def _searches(group: Sequence[_Data], wanted: Sequence[float]) -> dict[str, Quan
     }
 
 
-def _common(group: Sequence[_Data]) -> list[str]:
+def _common(group: Sequence[_OfSource]) -> list[str]:
     first, *others = (data.asked for data in group)
     return [
         name
@@ -153,7 +149,7 @@ def _common(group: Sequence[_Data]) -> list[str]:
     ]
 
 
-def _totals(group: Sequence[_Data], name: str) -> list[NumberSums]:
+def _totals(group: Sequence[_OfSource], name: str) -> list[NumberSums]:
     first, *others = (data.totals_of(name) for data in group)
     for other in others:
         first = list(map(NumberSums.plus, first, other))
@@ -161,7 +157,7 @@ def _totals(group: Sequence[_Data], name: str) -> list[NumberSums]:
 
 
 def _prefixes(
-    searches: Sequence[dict[str, QuantileSearch]], data: _Data, number: int
+    searches: Sequence[dict[str, QuantileSearch]], data: _OfSource, number: int
 ) -> dict[str, list[list[int]]]:
     """Returns the prefixes at each position that a pass over the data must count, by feature."""
     chosen = {}
@@ -173,7 +169,7 @@ def _prefixes(
 
 
 def _result(
-    group: Sequence[_Data], found: Mapping[str, QuantileSearch], wanted: Sequence[float]
+    group: Sequence[_OfSource], found: Mapping[str, QuantileSearch], wanted: Sequence[float]
 ) -> Statistics:
     stats = {}
     for name in _common(group):
@@ -199,7 +195,7 @@ class _Asked(NamedTuple):
 
 
 @dataclass
-class _Data:
+class _OfSource:
     """A source, and what is known of it so far."""
 
     reader: Reader
@@ -211,7 +207,7 @@ class _Data:
     damage: list[Skipped] = field(default_factory=list)
 
     @classmethod
-    def of(cls, reader: Reader, features: AnyFeatures | None, has_quantiles: bool) -> _Data:
+    def of(cls, reader: Reader, features: AnyFeatures | None, has_quantiles: bool) -> _OfSource:
         if not isinstance(features, Mapping):
             reader = reader._without_windows()
         asked, is_fixed = _numeric(_settled(reader, features))
@@ -232,7 +228,7 @@ class _Data:
     def passes(self) -> int:
         return max((num_passes(*self.asked.facts(name)) for name in self.asked.shapes), default=0)
 
-    def add(self, part: _Part, met: list[Skipped]) -> None:
+    def add(self, part: _Numbers, met: list[Skipped]) -> None:
         for name, sums in part.sums.items():
             before = self.totals.get(name)
             self.totals[name] = sums if before is None else list(map(NumberSums.plus, before, sums))
@@ -300,46 +296,23 @@ def _values_of(column: Any) -> Any:
     return column
 
 
-@dataclass
-class _Rows:
-    reader: Reader
-    numbers: range
-
-
-def _cut(reader: Reader, workers: int) -> list[ChosenRecords] | list[_Rows]:
-    if reader._makes_records:
-        size = max(1, -(-len(reader) // (_PARTS_PER_WORKER * workers)))
-        numbers = range(len(reader))
-        return [_Rows(reader, numbers[at : at + size]) for at in range(0, len(reader), size)]
-    shards = ShardSizes(reader)
-    return [
-        ChosenRecords(shards, numbers)
-        for numbers in cut_rows(shards, part_bytes(sum(shards.sizes), workers))
-    ]
-
-
-class _Part(NamedTuple):
+class _Numbers(NamedTuple):
     sums: dict[str, list[NumberSums]]
     counts: dict[str, Counted]
     kept: dict[str, list[NDArray[Any]]]
 
 
 @dataclass
-class _Pass:
+class _Pass(OfRecords):
     """Reads a range of records."""
 
-    rows: Any
-    amount: int
     asked: _Asked
 
     def read(self, advance: Advance, take: Callable[[str, NDArray[Any]], None]) -> list[Skipped]:
         """Calls `take` with the numbers of each feature, batch by batch."""
-        numbers = self.rows.numbers
         reader = self.rows.reader._with_columns(list(self.asked.features))
-        size = reader._records_within(_BYTES_AT_ONCE)
-        for at in range(0, len(numbers), size):
-            some = numbers[at : at + size]
-            records = reader.read(np.arange(some.start, some.stop))
+        for numbers in self.rows.pieces(_BYTES_AT_ONCE, advance):
+            records = reader.read(numbers)
             for name, column in parse_example(records, self.asked.features).items():
                 shape = self.asked.shapes[name]
                 if shape and column.shape[1:] != shape:
@@ -347,7 +320,6 @@ class _Pass:
                 values = _values_of(column)
                 is_float = self.asked.kinds[name] == "float32"
                 take(name, values if is_float else as_int64(name, values))
-            advance(len(some))
         skipped: list[Skipped] = reader.skipped
         return skipped
 
@@ -359,7 +331,7 @@ class _Sum(_Pass):
     counts: bool
     keep: bool
 
-    def run(self, advance: Advance) -> tuple[_Part, list[Skipped]]:
+    def run(self, advance: Advance) -> tuple[_Numbers, list[Skipped]]:
         shapes, kinds = self.asked.shapes, self.asked.kinds
         sums = {name: _native.NumberSums(math.prod(shape)) for name, shape in shapes.items()}
         first = {name: [[0]] * math.prod(shape) for name, shape in shapes.items()}
@@ -384,11 +356,11 @@ class _Sum(_Pass):
         counted: dict[str, Counted] = {
             name: (first[name], counts.counts()) for name, (counts, _) in counters.items()
         }
-        return _Part(found, counted, kept), skipped
+        return _Numbers(found, counted, kept), skipped
 
 
 @dataclass
-class _Count(_Pass):
+class _CountAgain(_Pass):
     """A further pass over some features: counts of the numbers with chosen prefixes."""
 
     number: int

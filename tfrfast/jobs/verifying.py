@@ -7,13 +7,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tfrfast.base.arguments import checked_threads
-from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.base.tables import summary
 from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import grouped, part_bytes, size_of
-from tfrfast.jobs.running import Advance, Task, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, Task, Workers
 from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage, storage_of
@@ -61,17 +59,15 @@ def verify(
         number of processors that this process may use.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
-      executor: runs the parts of the job, each of which can be pickled:
-        `ProcessPoolExecutor()`, or any other `concurrent.futures.Executor`. See docs/ray.md.
+      executor: reads, instead of threads of this process: `ProcessPoolExecutor()`, or any other
+        `concurrent.futures.Executor`. Its processes must see the same files under the same names.
+        See docs/ray.md.
       storage: how to reach URLs, as for Reader.
     """
-    threads = checked_threads(threads)
+    workers = Workers(executor, threads, progress)
     reached = storage_of(storage)
     shards = expand_paths(paths, reached)
-    tasks = plan_verification(shards, executor, threads, reached)
-    total = sum(task.amount for task in tasks)
-    with ProgressBar("Verifying", progress) as bar:
-        parts = list(run_tasks(tasks, executor, threads, bar.adding(total)))
+    parts = list(workers.run("Verifying", plan_verification(shards, workers, reached)))
     return Verified(
         len(shards),
         sum(part.num_records for part in parts),
@@ -81,28 +77,29 @@ def verify(
 
 
 def plan_verification(
-    shards: Sequence[str], executor: Executor | None, threads: int | None, storage: Storage
+    shards: Sequence[str], workers: Workers, storage: Storage
 ) -> list[Task[Verified]]:
     """Returns the tasks. Shards that are much larger than a task are divided."""
     sizes = [size_of(shard) for shard in shards]
-    workers = num_workers(executor, threads)
-    target = part_bytes(sum(sizes), workers)
+    target = part_bytes(sum(sizes), workers.count)
     tasks: list[Task[Verified]] = []
     large: list[str] = []
-    for group, size in grouped(shards, sizes, workers):
+    for group, size in grouped(shards, sizes, workers.count):
         # Finding this shard's records reads the whole shard, and each part would repeat that.
-        is_slow_to_divide = is_url(group[0]) and (executor is not None or len(shards) >= workers)
-        if size > 2 * target and workers > 1 and not is_slow_to_divide:
+        is_slow_to_divide = is_url(group[0]) and (
+            workers.executor is not None or len(shards) >= workers.count
+        )
+        if size > 2 * target and workers.count > 1 and not is_slow_to_divide:
             large += group
         else:
             tasks.append(_WholeShards(group, size, storage))
     if large:
-        tasks += _divided(large, target, workers, executor is not None, storage)
+        tasks += _divided(large, target, workers, storage)
     return tasks
 
 
 def _divided(
-    shards: list[str], target: int, workers: int, for_others: bool, storage: Storage
+    shards: list[str], target: int, workers: Workers, storage: Storage
 ) -> Iterator[Task[Verified]]:
     """Yields parts of large shards. The shards are opened together, so that several are walked
     through at a time.
@@ -111,8 +108,8 @@ def _divided(
         shards,
         on_corruption="skip",
         # Other processes find a kept index. Without it, each would build one.
-        index="auto" if for_others else "memory",
-        threads=workers,
+        index="memory" if workers.executor is None else "auto",
+        threads=workers.count,
         progress=False,
         storage=storage,
     )
@@ -121,7 +118,7 @@ def _divided(
         yield from (_WholeShards([shard], size_of(shard), storage) for shard in empty)
         others = [shard for shard in shards if shard not in empty]
         if others:
-            yield from _divided(others, target, workers, for_others, storage)
+            yield from _divided(others, target, workers, storage)
         return
     known = ShardSizes(reader)
     for rows in cut_rows(known, target):

@@ -1,4 +1,4 @@
-"""Pairs of a hash and a record number, sorted in bounded memory."""
+"""Hashes of records, each with a record number, sorted in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Entries", "entries_of", "sorted_entries"]
+from tfrfast import _native
+from tfrfast.columns.strings import Bytes
+
+__all__ = ["Entries", "entries_of", "hashes_of", "sorted_entries"]
 
 _ENTRY = np.dtype([("hash", "<u8"), ("number", "<u4")])
 _BUCKETS = 256
@@ -22,16 +25,17 @@ class Entries:
     for each first byte of the hash.
     """
 
-    def __init__(self, max_memory: int, folder: str) -> None:
+    def __init__(self, max_memory: int, folder: str, dtype: np.dtype[Any] = _ENTRY) -> None:
         self.count = 0
-        self._space = max(1, max_memory // (_ENTRY.itemsize * _SORTING))
+        self._dtype = dtype
+        self._space = max(1, max_memory // (dtype.itemsize * _SORTING))
         self._folder = folder
         self._is_spilled = False
         self._parts: list[npt.NDArray[Any]] = []
         self._held = 0
 
     def add(self, part: npt.NDArray[Any]) -> None:
-        """Adds sorted entries. Numbers ascend from call to call."""
+        """Adds sorted entries. Entries with equal hashes keep the order of the calls."""
         self._parts.append(part)
         self.count += len(part)
         self._held += len(part)
@@ -41,22 +45,22 @@ class Entries:
     def distinct(self) -> int:
         """The number of distinct hashes."""
         count = 0
-        for hashes, _ in self.sorted_parts():
+        for part in self.sorted_parts():
+            hashes = part["hash"]
             count += int((hashes[1:] != hashes[:-1]).sum()) + bool(len(hashes))
         return count
 
-    def sorted_parts(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]]:
-        """Yields all entries in order of hash, then of number. Equal hashes are in one part."""
+    def sorted_parts(self) -> Iterator[npt.NDArray[Any]]:
+        """Yields all entries in order of hash, then of addition. Equal hashes are in one part."""
         if not self._is_spilled:
             if self._parts:
-                self._parts = [sorted_entries(self._parts)]
-                yield self._parts[0]["hash"], self._parts[0]["number"]
+                self._parts = [sorted_entries(self._parts, self._dtype)]
+                yield self._parts[0]
             return
         self._spill()
         for bucket in range(_BUCKETS):
             if os.path.exists(self._bucket(bucket)):
-                part = sorted_entries([np.fromfile(self._bucket(bucket), _ENTRY)])
-                yield part["hash"], part["number"]
+                yield sorted_entries([np.fromfile(self._bucket(bucket), self._dtype)], self._dtype)
 
     def _spill(self) -> None:
         self._is_spilled = True
@@ -76,6 +80,13 @@ class Entries:
         return os.path.join(self._folder, f"{number:03}")
 
 
+def hashes_of(keys: Any) -> npt.NDArray[np.uint64]:
+    """Returns the hash of each key, of Bytes or of an array of int64."""
+    if isinstance(keys, Bytes):
+        return _native.hash_strings(keys.data, keys.offsets)
+    return _native.hash_ints(np.ascontiguousarray(keys))
+
+
 def entries_of(hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """Returns hashes, and the numbers of their records."""
     entries = np.empty(len(hashes), _ENTRY)
@@ -84,9 +95,11 @@ def entries_of(hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -
     return entries
 
 
-def sorted_entries(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Returns all entries in order of hash, then of number, if numbers ascend from part to part."""
-    entries = np.concatenate([np.empty(0, _ENTRY), *parts])
+def sorted_entries(
+    parts: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any] = _ENTRY
+) -> npt.NDArray[Any]:
+    """Returns all entries in order of hash. Entries with equal hashes keep their order."""
+    entries = np.concatenate([np.empty(0, dtype), *parts])
     # Sorted parts are only merged.
     in_order: npt.NDArray[Any] = entries[np.argsort(entries["hash"], kind="stable")]
     return in_order

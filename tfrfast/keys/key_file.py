@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import struct
@@ -12,12 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast._native import KeyFile, Reader, crc32c
-from tfrfast.errors import StaleIndexError
+from tfrfast.base.sizes import said_of_append
+from tfrfast.errors import RecordError, StaleIndexError
+from tfrfast.storage.schemes import is_url
 
 __all__ = [
     "MAX_RECORDS",
     "KeyHeader",
     "KeyedData",
+    "is_of",
     "key_path",
     "open_key_file",
     "stamp_of",
@@ -67,15 +71,14 @@ def key_path(data: KeyedData, feature: str, folder: str) -> str:
     return os.path.join(folder, f"{readable[:40]}-{which}.keys")
 
 
-def stamp_of(data: KeyedData) -> int:
-    """Returns a hash of the shards' sizes and, where known, times of modification."""
+def stamp_of(shards: Iterable[Any]) -> int:
+    """Returns a hash of the shards' sizes, times of modification where known, and ETags."""
     facts = hashlib.sha256()
-    for shard in data.shards:
-        try:
-            modified_ns = os.stat(shard.path).st_mtime_ns
-        except OSError:
-            modified_ns = 0
+    for shard in shards:
+        modified_ns, *tag = shard._version  # of the open file, which may have been replaced since
         facts.update(struct.pack("<Qq", shard.num_bytes, modified_ns))
+        if is_url(shard.path):
+            facts.update(struct.pack("<3Q", *tag))
     return int.from_bytes(facts.digest()[:8], "little")
 
 
@@ -85,10 +88,10 @@ def open_key_file(path: str, data: KeyedData, core: Reader, feature: str) -> Key
         file = KeyFile(os.fsencode(path), core)
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"There is no key file {path!r}. tfr.build_keys(reader, {feature!r}) makes it."
+            f"There is no key file {path!r}. {_said_of_old_keys(path, data, core, feature)}"
+            f"tfr.build_keys(reader, {feature!r}) makes it."
         ) from None
-    facts = (file.feature, file.num_records, file.fingerprint, file.stamp)
-    if facts != (feature, len(data), data._fingerprint, stamp_of(data)):
+    if file.feature != feature or not is_of(data, file):
         raise StaleIndexError(
             f"The key file {path!r} belongs to other data: since it was made, shards were "
             "changed, added or removed. Run tfr.build_keys again.",
@@ -97,21 +100,43 @@ def open_key_file(path: str, data: KeyedData, core: Reader, feature: str) -> Key
     return file
 
 
+def is_of(data: KeyedData, file: KeyFile) -> bool:
+    """True if the key file was made of this data."""
+    facts = file.num_records, file.fingerprint, file.stamp
+    return facts == (len(data), data._fingerprint, stamp_of(data.shards))
+
+
+def _said_of_old_keys(path: str, data: KeyedData, core: Reader, feature: str) -> str:
+    """Returns a sentence if there is a key file of the first shards."""
+    paths = [shard.path for shard in data.shards]
+    names, start = (
+        hashlib.sha256(feature.encode(errors="surrogateescape")),
+        path[: -len("0" * 16 + ".keys")],
+    )
+    said = ""
+    for number, shard in enumerate(paths[:-1]):
+        names.update(os.fsencode("\0" + os.path.basename(shard)))
+        with contextlib.suppress(OSError, RecordError):
+            old = KeyFile(os.fsencode(f"{start}{names.hexdigest()[:16]}.keys"), core)
+            said = said_of_append(old.num_records, len(data), paths[number + 1]) + " "
+    return said
+
+
 def write_keys(
     file: BinaryIO,
     header: KeyHeader,
-    parts: Iterable[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]],
+    parts: Iterable[npt.NDArray[Any]],
 ) -> None:
-    """Writes the sorted hashes and numbers. The header holds their total."""
+    """Writes sorted entries. The header holds their total."""
     width = max(1, ((header.records - 1).bit_length() + 7) // 8)
     name = header.feature.encode()
     padded = name + bytes(-len(name) % 8)
     hash_place = _HEADER_BYTES + len(padded)
     number_place = hash_place + header.entries * 8
     hash_crc = number_crc = 0
-    for hashes, numbers in parts:
-        narrow = numbers.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width].tobytes()
-        wide = hashes.astype("<u8").tobytes()
+    for part in parts:
+        narrow = part["number"].astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width].tobytes()
+        wide = part["hash"].astype("<u8").tobytes()
         file.seek(hash_place)
         file.write(wide)
         file.seek(number_place)

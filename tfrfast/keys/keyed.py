@@ -14,6 +14,7 @@ from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.columns.strings import Bytes
 from tfrfast.features import FixedLen
 from tfrfast.features.compiling import compile_features
+from tfrfast.keys.entries import hashes_of
 
 __all__ = ["Keyed"]
 
@@ -98,7 +99,7 @@ class Keyed:
     def all(self, key: Key) -> _native.RecordBatch:
         """Returns all records with this key, in record order; no records for an unknown key."""
         column, fits = self._column([key])
-        numbers = self._file.numbers(int(self._hashes(column)[0])) if fits[0] else []
+        numbers = self._file.numbers(int(hashes_of(column)[0])) if fits[0] else []
         records = self._core.read(np.array(numbers, np.int64))
         return records[self._have(records, column[np.zeros(len(records), np.int64)])]
 
@@ -125,24 +126,56 @@ class Keyed:
         hashes = np.unique(few._file.hashes())
         common = hashes[many._file.find(hashes) >= 0]
         ours, theirs = self._file.find(common), other._file.find(common)
-        equal = np.zeros(len(common), np.bool_)
+        equal = self._have_equal_keys(ours, other, theirs)
+        return ours[equal], theirs[equal]
+
+    def find_duplicates(self) -> tuple[Int64Array, Int64Array]:
+        """Returns the numbers of all records whose key an earlier record has, and for each of them
+        the first record with its key.
+
+            repeated, firsts = reader.by_key("image/id").find_duplicates()
+
+        All these keys are read and compared. Damaged records that are left out are no duplicates.
+        """
+        hashes, counts = np.unique(self._file.hashes(), return_counts=True)
+        groups = [self._file.numbers(int(each)) for each in hashes[counts > 1]]
+        repeated = np.array([n for group in groups for n in group[1:]], np.int64)
+        firsts = np.array([group[0] for group in groups for _ in group[1:]], np.int64)
+        equal = self._have_equal_keys(firsts, self, repeated)
+        if not equal.all():  # different keys with one hash, or damage
+            for first in np.unique(firsts[~equal]).tolist():
+                rows = np.flatnonzero(firsts == first)
+                seen: dict[Any, int] = {}
+                batch = self._core.read(np.append(first, repeated[rows]))
+                for number, key in zip(batch.indices.tolist(), self._keys_of(batch), strict=True):
+                    earliest = seen.setdefault(key, number)
+                    firsts[rows[repeated[rows] == number]] = earliest
+                    equal[rows[repeated[rows] == number]] = earliest < number
+        order = np.argsort(repeated[equal])
+        return repeated[equal][order], firsts[equal][order]
+
+    def _have_equal_keys(
+        self, ours: Int64Array, other: Keyed, theirs: Int64Array
+    ) -> npt.NDArray[np.bool_]:
+        """Returns for each pair of records whether both are intact and have one key."""
+        equal = np.zeros(len(ours), np.bool_)
         size = min(self._piece_size, other._piece_size)
-        for first in range(0, len(common), size):
-            rows = np.arange(first, min(first + size, len(common)))
+        for first in range(0, len(ours), size):
+            rows = np.arange(first, min(first + size, len(ours)))
             here, there = self._core.read(ours[rows]), other._core.read(theirs[rows])
             if min(len(here), len(there)) < len(rows):  # damage was left out
                 intact = np.isin(ours[rows], here.indices) & np.isin(theirs[rows], there.indices)
                 rows = rows[intact]
                 here, there = self._core.read(ours[rows]), other._core.read(theirs[rows])
             equal[rows] = other._have(there, self._keys_of(here))
-        return ours[equal], theirs[equal]
+        return equal
 
     def _item(self, key: Any) -> bytes | None:
         checked = self._checked(key)
         return None if checked is None else self._file.item(self._core, checked)
 
     def _find(self, column: Any, fits: npt.NDArray[np.bool_]) -> Int64Array:
-        numbers = self._file.find(self._hashes(column))
+        numbers = self._file.find(hashes_of(column))
         numbers[~fits] = -1
         return numbers
 
@@ -192,11 +225,6 @@ class Keyed:
         offsets = np.zeros(len(checked) + 1, np.int64)
         np.cumsum([len(key) for key in checked], out=offsets[1:])
         return Bytes(np.frombuffer(b"".join(checked), np.uint8), offsets), fits
-
-    def _hashes(self, column: Any) -> npt.NDArray[np.uint64]:
-        if self._is_int:
-            return _native.hash_ints(column)
-        return _native.hash_strings(column.data, column.offsets)
 
     def _have(self, records: _native.RecordBatch, column: Any) -> npt.NDArray[np.bool_]:
         """Returns a mask of the records that have their keys."""

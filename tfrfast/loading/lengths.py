@@ -41,6 +41,13 @@ def counted(batching: Batching, reader: Reader) -> Any:
     names = batching._names_to_count()
     if not names:
         return batching
+    for name in names:
+        if reader._is_drawn(name):
+            raise ValueError(
+                f"Feature {name!r} is drawn from several in each epoch, so its lengths cannot be "
+                "counted once. Name another feature. Or give a ByTokens an array with the largest "
+                "length that each step can have."
+            )
     tables = tuple(not_held(kept_lengths(reader, name)) for name in names)
     return batching._copy(_tables=tables)
 
@@ -60,9 +67,9 @@ def kept_lengths(reader: Reader, feature: str) -> _native.LengthTable:
         with contextlib.suppress(FileNotFoundError, CorruptRecordError, StaleIndexError):
             table = _native.LengthTable.open(os.fsencode(path), reader._core)
             facts = table.feature, len(table), table.fingerprint, table.stamp
-            if facts == (feature, len(reader), reader._fingerprint, stamp_of(reader)):
+            if facts == (feature, len(reader), reader._fingerprint, stamp_of(reader.shards)):
                 return table
-    stamp = stamp_of(reader)
+    stamp = stamp_of(reader.shards)
     lengths, are_whole = _count(reader, feature)
     if keeps and are_whole:
         try:
@@ -119,7 +126,7 @@ def _write(
     path: str, reader: Reader, feature: str, stamp: int, lengths: npt.NDArray[np.uint32]
 ) -> None:
     with no_empty_folders(os.path.dirname(path)), WorkFolder(path) as work:
-        _native.check_own_name(os.fsencode(path))
+        _native.check_sidecar_name(os.fsencode(path))
         with open(work.inside("lengths"), "xb") as file:
             _write_to(file, feature, reader._fingerprint, stamp, lengths)
             publish_own(file, path)

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import EllipsisType
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex, get_args
 
 from tfrfast import _native
-from tfrfast.base.arguments import Remainder, checked_threads, epoch_number, integer
+from tfrfast.base.arguments import (
+    Remainder,
+    check_transform,
+    checked_threads,
+    epoch_number,
+    integer,
+)
 from tfrfast.base.refused_arguments import explains_arguments
+from tfrfast.base.sizes import said_of_append
 from tfrfast.base.tables import html_table
 from tfrfast.base.warning import show_core_warnings
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.compiling import compile_features
-from tfrfast.loading.description import LoaderDescription
-from tfrfast.loading.inflating import warn_of_inflating
-from tfrfast.loading.lengths import in_files
-from tfrfast.loading.loader_state import check_loader_state, loader_state, weights_of_state
+from tfrfast.loading.counters import Counters
 from tfrfast.loading.packing import packed_features, settled_batching
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader, order_of
-from tfrfast.loading.remote_records import warn_of_requests
-from tfrfast.loading.seeking import warn_of_seeks
+from tfrfast.loading.shuffle_costs import warn_of_costs
 from tfrfast.loading.stage import Core, Stage
+from tfrfast.loading.states import (
+    Appended,
+    before_append,
+    check_loader_state,
+    loader_state,
+    weights_of_state,
+)
 from tfrfast.loading.timeline import Timeline
 from tfrfast.loading.worker_share import WorkerShare
 from tfrfast.order import Batching, Mixture, Order, Packed, Plan, Weight
@@ -33,6 +44,7 @@ from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 
 _MOST_BATCHES = 1 << 16
+_FOR_GOOD = 1 << 64  # no epoch has this number
 _MOST_STEPS_NOTED = 100_000
 
 
@@ -62,7 +74,351 @@ class LoaderStats(NamedTuple):
         return html_table("LoaderStats: sums since the loader was made", ["", "so far"], rows)
 
 
-class Loader:
+class Delivery(NamedTuple):
+    """The work of an adapter's stage, and the options of the Stage."""
+
+    work: Callable[[Any], Any]
+    options: dict[str, Any]
+
+
+class BatchLoader:
+    """The base of tfrfast's Loader and of the frameworks' Loaders."""
+
+    reader: Reader
+    #: The features that are decoded.
+    features: Features | None
+    #: The last epoch without the appended records, and the reader and the plan with them.
+    _later: tuple[int, Reader, Plan] | None = None
+    _timeline: Timeline | None = None
+    #: A native loader whose counters this one's next native loader adds to.
+    _counts_with: _native.Loader | None = None
+    _elsewhere: Counters
+    _share = WorkerShare(None)
+    #: The stage of an adapter, after the transform.
+    _delivery: Delivery | None = None
+    #: True if an epoch begins when its first batch is requested, because DataLoader and Lightning
+    #: make iterators that they never use.
+    _begins_late = False
+    #: The attributes of a subclass that a pickle keeps.
+    _kept: tuple[str, ...] = ()
+
+    def _open(
+        self,
+        source: Reader | Mixture | Paths,
+        reader_options: dict[str, Any],
+        order: Order,
+        batch_size: Batching,
+        features: AnyFeatures | None,
+        share: dict[str, Any],
+        transform: Callable[[Any], Any] | None,
+        threads: SupportsIndex | None,
+        prefetch: SupportsIndex | None,
+    ) -> None:
+        """Sets up a new loader. `share` has the arguments of a Plan that name a rank."""
+        check_transform(transform, "a batch")
+        threads = checked_threads(threads)
+        if prefetch is not None:
+            prefetch = integer("prefetch", prefetch, 1, _MOST_BATCHES)
+        reader = open_reader(source, reader_options)
+        compiled = None
+        if isinstance(batch_size, CountedBatching):
+            compiled = planned_features(features, reader, order)
+        batching = settled_batching(batch_size, reader, order, compiled)
+        plan = Plan(order, batching, num_records=len(reader), **share)
+        warn_of_costs(reader, plan)
+        if compiled is None:
+            compiled = planned_features(features, reader, order)
+        self._set_up(reader, plan, compiled, transform, threads, prefetch)
+
+    def _set_up(
+        self,
+        reader: Reader,
+        plan: Plan,
+        compiled: CompiledFeatures | None,
+        transform: Callable[[Any], Any] | None,
+        threads: int | None,
+        prefetch: int | None,
+    ) -> None:
+        self.reader = reader
+        self._plan = plan
+        self._threads = threads
+        self._prefetch = prefetch
+        threads = threads or self._usual_threads()
+        if isinstance(plan.batching, Packed) and compiled is not None:
+            compiled = packed_features(compiled, plan.batching)
+        self._elsewhere = getattr(self, "_elsewhere", None) or Counters()
+        self._compiled = compiled
+        self.features = None if compiled is None else compiled.specs
+        core = _native.Loader(
+            reader._core,
+            plan._core,
+            threads,
+            prefetch or threads + 2,
+            None if compiled is None else compiled.schema,
+            self._counts_with,
+        )
+        self._counts_with = core
+        self.transform = transform
+        self._core: Core = core
+        #: Makes a batch of what the core delivers; None: the core delivers batches.
+        self._batch_of = None if compiled is None else _batches_of(compiled, reader)
+        self._transforming: Stage | None = None
+        if transform is not None:
+            work = _transforming(transform)
+            self._transforming = self._add_stage(work, threads=threads, ahead=threads)
+        if self._delivery is not None:
+            self._add_stage(self._delivery.work, **self._delivery.options)
+        self._watch()
+
+    def _add_stage(self, work: Callable[[Any], Any], **options: Any) -> Stage:
+        """Adds a stage, which makes batches of what the core delivers."""
+        stage = Stage(self._core, _after(self._batch_of, work), **options)
+        self._core, self._batch_of = stage, None
+        return stage
+
+    def _deliver_through(self, work: Callable[[Any], Any], **options: Any) -> None:
+        """Adds the last stage, of an adapter: see Stage."""
+        self._delivery = Delivery(work, options)
+        self._add_stage(work, **options)
+
+    def _usual_threads(self) -> int:
+        return _native.usable_processors()
+
+    def _settle(self) -> None:
+        """Called before the plan is used, which an adapter may then change."""
+
+    @property
+    def plan(self) -> Plan:
+        """The record numbers of each batch of this rank."""
+        self._settle()
+        return self._plan
+
+    @property
+    def _mixture(self) -> Mixture | None:
+        return self._plan.order if isinstance(self._plan.order, Mixture) else None
+
+    @explains_arguments
+    def change_weights(self, weights: Mapping[str, Weight]) -> None:
+        """Changes the weights of a Mixture from the consumer's place on.
+
+        Every rank must call this at the same place, while no other thread takes a batch from this
+        loader: that batch might come again. The change is part of the state from then on. A running
+        `for` ends with RuntimeError at its next batch. The next `for` continues from here with the
+        new weights.
+        """
+        if self._mixture is None:
+            raise ValueError("Only a Loader of a Mixture has weights.")
+        epoch, _, position = self._core.place()
+        self._mix(self._mixture.with_weights(weights, epoch=epoch, position=position))
+        self._core.seek(epoch, position)
+
+    def _mix(self, mixture: Mixture) -> None:
+        """Continues with another mixture of the same sources, from the caller's place."""
+        if mixture != self._mixture:
+            plan = self._plan
+            self._exchange(self.reader, Plan(mixture, plan.batching, **plan._share()))
+
+    def _take_share(self, share_of: Callable[[Plan], Plan]) -> None:
+        """Continues with this rank's share of the plan, if that has changed."""
+        plan = share_of(self._plan)
+        if plan is self._plan:
+            return
+        if self._later is not None:
+            until, reader, whole = self._later
+            self._later = until, reader, share_of(whole)
+        epoch, _, position = self._core.place()
+        self._exchange(self.reader, plan)
+        self._core.seek(epoch, position)
+
+    def _exchange(self, reader: Reader, plan: Plan) -> None:
+        """Continues with other records or another order, from the caller's place."""
+        old = self._core
+        self._set_up_again(reader, plan)
+        old.seek(old.place()[0] + 1, 0)  # ends a running `for`
+
+    def _set_up_again(self, reader: Reader, plan: Plan) -> None:
+        rest = self._compiled, self.transform, self._threads, self._prefetch
+        self._set_up(reader, plan, *rest)
+
+    def _take_appended(self) -> None:
+        """Goes over to all records, if the epoch that began without the appended ones has ended."""
+        if self._later is not None and self._core.place()[0] > self._later[0]:
+            epoch = self._core.place()[0]
+            (_, reader, plan), self._later = self._later, None
+            self._set_up_again(reader, plan)
+            self._core.seek(epoch, 0)
+
+    def __len__(self) -> int:
+        """Steps of a whole epoch."""
+        return self.plan.steps
+
+    def __iter__(self) -> Iterator[Any]:
+        self._settle()
+        return _LateEpoch(self) if self._begins_late else self._begin()
+
+    def _begin(self) -> Iterator[Any]:
+        self._share.check(self._plan)
+        begun = _LoaderEpoch(self)  # after the end of an epoch, moves to the next one
+        if self._later is None:
+            return begun
+        self._take_appended()
+        return _LoaderEpoch(self) if self._later is None else begun
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch: in delivery, or delivered by the next `for`."""
+        return self._core.place()[0]
+
+    @property
+    def step(self) -> int:
+        """Batches of this epoch received, since its beginning or since a state was loaded."""
+        return self._core.place()[1]
+
+    @explains_arguments
+    def set_epoch(self, epoch: SupportsIndex) -> None:
+        """Makes the next `for` deliver this epoch, from its beginning.
+
+        A running `for` ends with RuntimeError at its next batch.
+        """
+        self._core.seek(epoch_number(epoch), 0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The consumer's place: a few hundred bytes, JSON-able, the same for every rank.
+
+        Counts the received batches, not the batches that were read ahead.
+        """
+        self._take_appended()
+        epoch, _, position = self._core.place()
+        state = loader_state(self.reader._fingerprint, self._plan.order_text, epoch, position)
+        if self._mixture is not None:
+            segments = self._mixture.segments
+            state["weights"] = [[*each[:2], [*each[2].values()]] for each in segments]
+        return state
+
+    @explains_arguments
+    def load_state_dict(self, state: dict[str, Any], *, appended: Appended = "refuse") -> None:
+        """Moves to the place of `state_dict`. The next `for` finishes that epoch first.
+
+        World, rank, batch size, remainder, threads and prefetch may differ. Raises ValueError for
+        other data, another seed or another shuffle, which cannot continue the same epoch. A running
+        `for` ends with RuntimeError at its next batch. A Mixture takes the weights of the state.
+
+        If shards were appended after those of the state, `appended="leave"` goes on with the old
+        records alone, and `"next epoch"` takes all records once that epoch has ended. The choice
+        holds for later states of the same old records.
+        """
+        if not isinstance(appended, str) or appended not in get_args(Appended):
+            raise ValueError(
+                f'appended is {appended!r}, but must be "refuse", "leave" or "next epoch".'
+            )
+        mine = self.state_dict()
+        kept_until, reader, plan = self._later or (0, self.reader, self._plan)
+        mixture = self._mixture_of(state)
+        whole = plan if mixture is None else Plan(mixture, plan.batching)
+        old, old_plan = before_append(state, reader, plan) or (reader, whole)
+        check_loader_state(state, mine | _facts(old, old_plan))
+        old_plan.rest_after(state["position"])  # raises before any change
+        epoch, position = operator.index(state["epoch"]), operator.index(state["position"])
+        later = None
+        if len(old) < len(reader):
+            if appended == "refuse" and old._fingerprint != self.reader._fingerprint:
+                raise ValueError(
+                    f"{said_of_append(len(old), len(reader), reader._paths[len(old._paths)])} "
+                    'load_state_dict(state, appended="leave") goes on with the old records alone, '
+                    'and appended="next epoch" takes all once the epoch has ended.'
+                )
+            leaves = appended == "leave" or (appended == "refuse" and kept_until == _FOR_GOOD)
+            if leaves or position > 0:
+                later = (_FOR_GOOD if leaves else epoch, reader, plan)
+                reader, plan = old, old_plan
+        if mixture is not None:
+            self._mix(mixture)
+        elif reader is not self.reader:
+            self._exchange(reader, plan)
+        self._later = later
+        self._core.seek(epoch, position)
+
+    def _mixture_of(self, state: dict[str, Any]) -> Mixture | None:
+        if self._mixture is None or "weights" not in state:
+            return None
+        return self._mixture._with_all_weights(weights_of_state(state))
+
+    def _settled_state(self) -> dict[str, Any]:
+        """Returns the state of a loader whose later epochs have the same records."""
+        state = self.state_dict()
+        if self._later is not None and self._later[0] != _FOR_GOOD:
+            raise ValueError(
+                "This epoch began without the appended records. Finish it in a `for` loop first."
+            )
+        return state
+
+    def stats(self) -> LoaderStats:
+        """Counters that tell whether the input is the bottleneck.
+
+        Adapters' batches count, too. Of `to_tf_dataset()`, batches count when TensorFlow has read
+        them, and the consumer's waiting if TensorFlow can tell it (`tfr.explain`).
+        """
+        sums = self._core.stats()
+        sums["consumer_waited_s"] += self._elsewhere.consumer_waited_s
+        for read in self._elsewhere.read.values():
+            for name, count in read().items():
+                sums[name] += count
+        return LoaderStats(**sums)
+
+    @explains_arguments
+    def timeline(self, steps: SupportsIndex = 300) -> Timeline:
+        """Notes what happens in the next steps: reading, decoding, transforms, waiting, training.
+
+            timeline = loader.timeline()
+            for batch in loader:
+                train_step(batch)
+            timeline.save("run.svg")
+
+        Takes effect with the next `for`. A notebook shows the picture. Keras and `to_tf_dataset()`
+        take their batches elsewhere, where no timeline sees them.
+        """
+        number = integer("steps", steps, 1, _MOST_STEPS_NOTED)
+        self._timeline = Timeline(number)
+        self._watch()
+        return self._timeline
+
+    def _watch(self) -> None:
+        """Lets the timeline note what the threads do."""
+        if self._timeline is not None:
+            assert self._counts_with is not None
+            self._timeline._watch(self._counts_with)
+            if self._transforming is not None:
+                self._transforming.note_work(self._timeline._transforming)
+
+    def close(self) -> None:
+        """Stops the workers and drops the batches that were read ahead. The reader stays open.
+
+        Any thread may close. Threads that wait for a batch get ValueError at once.
+        """
+        self._core.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = self.state_dict()
+        return _restore, (
+            self.reader,
+            self._plan,
+            self.features,
+            self.transform,
+            self._threads,
+            self._prefetch,
+            state,
+            self._later,
+            type(self),
+            {name: getattr(self, name) for name in self._kept},
+        )
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_core"):
+            return "Loader(not made)"
+        return f"Loader({self.reader!r}, {self._plan!r}, epoch={self.epoch}, step={self.step})"
+
+
+class Loader(BatchLoader):
     """Iterates over the batches of a data set, one epoch a `for` loop.
 
         for batch in tfr.Loader("data/train-*", 256, features=["image", "label"], seed=1):
@@ -121,221 +477,36 @@ class Loader:
         prefetch: SupportsIndex | None = None,
         **reader_options: Any,
     ) -> None:
-        threads = checked_threads(threads)
-        if prefetch is not None:
-            prefetch = integer("prefetch", prefetch, 1, _MOST_BATCHES)
-        reader = open_reader(source, reader_options)
-        chosen = order_of(source, order, shuffle, seed)
-        compiled = None
-        if isinstance(batch_size, CountedBatching):
-            compiled = planned_features(features, reader, chosen)
-        plan = Plan(
-            chosen,
-            settled_batching(batch_size, reader, chosen, compiled),
-            num_records=len(reader),
-            rank=rank,
-            world=1 if world is None else world,
-            remainder=remainder,
-        )
-        warn_of_requests(reader, plan.order.is_scattered, plan.batch_size or 1)
-        warn_of_inflating(reader, plan.order.is_scattered)
-        warn_of_seeks(reader, plan.order.is_scattered)
-        if compiled is None:
-            compiled = planned_features(features, reader, plan.order)
-        self._set_up(reader, plan, compiled, transform, threads, prefetch)
-        self._share = WorkerShare(world)
-
-    def _set_up(
-        self,
-        reader: Reader,
-        plan: Plan,
-        compiled: CompiledFeatures | None,
-        transform: Callable[[Any], Any] | None,
-        threads: int | None,
-        prefetch: int | None,
-    ) -> None:
-        if transform is not None and not callable(transform):
-            raise TypeError(f"transform is a function of a batch, not {type(transform).__name__}.")
-        self.reader = reader
-        self.plan = plan
-        self._share = WorkerShare(None)
-        self._threads = threads
-        self._prefetch = prefetch
-        threads = threads or _native.usable_processors()
-        if isinstance(plan.batching, Packed) and compiled is not None:
-            compiled = packed_features(compiled, plan.batching)
-        self._compiled = compiled
-        self.features: Features | None = None if compiled is None else compiled.specs
-        feature_schema = None if compiled is None else compiled.schema
-        core = _native.Loader(
-            reader._core,
-            plan._core,
+        self._open(
+            source,
+            reader_options,
+            order_of(source, order, shuffle, seed),
+            batch_size,
+            features,
+            {"rank": rank, "world": 1 if world is None else world, "remainder": remainder},
+            transform,
             threads,
-            prefetch or threads + 2,
-            feature_schema,
-            self._counts_with,
+            prefetch,
         )
-        self._counts_with = core
-        self.transform = transform
-        self._core: Core = core
-        #: Makes a batch of what the core delivers; None: the core delivers batches.
-        self._batch_of = None if compiled is None else _batches_of(compiled, reader)
-        self._transforming: Stage | None = None
-        if transform is not None:
-            work = _transforming(transform, self._batch_of)
-            self._transforming = Stage(core, work, threads=threads, ahead=threads)
-            self._core, self._batch_of = self._transforming, None
-        if self._last_stage is not None:
-            self._add_stage(self._last_stage)
-        self._watch()
-
-    _timeline: Timeline | None = None
-    #: A native loader whose counters this one's next native loader adds to.
-    _counts_with: _native.Loader | None = None
-    #: The stage of an adapter, after the transform.
-    _last_stage: Callable[[Core], Stage] | None = None
-
-    def _add_stage(self, make: Callable[[Core], Stage]) -> None:
-        """Adds a stage, which makes batches of what the core delivers, by `_batch_of`."""
-        self._core, self._batch_of = make(self._core), None
-
-    def _deliver_through(
-        self, work: Callable[[Any], Any], ahead: int, finish: Callable[[Any], Any] | None = None
-    ) -> None:
-        """Adds the last stage, of an adapter: see Stage."""
-        batch_of = self._batch_of
-
-        def of_core(delivered: Any) -> Any:
-            return work(delivered if batch_of is None else batch_of(delivered))
-
-        self._last_stage = lambda core: Stage(core, of_core, ahead=ahead, finish=finish)
-        self._add_stage(self._last_stage)
+        self._share = WorkerShare(world)
 
     @property
     def mixture(self) -> Mixture | None:
         """The loaded Mixture, with all changes of weights; None for a single data set."""
-        return self.plan.order if isinstance(self.plan.order, Mixture) else None
-
-    @explains_arguments
-    def change_weights(self, weights: Mapping[str, Weight]) -> None:
-        """Changes the weights of a Mixture from the consumer's place on.
-
-        Every rank must call this at the same place, while no other thread takes a batch from this
-        loader: that batch might come again. The change is part of the state from then on. A running
-        `for` ends with RuntimeError at its next batch. The next `for` continues from here with the
-        new weights.
-        """
-        if self.mixture is None:
-            raise ValueError("Only a Loader of a Mixture has weights.")
-        epoch, _, position = self._core.place()
-        self._mix(self.mixture.with_weights(weights, epoch=epoch, position=position))
-        self._core.seek(epoch, position)
-
-    def _mix(self, mixture: Mixture) -> None:
-        """Continues with another mixture of the same sources, from the caller's place."""
-        if mixture == self.mixture:
-            return
-        plan = self.plan
-        changed = Plan(
-            mixture,
-            plan.batching,
-            rank=plan.rank,
-            world=plan.world,
-            remainder=plan.remainder,
-        )
-        old, share = self._core, self._share
-        rest = self._compiled, self.transform, self._threads, self._prefetch
-        self._set_up(self.reader, changed, *rest)
-        self._share = share
-        old.seek(old.place()[0] + 1, 0)  # ends a running `for`
-
-    def __len__(self) -> int:
-        """Steps of a whole epoch."""
-        return self.plan.steps
-
-    def __iter__(self) -> Iterator[Any]:
-        self._share.check(self.plan)
-        return _LoaderEpoch(self)
-
-    @property
-    def epoch(self) -> int:
-        """The current epoch: in delivery, or delivered by the next `for`."""
-        return self._core.place()[0]
-
-    @property
-    def step(self) -> int:
-        """Batches of this epoch received, since its beginning or since a state was loaded."""
-        return self._core.place()[1]
-
-    @explains_arguments
-    def set_epoch(self, epoch: SupportsIndex) -> None:
-        """Makes the next `for` deliver this epoch, from its beginning.
-
-        A running `for` ends with RuntimeError at its next batch.
-        """
-        self._core.seek(epoch_number(epoch), 0)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The consumer's place: a few hundred bytes, JSON-able, the same for every rank.
-
-        Counts the received batches, not the batches that were read ahead.
-        """
-        epoch, _, position = self._core.place()
-        state = loader_state(self.reader._fingerprint, self.plan.order_text, epoch, position)
-        if self.mixture is not None:
-            state["weights"] = [[*each[:2], [*each[2].values()]] for each in self.mixture.segments]
-        return state
-
-    @explains_arguments
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Moves to the place of `state_dict`. The next `for` finishes that epoch first.
-
-        World, rank, batch size, remainder, threads and prefetch may differ. Raises ValueError for
-        other data, another seed or another shuffle, which cannot continue the same epoch. A running
-        `for` ends with RuntimeError at its next batch. A Mixture takes the weights of the state.
-        """
-        mixture = self._mixture_of(state)
-        plan = self.plan if mixture is None else Plan(mixture, self.plan.batching)
-        check_loader_state(state, self.state_dict() | {"order": plan.order_text})
-        plan.rest_after(state["position"])  # raises before any change
-        if mixture is not None:
-            self._mix(mixture)
-        self._core.seek(operator.index(state["epoch"]), operator.index(state["position"]))
-
-    def _mixture_of(self, state: dict[str, Any]) -> Mixture | None:
-        if self.mixture is None or "weights" not in state:
-            return None
-        return self.mixture._with_all_weights(weights_of_state(state))
-
-    def _describe(self) -> LoaderDescription:
-        """Returns this loader as values, from its current place, for adapters."""
-        if self.transform is not None:
-            raise TypeError(
-                "TensorFlow reads these batches itself, and cannot call transform. Leave it out, "
-                "and call its function in the dataset's map(); or use to_keras()."
-            )
-        state = self.state_dict()
-        plan, files = in_files(self.plan)
-        return LoaderDescription(
-            source=self.reader._described(),
-            skips_damage=self.reader._skips_damage,
-            plan=plan,
-            epoch=state["epoch"],
-            rest=plan.rest_after(state["position"]),
-            features=self._compiled,
-            source_starts=self.reader._source_starts,
-            threads=self._threads,
-            files=files,
-        )
+        return self._mixture
 
     def _counted_copy(self) -> Loader:
         """Returns a copy whose batches count in this loader's stats."""
         copied = Loader.__new__(Loader)
-        copied._counts_with = self._counts_with
+        self._copy_to(copied)
+        return copied
+
+    def _copy_to(self, copied: BatchLoader) -> None:
+        """Sets up a new loader at this loader's place, whose batches count in this one's stats."""
+        copied._counts_with, copied._elsewhere = self._counts_with, self._elsewhere
         rest = self._compiled, self.transform, self._threads, self._prefetch
         copied._set_up(self.reader, self.plan, *rest)
-        copied.load_state_dict(self.state_dict())
-        return copied
+        copied.load_state_dict(self._settled_state())
 
     def to_tf_dataset(
         self,
@@ -362,6 +533,11 @@ class Loader:
         """
         from tfrfast.tensorflow.build.loading import dataset_of
 
+        if self.transform is not None:
+            raise TypeError(
+                "TensorFlow reads these batches itself, and cannot call transform. Leave it out, "
+                "and call its function in the dataset's map(); or use to_keras()."
+            )
         if isinstance(epochs, EllipsisType):
             if self.plan.world > 1:
                 raise ValueError(
@@ -372,9 +548,7 @@ class Loader:
             epochs = 1
         if epochs is not None and operator.index(epochs) < 1:
             raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
-        return dataset_of(
-            self._describe(), epochs, with_indices, with_valid, with_sources, with_crops
-        )
+        return dataset_of(self, epochs, with_indices, with_valid, with_sources, with_crops)
 
     def to_keras(self, *, features: str | Sequence[str], label: str | None = None) -> Any:
         """Returns the epochs for Keras's `fit`: a `keras.utils.PyDataset`, in Keras 2 a `Sequence`.
@@ -395,63 +569,11 @@ class Loader:
 
         return keras_epochs(self, features, label)
 
-    def stats(self) -> LoaderStats:
-        """Counters that tell whether the input is the bottleneck."""
-        return LoaderStats(**self._core.stats())
-
-    @explains_arguments
-    def timeline(self, steps: SupportsIndex = 300) -> Timeline:
-        """Notes what happens in the next steps: reading, decoding, transforms, waiting, training.
-
-            timeline = loader.timeline()
-            for batch in loader:
-                train_step(batch)
-            timeline.save("run.svg")
-
-        Takes effect with the next `for`. A notebook shows the picture. Keras and `to_tf_dataset()`
-        take their batches elsewhere, where no timeline sees them.
-        """
-        number = integer("steps", steps, 1, _MOST_STEPS_NOTED)
-        self._timeline = Timeline(number)
-        self._watch()
-        return self._timeline
-
-    def _watch(self) -> None:
-        """Lets the timeline note what the threads do."""
-        if self._timeline is not None:
-            assert self._counts_with is not None
-            self._timeline._watch(self._counts_with)
-            if self._transforming is not None:
-                self._transforming.note_work(self._timeline._transforming)
-
-    def close(self) -> None:
-        """Stops the workers and drops the batches that were read ahead. The reader stays open.
-
-        Any thread may close. Threads that wait for a batch get ValueError at once.
-        """
-        self._core.close()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (
-            self.reader,
-            self.plan,
-            self.features,
-            self.transform,
-            self._threads,
-            self._prefetch,
-            self.state_dict(),
-        )
-
-    def __repr__(self) -> str:
-        if not hasattr(self, "_core"):
-            return "Loader(not made)"
-        return f"Loader({self.reader!r}, {self.plan!r}, epoch={self.epoch}, step={self.step})"
-
 
 class _LoaderEpoch:
     """The iterator of one `for` loop."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: BatchLoader) -> None:
         self._batch_of = loader._batch_of
         self._next = loader._core.begin().next
         self._timeline = loader._timeline
@@ -472,6 +594,33 @@ class _LoaderEpoch:
         return batch if self._batch_of is None else self._batch_of(batch)
 
 
+class _LateEpoch:
+    """The iterator of one `for` loop, which begins when its first batch is requested. Threads may
+    share the iterator: each batch goes to one thread.
+    """
+
+    def __init__(self, loader: BatchLoader) -> None:
+        self._loader = loader
+        self._batches: Iterator[Any] | None = None  # until the first batch is requested
+        self._beginning = threading.Lock()
+        self._home = _native.HomeProcess()
+
+    def __iter__(self) -> _LateEpoch:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches or self._begun())
+
+    def _begun(self) -> Iterator[Any]:
+        if not self._home.is_this_one():  # another thread may have held the lock at the fork
+            self._beginning, self._home = threading.Lock(), _native.HomeProcess()
+        with self._beginning:
+            if self._batches is None:
+                self._loader._settle()
+                self._batches = self._loader._begin()
+            return self._batches
+
+
 def _batches_of(compiled: CompiledFeatures, reader: Reader) -> Callable[[Any], Any]:
     starts = reader._source_starts
 
@@ -482,11 +631,13 @@ def _batches_of(compiled: CompiledFeatures, reader: Reader) -> Callable[[Any], A
     return batch_of
 
 
-def _transforming(
-    transform: Callable[[Any], Any], batch_of: Callable[[Any], Any] | None
-) -> Callable[[Any], Any]:
-    def work(delivered: Any) -> Any:
-        result = transform(delivered if batch_of is None else batch_of(delivered))
+def _after(first: Callable[[Any], Any] | None, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return work if first is None else lambda delivered: work(first(delivered))
+
+
+def _transforming(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def work(batch: Any) -> Any:
+        result = transform(batch)
         if result is None:
             raise TypeError("transform returned None. It must return the batch to deliver.")
         return result
@@ -502,9 +653,18 @@ def _restore(
     threads: int | None,
     prefetch: int | None,
     state: dict[str, Any],
-) -> Loader:
-    loader = Loader.__new__(Loader)
+    later: tuple[int, Reader, Plan] | None = None,
+    kind: type[BatchLoader] = Loader,
+    kept: dict[str, Any] | None = None,
+) -> BatchLoader:
+    loader = kind.__new__(kind)
+    vars(loader).update(kept or {})
     compiled = None if features is None else compile_features(features)
     loader._set_up(reader, plan, compiled, transform, threads, prefetch)
     loader.load_state_dict(state)
+    loader._later = later
     return loader
+
+
+def _facts(reader: Reader, plan: Plan) -> dict[str, str]:
+    return {"data": f"{reader._fingerprint:016x}", "order": plan.order_text}

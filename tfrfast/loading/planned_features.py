@@ -11,7 +11,7 @@ from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.compiling import compile_features
 from tfrfast.features.inference import RECORDS_TO_INFER, settle, survey_all
 from tfrfast.features.names import check_names
-from tfrfast.features.samples import Sample
+from tfrfast.features.sources import Sample
 from tfrfast.order import Order
 from tfrfast.reader import Reader
 

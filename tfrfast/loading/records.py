@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -20,17 +21,20 @@ from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 
 __all__ = [
+    "Counted",
     "Draws",
-    "Records",
+    "RecordsByNumber",
     "chosen_order",
     "open_reader",
     "order_of",
-    "read_rows",
     "read_step",
 ]
 
 #: A random number for the images of each row.
 Draws: TypeAlias = npt.NDArray[np.uint64]
+
+#: Is told the number of records that were read, without padding, and their bytes.
+Counted: TypeAlias = Callable[[tuple[int, int]], None]
 
 
 def open_reader(source: Reader | Mixture | Paths, options: dict[str, Any]) -> Reader:
@@ -84,7 +88,7 @@ def chosen_order(source: object, order: Order | None, records: object) -> Order 
     return order_of(source, order, None, None)
 
 
-class Records:
+class RecordsByNumber:
     """Reads and decodes records. Pickles as the reader's arguments and the features."""
 
     def __init__(
@@ -113,16 +117,17 @@ class Records:
 
         If the reader leaves out damaged records, they are missing.
         """
-        return read_rows(self.reader, self.features, numbers, valid, draws, epoch)
+        return _read_rows(self.reader, self.features, numbers, valid, draws, epoch)
 
 
-def read_rows(
+def _read_rows(
     reader: Reader,
     features: Features | None,
     numbers: Int64Array,
     valid: npt.NDArray[np.bool_] | None = None,
     draws: Draws | None = None,
     epoch: int = 0,
+    counted: Counted | None = None,
 ) -> _native.RecordBatch | Batch:
     """Returns the batch that a Loader of these features delivers for the rows of `Plan.rows`."""
     records = reader._core.read(numbers, epoch)
@@ -130,21 +135,33 @@ def read_rows(
         draws = draws[np.isin(numbers, records.indices)]
     if valid is not None and not valid.all():
         # Padding follows the real rows, of which some may have been left out.
-        real = len(reader.read(numbers[valid]))
+        real = len(reader._core.read(numbers[valid], epoch))
         valid = np.arange(len(records)) < real
         parts = records.data, records.offsets, records.indices, valid, records.source_starts
         records = _native.RecordBatch(*parts)
+    if counted is not None:
+        counted((len(records) if valid is None else int(valid.sum()), records.data.nbytes))
     return records if features is None else parse_rows(records, features, draws)
 
 
 def read_step(
-    reader: Reader, features: Features | None, plan: Plan, epoch: int, step: int
+    reader: Reader,
+    features: Features | None,
+    plan: Plan,
+    epoch: int,
+    step: int,
+    counted: Counted | None = None,
 ) -> _native.RecordBatch | Batch:
-    """Returns the batch that a Loader delivers at this step of the plan."""
+    """Returns the batch that a Loader delivers at this step of the plan. Of a Packed, no bytes are
+    counted.
+    """
     if isinstance(plan.batching, Packed):
         assert features is not None
         compiled = packed_features(compile_features(features), plan.batching)
         delivered = _native.load_packed(reader._core, plan._core, epoch, step, compiled.schema)
         columns, indices, valid = delivered
+        if counted is not None:
+            counted((len(indices), 0))
         return compiled.batch(columns, indices, valid, reader._source_starts)
-    return read_rows(reader, features, *plan.rows(epoch, step), plan._draws(epoch, step), epoch)
+    rows, draws = plan.rows(epoch, step), plan._draws(epoch, step)
+    return _read_rows(reader, features, *rows, draws, epoch, counted)

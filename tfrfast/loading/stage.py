@@ -14,6 +14,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from tfrfast import _native
+from tfrfast.base.job_threads import submit_to
 
 __all__ = ["Core", "Stage"]
 
@@ -98,15 +99,7 @@ class Stage:
     def _begin_work(self, batch: Any) -> Future[Any] | _Done:
         if self._pool is None:
             return _Done(self._work, batch)
-        try:
-            return self._pool.submit(self._work, batch)
-        except RuntimeError as error:
-            if "start new thread" not in str(error):
-                raise
-            raise OSError(
-                "Starting a thread for transform failed. Ask for fewer threads, or raise the "
-                "limits on processes and memory (`ulimit -u`, `ulimit -v`)."
-            ) from error
+        return submit_to(self._pool, "transform", self._work, batch)
 
     def _refuse_own_threads(self) -> None:
         """A result that waits for a later result would wait for ever."""

@@ -56,7 +56,7 @@ class BlockShuffle(PlainOrder):
         seed: SupportsIndex = 0,
         indices: IntegerArrayLike | None = None,
     ) -> None:
-        vars(self).update(
+        self._settle(
             block_records=integer("block_records", block_records, 1, 2**31 - 1),
             window_blocks=integer("window_blocks", window_blocks, 1, 2**31 - 1),
             streams=integer("streams", streams, 1, 2**16),

@@ -32,8 +32,6 @@ class ByTokens(CountedBatching):
     [[0, 2, 3], [1, 4]]
     """
 
-    __slots__ = ("_named", "_tables", "tokens")
-
     tokens: int
 
     @explains_arguments

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
+from tfrfast.order.immutable import Immutable
 
 __all__ = ["CountedBatching", "KeptLengths", "Lengths", "not_held", "table_of"]
 
@@ -38,7 +39,7 @@ def not_held(table: _native.LengthTable) -> Lengths:
     return KeptLengths(table.path, table.hash, len(table)) if table.path else table
 
 
-class CountedBatching(ABC):
+class CountedBatching(Immutable, ABC):
     """A batching that knows lengths: an array, or the name of a feature whose values are counted
     once. Immutable.
     """
@@ -71,10 +72,6 @@ class CountedBatching(ABC):
         """Returns the names of the features whose lengths have not been counted yet."""
         return () if self._tables else self._counted()
 
-    def _settle(self, **fields: Any) -> None:
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
     def _opened(self) -> list[_native.LengthTable]:
         """Returns the lengths for a moment, to make an order."""
         return [each.open() if isinstance(each, KeptLengths) else each for each in self._tables]
@@ -92,34 +89,20 @@ class CountedBatching(ABC):
             if len(table) != num_records:
                 raise ValueError(f"There are {len(table)} lengths, but {num_records} records.")
 
-    def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _slots(type(self))}
-
     def _copy(self, **fields: Any) -> Any:
         copy = object.__new__(type(self))
-        copy._settle(**self._fields() | fields)
+        copy._settle(**vars(self) | fields)
         return copy
 
     def __reduce__(self) -> tuple[object, ...]:
         tables = [
             each if isinstance(each, KeptLengths) else each.lengths() for each in self._tables
         ]
-        return _restored, (type(self), self._fields() | {"_tables": tables})
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"A {type(self).__name__} cannot be changed; make another one.")
+        return _restored, (type(self), vars(self) | {"_tables": tables})
 
     def _key(self) -> tuple[Any, ...]:
         tables = ((table.hash, table.path) for table in self._tables)
         return (self._names_to_count(), *tables)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CountedBatching) or type(other) is not type(self):
-            return NotImplemented
-        return self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
 
 def _restored(kind: type[CountedBatching], fields: dict[str, Any]) -> CountedBatching:
@@ -130,10 +113,6 @@ def _restored(kind: type[CountedBatching], fields: dict[str, Any]) -> CountedBat
     )
     batching._settle(**fields, _tables=tables)
     return batching
-
-
-def _slots(kind: type) -> tuple[str, ...]:
-    return tuple(vars(kind).get("__slots__", ()))
 
 
 def table_of(lengths: IntegerArrayLike) -> _native.LengthTable:

@@ -25,7 +25,7 @@ class InOrder(PlainOrder):
 
     @explains_arguments
     def __init__(self, *, indices: IntegerArrayLike | None = None) -> None:
-        vars(self).update(indices=record_numbers(indices))
+        self._settle(indices=record_numbers(indices))
 
     def _positions(self, count: int) -> _native.Order:
         return _native.InOrder(count)

@@ -284,9 +284,10 @@ class Mixture(Order):
 
     def _sources_of(self, unit: int | CountedBatching) -> list[_native.Order]:
         tokens = unit if isinstance(unit, CountedBatching) else None
-        if self._sources is None or self._sources[0] != tokens:
-            self._sources = tokens, [*self._make_sources(tokens)]
-        return self._sources[1]
+        made = self._sources  # another thread may replace it meanwhile
+        if made is None or made[0] != tokens:
+            self._sources = made = tokens, [*self._make_sources(tokens)]
+        return made[1]
 
     def _make_sources(self, tokens: CountedBatching | None) -> Iterator[_native.Order]:
         order = shuffled(self.shuffle)
@@ -317,28 +318,29 @@ class Mixture(Order):
         return length - length % rows
 
     def _order_of(self, unit: int | CountedBatching) -> _native.Mixture:
-        if self._made is None or self._made[0] != unit:
+        made = self._made  # another thread may replace it meanwhile
+        if made is None or made[0] != unit:
             sources = self._sources_of(unit)
             length = self._length_for(unit, sources)
+            # A change at the end of an epoch applies at the beginning of the next epoch, and gives
+            # way to a change there.
+            places = [(e + 1, 0) if 0 < p == length else (e, p) for e, p, _ in self._segments]
             order = _native.Mixture(
                 sources=sources,
                 arrangement=self.arrangement,
                 repeats=self.on_exhausted == "repeat",
                 length=length,
                 unit_rows=1 if isinstance(unit, CountedBatching) else unit,
-                # A change at the end of an epoch applies at the beginning of the next epoch.
                 segments=[
-                    (e + 1, 0, weights) if 0 < position == length else (e, position, weights)
-                    for e, position, weights in self._segments
+                    (*place, weights)
+                    for place, after, (*_, weights) in zip(
+                        places, [*places[1:], None], self._segments, strict=True
+                    )
+                    if place != after
                 ],
             )
-            self._made = unit, order
-        return self._made[1]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mixture):
-            return NotImplemented
-        return self._key() == other._key()
+            self._made = made = unit, order
+        return made[1]
 
     def __hash__(self) -> int:
         return hash((self.names, self.seed, self.num_records))

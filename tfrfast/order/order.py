@@ -10,6 +10,7 @@ import numpy as np
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
 from tfrfast.order.counted import CountedBatching
+from tfrfast.order.immutable import Immutable
 from tfrfast.order.pickling import rebuild
 
 __all__ = ["Order", "PlainOrder", "record_numbers", "spread"]
@@ -17,7 +18,7 @@ __all__ = ["Order", "PlainOrder", "record_numbers", "spread"]
 _PLACES = 8  # the places in the data set from which a sample is taken
 
 
-class Order(ABC):
+class Order(Immutable, ABC):
     """The record at each position of an epoch, as a function of the epoch. Immutable.
 
     A Plan deals the positions to batches and ranks.
@@ -46,19 +47,7 @@ class Order(ABC):
         """Returns the constructor's arguments that make the order again."""
         return {name: value for name, value in vars(self).items() if name != "num_records"}
 
-    def __setattr__(self, name: str, value: object) -> None:
-        kind = type(self).__name__
-        raise AttributeError(f"A {kind} cannot be changed; make another one with {name}={value!r}.")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Order) or type(other) is not type(self):
-            return NotImplemented
-        return self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[Any, ...]:
         values = self._arguments().values()
         return tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in values)
 

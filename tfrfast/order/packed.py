@@ -43,8 +43,6 @@ class Packed(CountedBatching):
     [[0, 1], [2], [3, 4]]
     """
 
-    __slots__ = ("_features", "_named", "_tables", "keys", "overlong", "rows", "tokens")
-
     tokens: int | dict[str, int]
     rows: int
     overlong: str

@@ -12,6 +12,7 @@ from tfrfast import _native
 from tfrfast.base.arguments import Int64Array, Remainder, epoch_number, integer
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.order.counted import CountedBatching
+from tfrfast.order.immutable import Immutable
 from tfrfast.order.mixture import Mixture
 from tfrfast.order.order import Order
 from tfrfast.order.packed import Fill, Packed, fill_of
@@ -33,7 +34,7 @@ class Found(NamedTuple):
     """The row of the batch; in a batch of packs, the record's number among the batch's."""
 
 
-class Plan:
+class Plan(Immutable):
     """The records of every batch, as a pure function of the epoch and the step.
 
     An order puts a record at each position of an epoch. A step takes the next `world * batch_size`
@@ -60,19 +61,6 @@ class Plan:
     >>> plan.steps, len(plan.indices(0, 3))
     (4, 40)
     """
-
-    __slots__ = (
-        "_core",
-        "_native_order",
-        "_steps",
-        "batching",
-        "num_records",
-        "order",
-        "rank",
-        "remainder",
-        "start",
-        "world",
-    )
 
     _core: _native.Plan
     _native_order: _native.Order
@@ -104,7 +92,7 @@ class Plan:
             batching._check(records)
         else:
             batching = integer("batch_size", batching, 1, 2**31 - 1)
-        self._settle(
+        self._settle_plan(
             order,
             batching,
             order._native_order(records, batching),
@@ -115,7 +103,7 @@ class Plan:
             start=integer("start", start, 0, _native.MAX_RECORDS),
         )
 
-    def _settle(
+    def _settle_plan(
         self,
         order: Order,
         batching: int | CountedBatching,
@@ -125,23 +113,15 @@ class Plan:
     ) -> None:
         rows = batching if isinstance(batching, int) else getattr(batching, "rows", 1)
         core = _native.Plan(order=native_order, seed=order.seed, batch_size=rows, **share)
-        fields = {
-            "order": order,
-            "batching": batching,
-            "num_records": num_records,
-            "_native_order": native_order,
-            "_core": core,
-            "_steps": core.steps,
+        self._settle(
+            order=order,
+            batching=batching,
+            num_records=num_records,
+            _native_order=native_order,
+            _core=core,
+            _steps=core.steps,
             **share,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"A Plan cannot be changed; make another one with {name}={value!r}.")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("A Plan cannot be changed.")
+        )
 
     @property
     def steps(self) -> int:
@@ -269,7 +249,7 @@ class Plan:
         """Returns this plan with another share of the same order, which is not made again."""
         plan = Plan.__new__(Plan)
         everything = {"num_records": self.num_records, **self._share(), **share}
-        plan._settle(self.order, self.batching, self._native_order, **everything)
+        plan._settle_plan(self.order, self.batching, self._native_order, **everything)
         return plan
 
     def _encode(self) -> bytes:
@@ -285,13 +265,8 @@ class Plan:
     def _no_such_step(self, step: int) -> str:
         return f"Step {step} is out of range: rank {self.rank} has {self.steps} steps in an epoch."
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Plan):
-            return NotImplemented
-        return self._core.encode() == other._core.encode()
-
-    def __hash__(self) -> int:
-        return hash((self.order_text, self.batch_size, *self._share().values()))
+    def _key(self) -> tuple[Any, ...]:
+        return (self._core.encode(),)
 
     def __repr__(self) -> str:
         parts = [repr(self.order), repr(self.batching)]

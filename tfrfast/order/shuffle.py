@@ -28,7 +28,7 @@ class Shuffle(PlainOrder):
 
     @explains_arguments
     def __init__(self, seed: SupportsIndex = 0, *, indices: IntegerArrayLike | None = None) -> None:
-        vars(self).update(seed=seed_number(seed), indices=record_numbers(indices))
+        self._settle(seed=seed_number(seed), indices=record_numbers(indices))
 
     def _positions(self, count: int) -> _native.Order:
         return _native.Shuffle(count)

@@ -54,7 +54,7 @@ class Weighted(Order):
         whole.flags.writeable = False
         draws = len(whole) if length is None else length
         shuffled(shuffle)  # raises here if `shuffle` is wrong
-        vars(self).update(
+        self._settle(
             num_records=len(whole),
             weights=whole,
             length=integer("length", draws, 0, _native.MAX_RECORDS),

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import inspect
 import math
 import pickle
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import ray
 from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from tfrfast.errors import RecordError
+from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes
 from tfrfast.order import Plan
-from tfrfast.ray.parts import Columns, OrderRange, PlannedReader, PlannedShards
-from tfrfast.ray.ranges import ShardTable, cut
+from tfrfast.ray.parts import ReadPart, schema_of, tables_of
 from tfrfast.ray.tasks import processors_of_task
-from tfrfast.reader import Reader
 from tfrfast.storage.paths import absolute, absolute_path
+from tfrfast.tables.scanning import Scan
 
 __all__ = ["RecordSource"]
 
@@ -38,33 +35,22 @@ _MAX_PATHS_IN_A_TASK = 200
 
 
 class RecordSource(Datasource):
-    """The records of a reader, in ranges of about the same number of bytes.
+    """The records of a scan, in ranges of about the same number of bytes.
 
     With `order`, the records of an epoch of that plan.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        columns: Columns,
-        order: Plan | None,
-        epoch: int,
-    ) -> None:
+    def __init__(self, scan: Scan, order: Plan | None, epoch: int) -> None:
         super().__init__()
-        self._reader = reader
-        self._columns = columns
+        self._reader = reader = scan.reader
+        self._scan = scan
         self._order = order
         self._epoch = epoch
-        self._plan = uuid.uuid4().hex
-        counts = [shard.num_records for shard in reader.shards]
-        sizes = [shard.num_bytes for shard in reader.shards]
-        if reader._makes_records:  # from parts that lie anywhere
-            counts, sizes = [len(reader)], [sum(sizes)]
-        self._table = ShardTable(np.array(counts, np.int64), np.array(sizes, np.int64))
-        self._options = dict(reader._options)
-        if self._options["index_folder"] is not None:
-            self._options["index_folder"] = absolute_path(self._options["index_folder"])
-        self._put: Any = None
+        self._shards = shards = ShardSizes(reader)
+        # Ray's workers are in other folders.
+        shards.names = absolute(shards.names)
+        if shards.options["index_folder"] is not None:
+            shards.options["index_folder"] = absolute_path(shards.options["index_folder"])
         self._measure()
 
     def get_name(self) -> str:
@@ -79,10 +65,10 @@ class RecordSource(Datasource):
     def _measure(self) -> None:
         """Measures the schema, and the bytes of a row, from the first rows."""
         rows = min(_SAMPLE_ROWS, self._reader._records_within(_SAMPLE_BYTES), len(self._reader))
-        self._schema = self._columns.schema(self._reader)
-        stored = int(self._table.num_bytes.sum()) / max(len(self._reader), 1)
+        self._schema = schema_of(self._scan)
+        stored = sum(self._shards.sizes) / max(len(self._reader), 1)
         try:
-            some = list(self._columns.tables(self._columns.scan(self._reader, slice(rows), 1)))
+            some = list(tables_of(self._scan.part(rows=slice(rows), threads=1)))
         except RecordError:
             some = []  # reading these records will raise the error
         seen = sum(table.num_rows for table in some)
@@ -118,11 +104,11 @@ class RecordSource(Datasource):
         if not projection_map:  # rows without columns would not keep their number
             return self
         names = list(projection_map)
-        if unknown := [name for name in names if name not in self._columns.names]:
-            known = ", ".join(map(repr, self._columns.names))
+        if unknown := [name for name in names if name not in self._scan.columns]:
+            known = ", ".join(map(repr, self._scan.columns))
             raise ValueError(f"There is no column {unknown[0]!r}. There are {known}.")
         some = copy.copy(self)
-        some._columns = dataclasses.replace(self._columns, names=names)
+        some._scan = self._scan.part(names)
         some._measure()
         return some
 
@@ -134,66 +120,47 @@ class RecordSource(Datasource):
         """Returns a task for each range. Other versions of Ray pass other keywords."""
         return [self._task(part, per_task_row_limit) for part in self.parts(parallelism)]
 
-    def parts(self, count: int) -> Iterator[OrderRange]:
+    def parts(self, count: int) -> Iterator[ReadPart]:
         """Returns at most `count` ranges."""
-        columns = self._columns
-        order = self._order
+        scan, order = self._scan, self._order
+        columns = scan.batch_size, scan.features, scan._columns
         if order is None:
-            ends = self._table.ends
-            for first, last in cut(self._table, count):
-                touched = self._table.touched(first, last)
-                begin = int(ends[touched[0]] - self._table.num_records[touched[0]])
-                yield OrderRange(self._shards(touched), columns, first, last, begin)
+            for some in self._shards.divided(count):
+                yield ReadPart(pickle.dumps(ChosenRecords(self._shards, some)), some, *columns)
             return
         total = len(self)
         count = min(count, total)
-        everything = self._everything() if total else None
+        everything = self._everything if total else None
         # The order travels to the tasks, unless their record numbers are smaller.
         encoded = order._encode()
         travels = len(encoded) <= max(_SMALL_ORDER_BYTES, 8 * total // max(count, 1))
         for i in range(count):
-            first, last = total * i // count, total * (i + 1) // count
-            part = OrderRange(everything, columns, first, last)
-            if travels:
-                yield dataclasses.replace(part, planned=(encoded, self._epoch))
-            else:
-                numbers = order.records_at(self._epoch, first, last)
-                yield dataclasses.replace(part, records=numbers)
+            places = range(total * i // count, total * (i + 1) // count)
+            chosen: Any = encoded, self._epoch
+            if not travels:
+                chosen = order.records_at(self._epoch, places.start, places.stop)
+            yield ReadPart(everything, places, *columns, chosen)
 
     @functools.cached_property
-    def _planned_reader(self) -> PlannedReader:
-        reader = self._reader
-        pickled = pickle.dumps(reader)
-        return PlannedReader(self._plan, absolute(reader._paths), pickled, reader._fingerprint)
-
-    def _shards(self, which: range) -> PlannedShards | PlannedReader:
-        if self._reader._makes_records:
-            return self._planned_reader
-        paths = self._reader._paths
-        return PlannedShards(
-            self._plan,
-            absolute([paths[i] for i in which]),
-            self._options,
-            [int(self._table.num_records[i]) for i in which],
-            [int(self._table.num_bytes[i]) for i in which],
-        )
-
     def _everything(self) -> Any:
         """All shards, for tasks that may need any shard. A long list is in Ray's object store."""
-        everything = self._shards(range(len(self._table.num_records)))
-        if len(everything.paths) <= _MAX_PATHS_IN_A_TASK:
-            return everything
-        if self._put is None:
-            self._put = ray.put(everything)
-        return self._put
+        everything = pickle.dumps(ChosenRecords(self._shards, range(len(self._reader))))
+        is_short = len(self._shards.names) <= _MAX_PATHS_IN_A_TASK
+        return everything if is_short else ray.put(everything)
 
-    def _task(self, part: OrderRange, limit: int | None) -> ReadTask:
-        # Skipped damaged records make fewer rows than planned.
-        rows = None if self._reader._skips_damage else part.last - part.first
+    def _files_of(self, part: ReadPart) -> list[str] | None:
+        if part.chosen is not None:
+            return None
+        if self._reader._makes_records:
+            return self._shards.names
+        return self._shards.names[self._shards.holders_of(part.places)]
+
+    def _task(self, part: ReadPart, limit: int | None) -> ReadTask:
         metadata = {
-            "num_rows": rows,
-            "size_bytes": math.ceil(self._row_bytes * (part.last - part.first)),
-            "input_files": part.shards.paths if part.first_of_shards or _is_range(part) else None,
+            # Skipped damaged records make fewer rows than planned.
+            "num_rows": None if self._reader._skips_damage else len(part.places),
+            "size_bytes": math.ceil(self._row_bytes * len(part.places)),
+            "input_files": self._files_of(part),
             "exec_stats": None,
             "schema": self._schema,
         }
@@ -205,19 +172,9 @@ class RecordSource(Datasource):
         )
 
 
-def _is_range(part: OrderRange) -> bool:
-    return part.records is None and part.planned is None
-
-
-def _read(part: OrderRange) -> Iterator[Any]:
-    return part.read(_shards_of, processors_of_task())
-
-
-def _shards_of(given: Any) -> PlannedShards | PlannedReader:
-    shards: PlannedShards | PlannedReader = (
-        ray.get(given) if isinstance(given, ray.ObjectRef) else given
-    )
-    return shards
+def _read(part: ReadPart) -> Iterator[Any]:
+    rows = ray.get(part.rows) if isinstance(part.rows, ray.ObjectRef) else part.rows
+    return part.read(rows, processors_of_task())
 
 
 def _made(kind: Any, values: dict[str, Any]) -> Any:

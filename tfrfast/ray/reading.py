@@ -10,7 +10,6 @@ from tfrfast.columns.rows import row_numbers
 from tfrfast.features import AnyFeatures
 from tfrfast.loading.records import chosen_order, open_reader
 from tfrfast.order import InOrder, Mixture, Order, Plan
-from tfrfast.ray.parts import Columns
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
 from tfrfast.tables import scanning
@@ -89,17 +88,9 @@ def read(
         sample=sample,
         tensors=True,
     )
-    wanted = Columns(
-        settled.features,
-        settled.columns,
-        settled.batch_size,
-        record_column,
-        shard_column,
-        tuple(text),
-    )
     if not ray.is_initialized():
         ray.init()
-    chosen = RecordSource(reader, wanted, plan, epoch_number(epoch))
+    chosen = RecordSource(settled, plan, epoch_number(epoch))
     dataset = read_datasource(
         chosen,
         override_num_blocks=override_num_blocks or chosen.usual_tasks(),

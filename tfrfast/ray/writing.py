@@ -20,7 +20,6 @@ from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import absolute
 from tfrfast.storage.remote.options import Storage, storage_of
-from tfrfast.storage.remote.urls import is_object
 from tfrfast.storage.schemes import is_url
 from tfrfast.writing.options import Compression, FilePath, IndexFolder
 from tfrfast.writing.shard_set import Unpublished
@@ -88,11 +87,6 @@ def write(
     }
     if is_url(name) and set("*?[") & set(name):
         raise ValueError(f"{name!r} reads as a pattern. Write to a URL without *, ? and [.")
-    if is_url(name) and not is_object(name):
-        raise ValueError(
-            f"Ray's tasks write intermediate files beside {name!r}, and no file can be removed "
-            "from this storage. Write to a folder."
-        )
     ShardedWriter(name, **options).abort()  # raises errors of publishing before any work is done
     executor = None if is_url(name) else RayExecutor()  # one machine uploads
     with _runs_beside(name, reached) as runs:

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrfast import _native
-from tfrfast.base.arguments import checked_threads
-from tfrfast.base.progress import ProgressBar
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.errors import FeatureError, RecordError
 from tfrfast.features.names import names_in, what_was_meant
-from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
+from tfrfast.jobs.chosen_records import ChosenRecords, OfRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
-from tfrfast.jobs.running import Advance, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, Workers
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
@@ -57,8 +55,9 @@ def build_steps(
 
         tfr.build_steps("data/train-*", along="steps/")
 
-    `Steps` makes a missing step file itself. One pass reads and verifies all records. The file fits
-    these shards in this order only, and is made again after a change of a shard.
+    `Steps` makes a missing step file itself. One pass reads and verifies all records but those of
+    the first shards, if these have an older step file. The file fits these shards in this order
+    only, and is made again after a change of a shard.
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
@@ -66,33 +65,57 @@ def build_steps(
       folder: the folder of the file. By default the file lies beside the indexes of the first
         shard.
       threads, progress: as for Reader.
-      executor: reads, instead of threads of this process: `ProcessPoolExecutor()`, or any other
-        `concurrent.futures.Executor`. Its processes must see the same files under the same names.
+      executor: reads, instead of threads of this process, as for `tfr.verify`.
     """
-    reader = open_reader(source, reader_options)
+    reader = open_reader(source, reader_options)._frames()
     axis = encoded_axis(along)
     path = step_path(reader, axis, folder)
-    warn_of_damage(build_step_file(reader, axis, path, threads, progress, executor))
+    workers = Workers(executor, threads, progress)
+    warn_of_damage(build_step_file(reader, axis, path, workers))
     return path
 
 
 def step_path(reader: Reader, axis: bytes, chosen: str | os.PathLike[str] | None = None) -> str:
     """Returns the path of these shards' step file: beside their indexes, or in the given folder."""
     folder = reader._folder_of_indexes(chosen, "step file")
-    paths = [shard.path for shard in reader.shards]
-    names = hashlib.sha256(axis)
-    for path in paths:
-        names.update(b"\0" + os.fsencode(os.path.basename(path)))
-    return os.path.join(folder, f"{names.hexdigest()[:16]}.steps")
+    return os.path.join(folder, _file_names(reader, axis)[-1])
+
+
+def _file_names(reader: Reader, axis: bytes) -> list[str]:
+    """Returns the names of the step files of no shard, of the first one, of the first two, ..."""
+    names = [hashlib.sha256(axis)]
+    for shard in reader.shards:
+        names.append(names[-1].copy())
+        names[-1].update(b"\0" + os.fsencode(os.path.basename(shard.path)))
+    return [f"{each.hexdigest()[:16]}.steps" for each in names]
+
+
+def _known(reader: Reader, axis: bytes, folder: str) -> tuple[int, list[bytes]]:
+    """Returns the number of records whose steps an older file has, of fewer shards, and the steps.
+
+    A file that leaves damaged records out is not taken: whoever makes this one may not skip damage.
+    """
+    paths, names = [shard.path for shard in reader.shards], _file_names(reader, axis)
+    there = set(os.listdir(folder or os.curdir))
+    for count in range(len(paths) - 1, 0, -1):
+        if names[count] in there:
+            with (
+                contextlib.suppress(RecordError, OSError, ValueError),
+                Reader(paths[:count], **{**reader._options, "progress": False}) as before,
+            ):
+                path = os.path.join(folder, names[count])
+                stamp = stamp_of(before.shards)
+                core = _native.open_steps(before._core, path, stamp, [], [], [], {}, {})
+                if not _native.step_facts(core)["left_out"]:
+                    return len(before), [_native.step_part(core)]
+    return 0, []
 
 
 def build_step_file(
     reader: Reader,
     axis: bytes,
     path: str,
-    threads: int | None,
-    progress: bool | None,
-    executor: Executor | None = None,
+    workers: Workers,
     renamed: Sequence[str] = (),
 ) -> list[Skipped]:
     """Returns the skipped damage. The context may have features with the names of the lists in
@@ -100,7 +123,7 @@ def build_step_file(
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(no_empty_folders(os.path.dirname(path)))
-        _native.check_own_name(os.fsencode(path))
+        _native.check_sidecar_name(os.fsencode(path))
         try:
             work = stack.enter_context(WorkFolder(path))
             file = stack.enter_context(open(work.inside("steps"), "xb", buffering=0))
@@ -113,7 +136,7 @@ def build_step_file(
                 'another folder, Steps(index_folder=...), or keep no file, Steps(index="memory")',
                 os.path.dirname(path),
             ) from None
-        made, damage = _made(reader, axis, threads, progress, executor, renamed)
+        made, damage = _made(reader, axis, os.path.dirname(path), workers, renamed)
         try:
             _write(made, file)
             publish_own(file, path)
@@ -125,8 +148,7 @@ def build_step_file(
 def in_memory(reader: Reader, axis: bytes, renamed: Sequence[str]) -> Iterator[str]:
     """Yields the path of a temporary step file, which is removed with the iterator."""
     with tempfile.NamedTemporaryFile(suffix=".steps", buffering=0) as file:
-        threads, progress = reader._options["threads"], reader._options["progress"]
-        _write(_made(reader, axis, threads, progress, None, renamed)[0], file)
+        _write(_made(reader, axis, None, Workers.of(reader), renamed)[0], file)
         yield file.name
 
 
@@ -138,23 +160,19 @@ def _write(made: _native.StepFileBytes, file: Any) -> None:
 
 
 def _made(
-    reader: Reader,
-    axis: bytes,
-    threads: int | None,
-    progress: bool | None,
-    executor: Executor | None,
-    renamed: Sequence[str],
+    reader: Reader, axis: bytes, folder: str | None, workers: Workers, renamed: Sequence[str]
 ) -> tuple[_native.StepFileBytes, list[Skipped]]:
-    threads = checked_threads(threads)
-    stamp = stamp_of(reader)
+    stamp = stamp_of(reader.shards)
     layout = _layout(reader, axis, renamed)
-    tasks = _planned(ShardSizes(reader), layout, num_workers(executor, threads))
     tables = _native.StepTables(axis)
+    known, parts = _known(reader, axis, folder) if folder is not None else (0, [])
+    for part in parts:
+        tables.append(part)
+    tasks = _planned(ShardSizes(reader), layout, workers.count, known)
     damage: list[Skipped] = []
-    with ProgressBar("Finding steps", progress, "records") as bar:
-        for part, met in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
-            tables.append(part)
-            damage += met
+    for part, met in workers.run("Finding steps", tasks, "records"):
+        tables.append(part)
+        damage += met
     try:
         return tables.finish(reader._fingerprint, stamp), all_damage(damage, reader.skipped)
     except ValueError as error:
@@ -173,31 +191,32 @@ def _explained(error: ValueError, reader: Reader, axis: bytes) -> ValueError:
 
 
 def _layout(reader: Reader, axis: bytes, renamed: Sequence[str]) -> bytes:
-    """Returns the layout of the first record that has steps."""
+    """Returns the layout of the first intact record that has steps."""
     for record in range(min(len(reader), _SAMPLES)):
         try:
             layout = _native.step_layout(axis, reader[record], renamed)
         except (FeatureError, ValueError):  # the pass raises the error with its place
             break
+        except RecordError:  # damage: the pass raises the error, or leaves the record out
+            continue
         if layout is not None:
             return layout
     return _native.step_layout(axis, None, renamed)
 
 
-def _planned(shards: ShardSizes, layout: bytes, workers: int) -> list[_CutRecords]:
+def _planned(shards: ShardSizes, layout: bytes, workers: int, first: int = 0) -> list[_CutRecords]:
     size = part_bytes(sum(shards.sizes), workers)
     return [
-        _CutRecords(ChosenRecords(shards, numbers), len(numbers), layout)
-        for numbers in cut_rows(shards, size)
+        _CutRecords(ChosenRecords(shards, range(max(first, some.start), some.stop)), layout)
+        for some in cut_rows(shards, size)
+        if some.stop > first
     ]
 
 
 @dataclass
-class _CutRecords:
+class _CutRecords(OfRecords):
     """Reads a range of records, and finds their steps."""
 
-    rows: ChosenRecords
-    amount: int
     layout: bytes
 
     def run(self, advance: Advance) -> tuple[bytes, list[Skipped]]:

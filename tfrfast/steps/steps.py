@@ -18,6 +18,7 @@ from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.example.encoding import encode_example
 from tfrfast.features import Bounds, Features, Image, Scaled
 from tfrfast.features.names import what_was_meant
+from tfrfast.jobs.running import Workers
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader
@@ -114,7 +115,7 @@ class Steps(Reader):
         self._check_choices()
         if only is not None:
             self._chosen = choose(self, self._with_columns, only)
-            self._use(_native.chosen_steps(self._core, self._chosen.bits))
+            self._use(_native.other_steps(self._core, chosen=self._chosen.bits))
 
     def _use(self, core: _native.Reader) -> None:
         self._core = core
@@ -131,9 +132,7 @@ class Steps(Reader):
         except (FileNotFoundError, StaleIndexError, CorruptRecordError):
             if use == "require":
                 raise
-        threads, progress = self._options["threads"], self._options["progress"]
-        renamed = list(self._rename)
-        build_step_file(reader, self._axis, path, threads, progress, renamed=renamed)
+        build_step_file(reader, self._axis, path, Workers.of(reader), list(self._rename))
         return self._open_file(path)
 
     def _check_choices(self) -> None:
@@ -170,7 +169,7 @@ class Steps(Reader):
             for name, each in self._windows.items()
             if isinstance(each, OneOf)
         ]
-        stamp = stamp_of(self.records)
+        stamp = stamp_of(self.records.shards)
         absent = {name: _entry_of(name, value) for name, value in self._absent.items()}
         try:
             core = _native.open_steps(
@@ -212,7 +211,7 @@ class Steps(Reader):
         """Returns the same steps with only these features. Other parts of records are not read."""
         made = Steps.__new__(Steps)  # a copy() would open the files again
         vars(made).update(vars(self))
-        made._use(_native.steps_with_columns(self._core, names))
+        made._use(_native.other_steps(self._core, columns=names))
         return made
 
     def _known_features(self) -> Features:
@@ -223,8 +222,11 @@ class Steps(Reader):
         made = Steps.__new__(Steps)
         vars(made).update(vars(self))
         made._windows = {}
-        made._use(_native.steps_without_windows(self._core))
+        made._use(_native.other_steps(self._core, has_windows=False))
         return made
+
+    def _is_drawn(self, feature: str) -> bool:
+        return isinstance(self._windows.get(feature), OneOf)
 
     def _fitted(self, features: Features) -> Features:
         fitted = dict(features)

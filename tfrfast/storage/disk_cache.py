@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, SupportsIndex
 
 from tfrfast.base.arguments import UNLIMITED, integer
@@ -87,6 +87,8 @@ class KeptObject(NamedTuple):
     """Bytes that were read from the cache, as far as processes have reported them."""
     fetched_bytes: int
     """Bytes that were fetched from the network, or inflated."""
+    path: str
+    """The file that holds the kept bytes."""
 
 
 def kept_objects(folder: str) -> Iterator[KeptObject]:
@@ -105,14 +107,26 @@ def kept_objects(folder: str) -> Iterator[KeptObject]:
             if not page.startswith(b"tfrfast cache 3\0") or len(page) < 4096:
                 continue
             _, url, _, size, *_ = page.split(b"\0")
+            served, fetched = struct.unpack("=QQ", page[-16:])
             yield KeptObject(
                 os.fsdecode(url),
                 int(size),
                 kept_bytes,
                 opened,
                 in_use,
-                *struct.unpack("=QQ", page[-16:]),
+                served,
+                fetched,
+                os.path.join(path, name),
             )
+
+
+def forget_objects(folder: str, names: Iterable[str]) -> None:
+    """Removes the inflated bytes of these files, whatever names they were opened by."""
+    real = {os.path.realpath(name) for name in names}
+    if os.path.isdir(os.path.join(folder, "v2")):
+        for each in kept_objects(folder):
+            if os.path.realpath(each.url.removeprefix("inflated ")) in real:
+                os.unlink(each.path)
 
 
 def _is_in_use(data_set: str) -> bool:

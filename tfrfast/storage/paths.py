@@ -6,24 +6,27 @@ import fnmatch
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import has_listing, is_object, locate
+from tfrfast.storage.remote.urls import has_listing, locate
 from tfrfast.storage.schemes import (
+    BUCKETS,
     SCHEMES,
     has_any_scheme,
+    in_words,
     is_cut_url,
     is_url,
-    readable_schemes,
-    writable_schemes,
 )
+from tfrfast.storage.unpublished import Appends
 
 PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Paths = PathLike | Iterable[PathLike]
 
 
+# The most listings of a folder that changes all the time.
+_LISTINGS = 10
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -31,8 +34,9 @@ def expand_paths(paths: Paths, storage: Storage | None = None) -> list[str]:
     """Returns the shards of `paths` in order. `paths` is a path, a URL, a glob, or an iterable of
     paths.
 
-    An existing path is taken literally, brackets and all. The matches of a glob are sorted so that
-    shard 10 follows shard 9. An iterable keeps its order. Raises TypeError or ValueError for an
+    An existing path is taken literally, brackets and all. A folder, or a URL that ends with a
+    slash, stands for the shards in it. Shards of a folder or a glob are sorted so that shard 10
+    follows shard 9. An iterable keeps its order. Raises TypeError or ValueError for an
     argument that cannot be a file.
     """
     if isinstance(paths, (set, frozenset)):
@@ -65,13 +69,13 @@ def written_file(path: PathLike) -> bytes:
 
 
 _READING_URLS = (
-    f"but shards are read from files and from URLs: {readable_schemes()}. Mount other storages as "
+    f"but shards are read from files and from URLs: {in_words(SCHEMES)}. Mount other storages as "
     "a folder, or copy the shards to a disk. tfr.TFRecordDataset hands such names to TensorFlow, "
     "which may have a file system for them."
 )
 _WRITING_URLS = (
     "but this is written to a folder of this machine. Write there, and copy the files; "
-    f"tfr.Writer, tfr.ShardedWriter and tfr.copy write to {writable_schemes()}. "
+    f"tfr.Writer, tfr.ShardedWriter and tfr.copy write to {in_words(BUCKETS)}. "
     "tf.io.TFRecordWriter may know other file systems."
 )
 
@@ -134,7 +138,7 @@ def reach(names: list[str], storage: Storage | None = None) -> None:
     """Prepares to read the objects among these names. Raises ModuleNotFoundError without obstore,
     and ValueError for a URL that names no object.
     """
-    urls = [each for each in names if is_object(each)]
+    urls = [each for each in names if is_url(each)]
     if not urls:
         return
     from tfrfast.storage.remote.client import use_client
@@ -174,16 +178,94 @@ def _expand(path: PathLike, storage: Storage | None) -> list[str]:
     if is_url(name):
         return _expand_url(name, storage)
     if not glob.has_magic(name) or os.path.lexists(name):
-        return [name]
-    found = _match_in_folder(name)
+        return _shards_in(name) if os.path.isdir(name) else [name]
+    found = _published({os.path.dirname(name)}, lambda: _match_in_folder(name))
     if found is None:
-        found = [each for each in glob.glob(name, recursive=True) if _may_be_shard(each)]
+        every = [each for each in glob.glob(name, recursive=True) if _may_be_shard(each)]
+        found = _published(set(map(os.path.dirname, every)), lambda: every)
     _refuse_unreadable_folders(name)
     if not found:
         raise FileNotFoundError(
-            2, f"No shard matches the pattern {name!r}. Check the folder and the spelling", name
+            2,
+            f"No shard matches the pattern {name!r}. Check the folder and the spelling"
+            f"{_what_was_meant(name)}",
+            name,
         )
     return _sorted_naturally(found)
+
+
+# Ends of names of files that lie beside shards: descriptions, indexes of other programs, checksums.
+_BESIDE_SHARDS = (
+    *(".json", ".jsonl", ".txt", ".md", ".csv", ".tsv", ".yaml", ".yml", ".pbtxt", ".html", ".log"),
+    *(".idx", ".index", ".crc", ".md5", ".sha256"),
+)
+
+
+def _may_be_in_folder(name: str) -> bool:
+    return name[:1] not in (".", "_", "") and not name.lower().endswith(_BESIDE_SHARDS)
+
+
+def _shards_in(folder: str) -> list[str]:
+    def listed() -> list[str]:
+        with os.scandir(folder) as entries:
+            files = [each for each in entries if _may_be_in_folder(each.name) and each.is_file()]
+        return [os.path.join(folder, each.name) for each in files]
+
+    bare = os.path.dirname(os.path.join(folder, ""))
+    return _in_folder(folder, _published({bare}, listed) or [])
+
+
+def _in_folder(folder: str, found: list[str]) -> list[str]:
+    if not found:
+        raise FileNotFoundError(
+            2,
+            f"There is no shard in {folder!r}. Folders in it, hidden files and files like .json "
+            "are left out: a pattern like '*/*' names other files",
+            folder,
+        )
+    return _sorted_naturally(found)
+
+
+def _published(folders: set[str], listed: Callable[[], list[str] | None]) -> list[str] | None:
+    """Returns the listed files of these folders without the shards of unfinished appends.
+
+    The folders are as os.path.dirname gives them, without the slashes at the end of `data//train`.
+    Lists again if an append was begun or published meanwhile.
+    """
+    for _ in range(_LISTINGS):
+        appends = {folder: Appends(folder) for folder in folders}
+        found = listed()
+        hidden = {
+            (folder, name)
+            for folder, each in appends.items()
+            for name in each.unpublished(found or ())
+        }
+        if all(each.are_as_before() for each in appends.values()):
+            break
+    if not found or not hidden:
+        return found
+    return [name for name in found if os.path.split(name) not in hidden]
+
+
+def _what_was_meant(pattern: str) -> str:
+    """Returns the end of an error about a pattern without matches: a pattern with matches."""
+    import difflib
+
+    folder, last = os.path.split(pattern)
+    if glob.has_magic(folder):
+        return ""
+    below: list[str] = []
+    while folder and not os.path.isdir(folder):
+        below.insert(0, last)
+        folder, last = os.path.split(folder)
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            names = [each.name for each in entries if each.is_dir() == bool(below)]
+    except OSError:
+        return ""
+    shapes = sorted({re.sub("[0-9]+", "*", name) if not below else name for name in names})
+    alike = difflib.get_close_matches(last, shapes, 1, 0.5)
+    return f". Did you mean {os.path.join(folder, alike[0], *below)!r}?" if alike else ""
 
 
 def _match_in_folder(pattern: str) -> list[str] | None:
@@ -220,8 +302,11 @@ def _sorted_naturally(names: list[str]) -> list[str]:
 
 
 def _expand_url(url: str, storage: Storage | None) -> list[str]:
-    if not glob.has_magic(url):
+    is_folder = url.endswith("/") and not glob.has_magic(url) and has_listing(url + "*")
+    if not is_folder and not glob.has_magic(url):
         return [url]
+    if is_folder:
+        url += "*"
     if not has_listing(url):
         if "*" not in url:
             return [url]  # a name may have brackets, but never a star
@@ -233,6 +318,9 @@ def _expand_url(url: str, storage: Storage | None) -> list[str]:
 
     reach([url], storage)
     found = find_objects(url, "" if storage is None else storage.access)
+    if is_folder:
+        some = [each for each in found if _may_be_in_folder(each.rpartition("/")[2])]
+        return _in_folder(url.removesuffix("*"), some)
     if not found:
         raise FileNotFoundError(
             2,

@@ -18,12 +18,13 @@ from tfrfast.features import (
     FixedLenSequence,
     Image,
     Scaled,
+    SerializedTensor,
     SparseIndexed,
     VarLen,
 )
 from tfrfast.features.compiled import Slot, schema_of
 from tfrfast.features.compiling import compile_features, message_slot
-from tfrfast.features.specs import shape_of, type_name_of, understand
+from tfrfast.features.specs import number_type_of, shape_of, type_name_of, understand
 from tfrfast.messages import MessageFeature
 
 __all__ = ["ScanColumns", "scan_columns"]
@@ -42,7 +43,7 @@ class ScanColumns:
     contents: dict[str, _Content] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, self.made_of
+        return scan_columns, self.made_of
 
     def schema(self) -> FeatureSchema:
         return schema_of(self.slots)
@@ -55,15 +56,7 @@ class ScanColumns:
         """Returns these columns, in this order."""
         features, _, extras, tensors, text = self.made_of
         kept = [name for name in text if name in names]
-        some = ScanColumns((features, list(names), extras, tensors, kept))
-        keys = list(self.slots)
-        for name in names:
-            column, content = self.contents[name]
-            if isinstance(content, str):
-                some.contents[name] = (column, content)
-            else:
-                some.add(name, keys[content], self.slots[keys[content]], column)
-        return some
+        return scan_columns(features, names, extras, tensors, kept)
 
     def add(self, name: str, key: str, slot: Slot, column: ArrowField) -> None:
         if self.slots.setdefault(key, slot) != slot:
@@ -75,7 +68,6 @@ def scan_columns(
     features: Mapping[str, Any],
     names: Sequence[str],
     extras: Mapping[str, str],
-    *,
     tensors: bool = False,
     text: Sequence[str] = (),
 ) -> ScanColumns:
@@ -105,6 +97,15 @@ def scan_columns(
                     name if level + 1 == spec.levels else "item", "+L", children=[column]
                 )
             columns.add(name, key, slot, column)
+        elif isinstance(spec, SerializedTensor):
+            slot = compile_features({name: spec}).slots[name]
+            if slot.is_ragged:
+                raise ValueError(
+                    f"Feature {name!r}: a scan takes serialized tensors of a known shape alone. "
+                    "Hand a Loader's batches to Arrow."
+                )
+            fixed = FixedLen(slot.shape, number_type_of(name, spec.dtype), raw=True)
+            columns.add(name, name, slot, _fixed_field(name, fixed, slot, tensors, name in text))
         elif isinstance(spec, FixedLen):
             slot = compile_features({name: spec}).slots[name]._replace(scaling=scaling)
             columns.add(name, name, slot, _fixed_field(name, spec, slot, tensors, name in text))
@@ -138,16 +139,6 @@ def scan_columns(
     return columns
 
 
-def _made_again(
-    features: Mapping[str, Any],
-    names: Sequence[str],
-    extras: Mapping[str, str],
-    tensors: bool,
-    text: Sequence[str],
-) -> ScanColumns:
-    return scan_columns(features, names, extras, tensors=tensors, text=text)
-
-
 def _extra_column(name: str, what: str) -> _Content:
     if what == "record":
         return ArrowField(name, "l"), what
@@ -164,7 +155,7 @@ def _check_text(features: Mapping[str, Any], names: Sequence[str], text: Sequenc
         if isinstance(spec, MessageFeature):
             holds_strings = spec.dtype == "bytes"
         else:
-            is_raw = isinstance(spec, Image) or getattr(spec, "raw", False)
+            is_raw = isinstance(spec, Image | SerializedTensor) or getattr(spec, "raw", False)
             holds_strings = not is_raw and type_name_of(name, spec.dtype) == "bytes"
         if not holds_strings:
             raise ValueError(f"text names {name!r}, which does not hold byte strings.")

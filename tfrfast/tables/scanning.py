@@ -99,7 +99,7 @@ def scan(
             f'in {what}_column="_{what}".'
         )
     names = [*specs, *extras] if columns is None else list(columns)
-    settled = scan_columns(specs, names, extras, tensors=tensors, text=text)
+    settled = scan_columns(specs, names, extras, tensors, text)
     return Scan(reader, numbers, size, specs, settled, threads)
 
 

@@ -23,8 +23,8 @@ _RECORD = "record"
 def records_where(reader: Reader, condition: str) -> Int64Array:
     """Returns the numbers of the records for which the condition holds, in ascending order.
 
-    A first pass infers the features of all records. A second pass decodes the features that the
-    condition names.
+    The condition may name no feature, as `random() < 0.01` does. A first pass infers the features
+    of all records. A second pass decodes the features that the condition names.
     """
     engine = next((each for each in ("duckdb", "polars") if importlib.util.find_spec(each)), None)
     if engine is None:
@@ -33,18 +33,14 @@ def records_where(reader: Reader, condition: str) -> Int64Array:
         )
     features = scan(reader, sample=None).features
     named = _named(condition, [*features, _RECORD])
-    if not named:
-        known = ", ".join(map(repr, sorted(features)))
-        raise ValueError(
-            f"{condition!r} names no feature. The records have {known}; names with other signs "
-            "than letters, digits and _ stand in double quotes, as in '\"image/width\" > 100'."
-        )
     if _RECORD in features:
         raise ValueError(
             "The records have a feature named 'record', which --where cannot tell from their "
             'numbers. Use tfr.scan(..., record_column="number") and tfr.copy in Python.'
         )
     columns = [*(name for name in named if name != _RECORD), _RECORD]
+    if engine == "duckdb":
+        _refuse_alike(columns)
 
     def found(text: list[str]) -> Int64Array:
         rows = scan(reader, features=features, columns=columns, record_column=True, text=text)
@@ -53,7 +49,14 @@ def records_where(reader: Reader, condition: str) -> Int64Array:
     strings = [name for name in columns if name != _RECORD and _is_string(features[name])]
     try:
         return np.sort(found(strings))
-    except ValueError:
+    except ValueError as error:
+        if not named:
+            known = ", ".join(map(repr, sorted(features)))
+            raise ValueError(
+                f"{error} The condition names no feature. The records have {known}; names with "
+                "other signs than letters, digits and _ stand in double quotes, as in "
+                "'\"image/width\" > 100'."
+            ) from None
         texts = [name for name in strings if _is_text(reader, name)]
         if texts == strings:
             raise
@@ -74,6 +77,17 @@ def _named(condition: str, names: Sequence[str]) -> list[str]:
         for name in names
         if name in quoted or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", plain)
     ]
+
+
+def _refuse_alike(names: Sequence[str]) -> None:
+    """Raises ValueError if DuckDB would take one column for another."""
+    lower: dict[str, str] = {}
+    for name in names:
+        if (other := lower.setdefault(name.lower(), name)) != name:
+            raise ValueError(
+                f"DuckDB does not tell {other!r} from {name!r}. Polars does: use "
+                'tfrfast.polars.scan(..., record_column="number") and tfr.copy in Python.'
+            )
 
 
 def _is_text(reader: Reader, name: str) -> bool:

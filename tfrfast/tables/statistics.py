@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrfast._native import ValueSummary
+from tfrfast._native import NumberSums, ValueSummary, usable_processors
 from tfrfast.base.progress import ProgressBar
 from tfrfast.columns.arrow_nodes import ArrowNode
 from tfrfast.columns.strings import Bytes
@@ -19,7 +18,7 @@ from tfrfast.reader import Reader
 from tfrfast.tables.number_sums import as_int64, sums_of
 from tfrfast.tables.scanning import scan
 
-__all__ = ["FeatureStats", "Histogram", "Statistics", "statistics"]
+__all__ = ["FeatureStats", "Histogram", "RecordStatistics", "statistics"]
 
 FREQUENT = 10
 # What values of a type are counted as, if not as int64.
@@ -71,7 +70,7 @@ class FeatureStats(NamedTuple):
     histogram: Histogram
 
 
-class Statistics(NamedTuple):
+class RecordStatistics(NamedTuple):
     #: The number of intact records.
     num_records: int
     #: An entry for each feature, by name.
@@ -87,7 +86,7 @@ def statistics(
     threads: int | None = None,
     progress: bool | None = None,
     advance: Callable[[int, int], object] = lambda done, total: None,
-) -> Statistics:
+) -> RecordStatistics:
     """Returns the statistics of each feature of a sample of the records, or of those in `columns`,
     or of `features` of a message. Doubles are rounded to float32.
 
@@ -103,7 +102,7 @@ def statistics(
     ]
     seen = 0
     with (
-        ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool,
+        ThreadPoolExecutor(threads or usable_processors()) as pool,
         ProgressBar("Counting", progress, "records") as bar,
     ):
         for batch in ArrowNode.batches(rows):
@@ -112,7 +111,7 @@ def statistics(
             bar.update(seen, len(rows))
             advance(seen, len(rows))
     results = (each.result(seen) for each in collectors)
-    return Statistics(seen, sorted(results, key=lambda stats: stats.name))
+    return RecordStatistics(seen, sorted(results, key=lambda stats: stats.name))
 
 
 def _rows_of(column: ArrowNode) -> tuple[Any, Any]:
@@ -135,8 +134,8 @@ class _Collector:
         self._rows = max(rows, 1)
         self._summary = ValueSummary()
         self._records = 0
-        self._lengths = _Extent()
-        self._bytes = _Extent()
+        self._lengths = NumberSums(1)
+        self._bytes = NumberSums(1)
         self._sample: list[Any] = []
 
     def add(self, column: ArrowNode) -> None:
@@ -144,10 +143,10 @@ class _Collector:
         if column.null_count:
             lengths = lengths[column.present()]
         self._records += len(lengths)
-        self._lengths.add(lengths)
+        self._lengths.add_ints(lengths)
         if isinstance(values, Bytes):
             sizes = np.diff(values.offsets)
-            self._bytes.add(sizes)
+            self._bytes.add_ints(sizes)
             self._summary.add_strings(values.data, values.offsets)
             values = sizes
         elif self._kind == "int64":
@@ -164,6 +163,9 @@ class _Collector:
         facts = self._summary.facts(FREQUENT, self._kind)
         is_number = self._kind != "bytes"
         numbers = sums_of(facts["numbers"], self._kind)
+        lengths, sizes = (
+            sums_of(each.facts(False)[0], "int64") for each in (self._lengths, self._bytes)
+        )
         known = is_number and numbers.numbers > 0
         sample = np.concatenate([np.empty(0), *self._sample])
         return FeatureStats(
@@ -172,44 +174,23 @@ class _Collector:
             self._records,
             of_records,
             numbers.values,
-            self._lengths.least,
-            self._lengths.most,
-            self._lengths.mean,
+            int(lengths.min),
+            int(lengths.max),
+            lengths.mean if lengths.values else 0.0,
             numbers.min if known else None,
             numbers.max if known else None,
             numbers.mean if known else None,
             numbers.std if known else None,
             numbers.nan,
-            None if is_number else self._bytes.least,
-            None if is_number else self._bytes.most,
-            None if is_number else self._bytes.mean,
+            None if is_number else int(sizes.min),
+            None if is_number else int(sizes.max),
+            None if is_number else sizes.mean if sizes.values else 0.0,
             round(facts["distinct"]),
             facts["exact"],
             facts["uncounted"],
             facts["frequent"],
             _histogram(sample, "value" if is_number else "bytes"),
         )
-
-
-class _Extent:
-    def __init__(self) -> None:
-        self.least = 0
-        self.most = 0
-        self._sum = 0
-        self._count = 0
-
-    @property
-    def mean(self) -> float:
-        return self._sum / self._count if self._count else 0.0
-
-    def add(self, numbers: Any) -> None:
-        if not len(numbers):
-            return
-        least, most = int(numbers.min()), int(numbers.max())
-        self.least = least if not self._count else min(self.least, least)
-        self.most = max(self.most, most)
-        self._sum += int(numbers.sum())
-        self._count += len(numbers)
 
 
 def _histogram(sample: Any, of: str) -> Histogram:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.dataset import TFRecordDataset
 from tfrfast.tensorflow.read.opening import opening_of
-from tfrfast.tensorflow.reasons import Refusal
+from tfrfast.tensorflow.reasons import RefusedError
 
 
 def make_batched_features_dataset(
@@ -84,19 +84,19 @@ def _records(files: Any, reader: Any, arguments: Sequence[Any]) -> Any:
     if reader in (None, TFRecordDataset, internals.TheirTFRecordDataset):
         return TFRecordDataset(files, *arguments)
     name = tf.TensorSpec([], tf.string)
-    opening = opening_of(
-        internals.traced_in_order(
-            lambda name: internals.variant_of(reader(name, *arguments)), (name,), {}
-        )
+    opened = internals.traced_in_order(
+        lambda name: internals.variant_of(reader(name, *arguments)), (name,), {}
     )
-    if not isinstance(opening, Refusal) and opening.maps:
-        opening = Refusal("its function calls map()")
-    if isinstance(opening, Refusal):
+    try:
+        opening = opening_of(opened)
+        if opening.maps:
+            raise RefusedError("its function calls map()")
+    except RefusedError as refused:
         raise TypeError(
             "make_batched_features_dataset() of tfrfast reads whole TFRecord files: reader must be "
-            f"None, TFRecordDataset, or a function that opens one file by it, but of {reader!r} "
-            f"{opening.why}. tf.data.experimental has the function for other readers."
-        )
+            f"None, TFRecordDataset, or a function that opens one file by it. {reader!r} is none: "
+            f"{refused}. tf.data.experimental has the function for other readers."
+        ) from None
     return TFRecordDataset(
         files, opening.compression, on_corruption="skip" if opening.skip_damage else "raise"
     )

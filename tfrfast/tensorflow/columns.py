@@ -1,4 +1,6 @@
-"""Features as tensors: the ops' outputs, and the dense, ragged and sparse tensors made of them."""
+"""Features as tensors: the ops' outputs, the dense, ragged and sparse tensors made of them, and
+datasets of them.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,18 @@ from tfrfast.features import (
     FixedLen,
     FixedLenSequence,
     Image,
-    Partition,
     Scaled,
+    SerializedTensor,
     SparseIndexed,
     VarLen,
 )
 from tfrfast.features.compiled import CROP_FIELDS, CompiledFeatures, Slot
 from tfrfast.features.compiling import message_slot
-from tfrfast.features.specs import shape_of, type_name_of, understand
+from tfrfast.features.specs import number_type_of, shape_of, type_name_of, understand
 from tfrfast.messages import MessageFeature
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.build.functions import parallel_map
+from tfrfast.tensorflow.build.making import made_once
 from tfrfast.tensorflow.library import ops
 
 _PARTITIONS = {
@@ -71,6 +75,8 @@ class TensorFeatures:
         if self._slots[name].type == "raw":
             assert isinstance(spec, FixedLen)
             return tf.as_dtype(np.dtype(spec.dtype))
+        if self._slots[name].type == "tensor":
+            return tf.as_dtype(number_type_of(name, self._specs[name].dtype))
         if self._slots[name].type == "image":
             assert isinstance(spec, Image)
             return tf.as_dtype(spec.dtype)
@@ -105,14 +111,6 @@ class TensorFeatures:
         """Returns an op's outputs with their shapes checked."""
         return tuple(map(tf.ensure_shape, outputs, self.shapes(rows)))
 
-    def by_slot(self, columns: Sequence[Any]) -> dict[str, list[Any]]:
-        """Returns the outputs of each slot, from the outputs of shaped()."""
-        left = iter(columns)
-        return {
-            name: [next(left) for _ in self._outputs_of(name, slot)]
-            for name, slot in self._slots.items()
-        }
-
     def assemble(self, columns: Sequence[Any]) -> dict[str, Any]:
         """Returns the requested features, made from the outputs of shaped()."""
         return self.with_crops(columns)[0]
@@ -121,8 +119,9 @@ class TensorFeatures:
         """Returns the requested features, and how each image was cut."""
         parsed: dict[str, Any] = {}
         crops: dict[str, Any] = {}
-        for name, outputs in self.by_slot(columns).items():
-            slot = self._slots[name]
+        left = iter(columns)
+        for name, slot in self._slots.items():
+            outputs = [next(left) for _ in self._outputs_of(name, slot)]
             if slot.type == "image":
                 values, numbers = outputs
                 fields = tf.unstack(numbers, axis=1)
@@ -146,7 +145,7 @@ class TensorFeatures:
     def _build(self, name: str, spec: Any, parsed: dict[str, Any]) -> Any:
         if isinstance(spec, Scaled | Bounds):
             spec = understand(name, spec.spec)
-        if isinstance(spec, (FixedLen, FixedLenSequence, Image)):
+        if isinstance(spec, (FixedLen, FixedLenSequence, Image, SerializedTensor)):
             return parsed[name]
         if isinstance(spec, MessageFeature):
             return parsed[message_slot(spec)[0]]
@@ -176,8 +175,9 @@ def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
         pictures = rows if rows is None else rows * max(slot.frames, 1)
         return [pixels, [pictures, len(CROP_FIELDS)]]
     if slot.is_ragged:
+        of_step = () if slot.tensor is None else slot.tensor[1][1:]
         inner: list[list[int | None]] = [[None]] * (slot.levels - 1)
-        return [[None], [None if rows is None else rows + 1], *inner]
+        return [[None, *of_step], [None if rows is None else rows + 1], *inner]
     if slot.layout == "sparse":
         return [[None, 2], [None], [2]]
     steps = [None] if slot.layout == "padded" else []
@@ -218,7 +218,7 @@ def _divided(name: str, spec: VarLen, parsed: dict[str, Any]) -> Any:
     feature = tf.io.RaggedFeature(
         dtype=tf.as_dtype(type_name_of(name, spec.dtype).replace("bytes", "string")),
         value_key=spec.key,
-        partitions=[_partition(each) for each in spec.partitions],
+        partitions=[_PARTITIONS[how](argument) for how, argument in spec.partitions],
         row_splits_dtype=splits,
     )
     keys = {name if spec.key is None else spec.key}
@@ -228,11 +228,26 @@ def _divided(name: str, spec: VarLen, parsed: dict[str, Any]) -> Any:
     )
 
 
-def _partition(partition: Partition) -> Any:
-    how, argument = partition
-    return _PARTITIONS[how](argument)
-
-
 def _composite(name: str, feature: Any, tensors: dict[str, Any]) -> Any:
     """Returns a composite feature, made of flat features by TensorFlow's own code."""
     return internals.composite_features({name: feature}, tensors)[name]
+
+
+class ParsedDataset(tf.data.Dataset):  # type: ignore[misc]
+    """Batches of records, parsed by tfrfast."""
+
+    def __init__(self, records: Any, features: TensorFeatures) -> None:
+        self._records, self.features = records, features
+        self._made = made_once(_parsed, (features,), records)
+        super().__init__(internals.variant_of(self._made))
+
+    def _inputs(self) -> list[Any]:
+        return [self._records]
+
+    @property
+    def element_spec(self) -> Any:
+        return self._made.element_spec
+
+
+def _parsed(features: TensorFeatures, records: Any) -> Any:
+    return parallel_map(records, features.parse)

@@ -9,15 +9,15 @@ from typing import Any
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.build.pipelines import build
+from tfrfast.tensorflow.plan.call_rules import LEAVES_OUT
 from tfrfast.tensorflow.plan.planner import ChainPlan, check_buffers, plan, why_no_gain
-from tfrfast.tensorflow.plan.rules import LEAVES_OUT
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.read.chain import Chain, Joined, Tree, Unread, read
 from tfrfast.tensorflow.read.shuffles import decide, reshuffled
 from tfrfast.tensorflow.reasons import Refusal, reason_of
 
 _SHARED = Refusal(
-    "its datasets share a shuffle(), which gives each of them another order",
+    "its datasets share a shuffle(), to which tfrfast does not give several orders",
     "a shuffle() of its own for each dataset",
 )
 _CACHED = Refusal(
@@ -102,7 +102,7 @@ def compiled(tree: Tree, why_unlifted: str = "") -> Compiled:
         return Compiled(tree.dataset)
     if isinstance(tree, Joined):
         check_buffers([tree.dataset], None)
-        if nodes.kind(tree.dataset) == "ignore_errors":
+        if nodes.method_of(tree.dataset) == "ignore_errors":
             why_unlifted = LEAVES_OUT.why
         inputs = _of_each(lambda each: compiled(each, why_unlifted), tree.inputs)
         moved = nodes.moved(tree.dataset, [each.dataset for each in inputs])
@@ -112,25 +112,22 @@ def compiled(tree: Tree, why_unlifted: str = "") -> Compiled:
 
 def _by_name(chain: Chain, why_unlifted: str) -> Compiled:
     found = plan(chain, why_unlifted)
-    assert isinstance(found, ChainPlan)
     try:
         return built(found)
     except Exception as error:
         if found.pipeline.lifted is None:
             raise
-        again = plan(chain, reason_of(error, "its parse was not lifted").why)
-        assert isinstance(again, ChainPlan)
-        return built(again)
+        return built(plan(chain, reason_of(error, "its parse was not lifted").why))
 
 
 def _unasked(chain: Chain, why_unlifted: str) -> Compiled:
     """After any failure before the first element, TensorFlow's own dataset takes over."""
+    made: Compiled | Refusal
     try:
-        found: ChainPlan | Refusal = plan(chain, why_unlifted)
-        made = found if isinstance(found, Refusal) else built(found)
+        made = built(plan(chain, why_unlifted))
     except Exception as error:
         made = reason_of(error, "planning failed")
-    shuffles = [call for call in chain.calls if nodes.kind(call) == "shuffle"]
+    shuffles = [call for call in chain.calls if nodes.method_of(call) == "shuffle"]
     agreed = decide(shuffles, isinstance(made, Compiled))
     if isinstance(made, Refusal):
         return Compiled(chain.dataset, why_not=made)

@@ -16,8 +16,7 @@ from tfrfast.tensorflow.library import PROGRESS, calls, end_waits_at_interrupts
 
 _BUILD_INDEXES, _SKIP_DAMAGE, _BESIDE, _COMPRESSION = 1, 2, 4, 8
 # The ops' numbers.
-COMPRESSION_CODES: dict[str, int] = {"": 0}
-COMPRESSION_CODES.update((codec.name, codec.code) for codec in CODECS.values())
+COMPRESSION_CODES = {"": 0, **{codec.name: codec.code for codec in CODECS.values()}}
 _ERROR_BYTES = 4096
 
 
@@ -54,9 +53,9 @@ class OpenPlan:
         size = ctypes.c_size_t()
         text = calls.tfrfast_plan_source(handle, ctypes.byref(size))
         self.source: bytes = ctypes.string_at(text, size.value)
-        self.record_count = int(calls.tfrfast_plan_record_count(handle))
-        self.file_bytes = int(calls.tfrfast_plan_file_bytes(handle))
-        self.stream_bytes = int(calls.tfrfast_plan_stream_bytes(handle))
+        sizes = (ctypes.c_int64 * 3)()
+        calls.tfrfast_plan_sizes(handle, sizes)
+        self.record_count, self.file_bytes, self.stream_bytes = sizes
         self.damage: str = calls.tfrfast_plan_damage(handle).decode(errors="replace")
 
     def file_records(self, file_count: int) -> list[int]:
@@ -69,6 +68,12 @@ class OpenPlan:
     def step_count(self, sequence: bytes) -> int:
         """Returns the number of steps of a sequence."""
         return int(calls.tfrfast_plan_step_count(self._handle, sequence, len(sequence)))
+
+    def counts(self, plan: bytes) -> dict[str, int]:
+        """Returns what the steps of a Loader's plan add up to so far, as in LoaderStats."""
+        made = (ctypes.c_int64 * 3)()
+        calls.tfrfast_plan_counts(self._handle, plan, len(plan), made)
+        return dict(zip(("records", "bytes", "batches"), made, strict=True))
 
 
 def open_plan(

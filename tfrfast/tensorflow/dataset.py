@@ -87,7 +87,9 @@ class TFRecordDataset(PlannedDataset):
                 )
             # TensorFlow's class, even if tf.data.TFRecordDataset was replaced.
             instead = "names of files on a disk, or on storage that is mounted as a folder"
-            why = Refusal("TensorFlow's own reader reads the files", instead * names.has_scheme)
+            why = Refusal(
+                "only TensorFlow's own reader can read the files", instead * names.has_scheme
+            )
             theirs = internals.TheirTFRecordDataset(*given)
             super().__init__(AskedRecords(theirs, names.dataset, None, why))
             return

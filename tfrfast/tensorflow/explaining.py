@@ -8,21 +8,22 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import tensorflow as tf
 
-from tfrfast.base.tables import html_table
-from tfrfast.tensorflow import internals
+from tfrfast.base.tables import html_table, terminal_width
+from tfrfast.tensorflow import internals, measuring
 from tfrfast.tensorflow.compiling import Compiled, compiled, gainful
 from tfrfast.tensorflow.plan.planner import ChainPlan
 from tfrfast.tensorflow.read import nodes
-from tfrfast.tensorflow.read.calls import method_of
-from tfrfast.tensorflow.read.chain import Unread
+from tfrfast.tensorflow.read.chain import Unread, call_text, name_of
 from tfrfast.tensorflow.read.sources import AskedRecords, description_of
+from tfrfast.tensorflow.read.user_functions import nodes_of
 from tfrfast.tensorflow.reasons import Refusal, Step
 from tfrfast.tensorflow.saving import holds_positions, what_prevents
 
@@ -37,10 +38,25 @@ _WRITTEN_AGAIN = Refusal(
 _AND = "and"
 _SINGLY = "its function reads each file on its own, record by record"
 
+
+@dataclass
+class _Entry:
+    """What the report says of all datasets that one line has built alike."""
+
+    place: str
+    text: str
+    parts: measuring.MeasuredCalls | None
+    count: int = 0
+    #: The last iteration of such a dataset.
+    clock: measuring.Clock | None = None
+
+
 _REPORT = "TFRFAST_EXPLAIN"
 _PLACE = "_tfrfast_built_at"
 _NOT_THE_USERS = ("tensorflow", "tfrfast", "keras", "importlib", "contextlib", "functools")
-_told: dict[str, str] = {}
+_ENTRY = "_tfrfast_entry"
+#: By the place, the text and the parts, so that a program may make datasets without end.
+_entries: dict[tuple[str, str, measuring.MeasuredCalls | None], _Entry] = {}
 _begun = False
 
 
@@ -52,10 +68,9 @@ class Explanation:
     _text: str
 
     def __str__(self) -> str:
-        return self._text
+        return _wrapped(self._text, sys.stdout)
 
-    def __repr__(self) -> str:
-        return self._text
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return html_table(
@@ -77,6 +92,9 @@ def explain(dataset: Any) -> Explanation:
     Fused calls are read at once, in C++ threads. Each other call comes with the reason, and with a
     remedy. `dataset` is any dataset that tf.data made of a dataset of tfrfast. Readers inside
     functions, for example of interleave(), are found too.
+
+    After an epoch, or during one, the first line says whether training waited, and for which part,
+    and a table gives the seconds of each part.
 
     Prints nothing. Each of the result's `steps` has `call`, `fused`, `why` and `instead`.
     """
@@ -100,12 +118,38 @@ def explain(dataset: Any) -> Explanation:
         why = what_prevents(dataset)
         held = f"all that is read ahead: {why}" if why else "positions alone"
         lines.append(f"Checkpoints of its iterators hold {held}.")
+    if (clock := measuring.clock_of(dataset)) is not None:
+        sentence, table = measuring.told(clock, _calls_of(dataset))
+        lines = [sentence, *lines, *table]
     return Explanation(steps, "\n".join(lines))
 
 
-def text_of(dataset: Any) -> str:
-    """Returns the treatment of each call of a dataset, as lines."""
-    return "\n".join(line for part in _walk(dataset) for line in _lines(part))
+def _calls_of(dataset: Any) -> measuring.MeasuredCalls:
+    """Returns what the parts of an iterator are."""
+    made = dataset._work if hasattr(type(dataset), "_work") else Compiled(dataset)
+    if made.plan is not None:
+        pipeline = made.plan.pipeline
+        of_each = pipeline.record_calls[len(pipeline.lifted_calls) :]
+        theirs = [_part_of(call) for call in (*of_each, *made.plan.rest)]
+        also = [each.text for each in theirs]
+        ours = [step.call for step in made.plan.steps if step.fused and step.call not in also]
+        return measuring.MeasuredCalls(tuple(reversed(theirs)), ", ".join(["reading", *ours]))
+    dataset, fused = made.dataset, ""
+    calls: list[measuring.Part] = []
+    while len(inputs := nodes.inputs(dataset)) == 1:
+        if description := description_of(dataset):
+            fused = description.partition(":")[0]
+            break
+        if hasattr(type(inputs[0]), "_work"):
+            before = _calls_of(inputs[0])
+            return measuring.MeasuredCalls((*calls, _part_of(dataset), *before.calls), before.fused)
+        calls.append(_part_of(dataset))
+        dataset = inputs[0]
+    return measuring.MeasuredCalls(tuple(calls), fused or name_of(dataset))
+
+
+def _part_of(call: Any) -> measuring.Part:
+    return measuring.Part(name_of(call), call_text(call))
 
 
 def _walk(dataset: Any) -> Iterator[Step | str]:
@@ -154,9 +198,10 @@ def _state_of(plan: ChainPlan) -> str:
 
 def _step_of(dataset: Any) -> Step:
     """Returns a dataset of TensorFlow's as a call."""
-    call = method_of(dataset)
+    call = name_of(dataset)
     for function in internals.functions_of(dataset):
-        if _reads(function.function.graph):
+        graph = function.function.graph
+        if any(node.op.startswith("Tfrfast") for node in nodes_of(graph)):
             return Step(
                 call,
                 fused=False,
@@ -168,15 +213,6 @@ def _step_of(dataset: Any) -> Step:
         is_planned = any(hasattr(type(each), "_work") for each in internals.inputs_of(dataset))
         return Step(call, False, *(_WRITTEN_AGAIN if is_planned else _READ_BY_THEIRS))
     return Step(call, fused=False)
-
-
-def _reads(graph: Any) -> bool:
-    """True if a function, or a function that it calls, has ops of tfrfast."""
-    nodes = graph.as_graph_def()
-    functions = (each.node_def for each in nodes.library.function)
-    return any(
-        node.op.startswith("Tfrfast") for group in (nodes.node, *functions) for node in group
-    )
 
 
 def _lines(part: Step | str) -> Iterator[str]:
@@ -195,13 +231,22 @@ def begin_report() -> None:
     if _begun or os.environ.get(_REPORT) != "1":
         return
     _begun = True
-    plain = internals.Dataset.__init__
+    plain, plain_iter = internals.Dataset.__init__, internals.Dataset.__iter__
 
     def note_line(self: Any, *arguments: Any, **named: Any) -> None:
         vars(self)[_PLACE] = _users_line()
         plain(self, *arguments, **named)
 
+    def measured(self: Any) -> Any:
+        if not tf.executing_eagerly():
+            return plain_iter(self)
+        made = measuring.MeasuredIterator(self)
+        if (entry := vars(self).get(_ENTRY)) is not None and made.clock is not None:
+            entry.clock = made.clock
+        return made
+
     internals.Dataset.__init__ = note_line
+    internals.Dataset.__iter__ = measured
     atexit.register(_tell)
 
 
@@ -209,13 +254,17 @@ def report(dataset: Any, faster: Any, why_not: str) -> None:
     """Notes a dataset's treatment before its iteration. `faster` is None without acceleration."""
     if not _begun:
         return
-    place = vars(dataset).get(_PLACE, "a dataset")
+    place, parts = vars(dataset).get(_PLACE, "a dataset"), None
     text = f"  TensorFlow's: {why_not or 'nothing is gained'}\n" if faster is None else ""
     try:
-        text += text_of(dataset if faster is None else faster)
+        iterated = dataset if faster is None else faster
+        text += "\n".join(line for part in _walk(iterated) for line in _lines(part))
+        parts = _calls_of(iterated)
     except Exception as error:  # a failing report must not end the program
         text += f"  not explained: {error}"
-    _told.setdefault(place, text)
+    entry = _entries.setdefault((place, text, parts), _Entry(place, text, parts))
+    entry.count += 1
+    vars(dataset)[_ENTRY] = entry
 
 
 def _users_line() -> str:
@@ -229,6 +278,31 @@ def _users_line() -> str:
 
 
 def _tell() -> None:
-    lines = [f"{place}\n{text}" for place, text in _told.items()]
-    if lines and sys.stderr is not None:
-        print("tfrfast: the treatment of each dataset", *lines, sep="\n", file=sys.stderr)
+    if not _entries or sys.stderr is None:
+        return
+    texts = map(_text_of_entry, [*_entries.values()])  # other threads may add some
+    text = "\n".join(["tfrfast: the treatment of each dataset", *texts])
+    print(_wrapped(text, sys.stderr), file=sys.stderr)
+
+
+def _text_of_entry(entry: _Entry) -> str:
+    place = entry.place if entry.count == 1 else f"{entry.place} ({entry.count:,} datasets)"
+    lines = [place, entry.text]
+    if entry.clock is not None and entry.parts is not None:
+        entry.clock.update()
+        if entry.clock.has_parts:
+            sentence, table = measuring.told(entry.clock, entry.parts)
+            lines = [place, f"  {sentence}", entry.text, *(f"  {line}" for line in table)]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, stream: TextIO) -> str:
+    """Returns lines that fit a terminal. Text after a call continues under its beginning."""
+    if (width := terminal_width(stream)) is None:
+        return text
+    lines = []
+    for line in text.splitlines():
+        is_of_a_call = line.startswith("  ") and ": " in line
+        later = " " * (_WIDTH + 3) if is_of_a_call and width > 2 * _WIDTH else "  "
+        lines += textwrap.wrap(line, width, subsequent_indent=later, drop_whitespace=True) or [line]
+    return "\n".join(lines)

@@ -44,6 +44,10 @@ TheirTFRecordDataset: Any = _named(
     "data.ops.readers.TFRecordDatasetV2", "TensorFlow's class, also if a program replaced it"
 )
 OwnedIterator: Any = _named("data.ops.iterator_ops.OwnedIterator", "a base of iterators") or object
+#: What TensorFlow knows of the times of an iterator. Older releases than 2.17 or so do not tell.
+ModelProto: Any = getattr(
+    found("data.experimental.ops.iterator_model_ops.model_pb2"), "ModelProto", None
+)
 DenseToRagged: Any = _named(
     "data.ops.ragged_batch_op._DenseToRaggedDataset", "lists of any length in one block"
 )
@@ -126,11 +130,39 @@ def asks_for_batch_size(frame: FrameType) -> bool:
     return (frame.f_globals.get("__name__"), frame.f_code.co_name) == _BATCH_SIZE
 
 
-class Call(NamedTuple):
-    """What is known of a class of datasets: the call that makes them, and how to make it again."""
+class WatchedIterator(OwnedIterator):  # type: ignore[misc]
+    """An iterator that calls `_watch` with itself before each request for an element: TensorFlow
+    looks up this attribute for each, also where Keras gives the iterator to a function.
+    """
 
-    name: str
-    #: The op in tf.raw_ops; "" if the call cannot be made again.
+    _watch: Callable[[Any], None] | None = None
+    _resource: Any
+
+    @property
+    def _iterator_resource(self) -> Any:
+        if self._watch is not None:
+            self._watch(self._resource)
+        return self._resource
+
+    @_iterator_resource.setter
+    def _iterator_resource(self, resource: Any) -> None:
+        self._resource = resource
+
+
+def model_of(resource: Any) -> Any:
+    """Returns the model of an iterator; None if its parts are not timed."""
+    try:
+        return ModelProto.FromString(tf.raw_ops.IteratorGetModelProto(iterator=resource).numpy())
+    except tf.errors.OpError:
+        return None
+
+
+class Maker(NamedTuple):
+    """What makes a class of datasets: a method, and how to call it again."""
+
+    #: A name of `tf.data`, whether its calls are parallel or not.
+    method: str
+    #: The op in tf.raw_ops; "" if the method cannot be called again.
     op: str = ""
     #: True if TensorFlow can save a symbolic position, on each TensorFlow from 2.15 on.
     bears: bool = False
@@ -141,65 +173,68 @@ class Call(NamedTuple):
     shown: tuple[str, ...] = ()
 
 
-# The calls that made datasets, by the classes of TensorFlow.
-_CALLS = {
-    "_AssertCardinalityDataset": Call("assert_cardinality", "AssertCardinalityDataset"),
-    "_BatchDataset": Call("batch", "BatchDatasetV2", True, shown=("batch_size",)),
-    "CacheDataset": Call("cache", "CacheDatasetV2"),
-    "_ConcatenateDataset": Call("concatenate", "ConcatenateDataset", True),
-    "_CopyToDeviceDataset": Call("copy_to_device"),
-    "_DenseToRaggedDataset": Call("ragged_batch", "MapDataset", function="f"),
-    "_DirectedInterleaveDataset": Call("choose_from_datasets", "DirectedInterleaveDataset"),
-    "_FilterDataset": Call("filter", "FilterDataset", True, "predicate", "predicate"),
-    "_FlatMapDataset": Call("flat_map", "FlatMapDataset", function="f"),
-    "_GroupByWindowDataset": Call("group_by_window", "GroupByWindowDataset"),
-    "_IgnoreErrorsDataset": Call("ignore_errors", "IgnoreErrorsDataset"),
-    "_InterleaveDataset": Call("interleave", "InterleaveDataset", function="f"),
-    "_MapAndBatchDataset": Call("map_and_batch", "MapAndBatchDataset", True, "f"),
-    "_MapDataset": Call("map", "MapDataset", True, "f"),
-    "_OptionsDataset": Call("with_options", "OptionsDataset", True),
-    "_PaddedBatchDataset": Call(
+# By the classes of TensorFlow.
+_MAKERS = {
+    "_AssertCardinalityDataset": Maker("assert_cardinality", "AssertCardinalityDataset"),
+    "_BatchDataset": Maker("batch", "BatchDatasetV2", True, shown=("batch_size",)),
+    "CacheDataset": Maker("cache", "CacheDatasetV2"),
+    "_ConcatenateDataset": Maker("concatenate", "ConcatenateDataset", True),
+    "_CopyToDeviceDataset": Maker("copy_to_device"),
+    "_DenseToRaggedDataset": Maker("ragged_batch", "MapDataset", function="f"),
+    "_DirectedInterleaveDataset": Maker("choose_from_datasets", "DirectedInterleaveDataset"),
+    "_FilterDataset": Maker("filter", "FilterDataset", True, "predicate", "predicate"),
+    "_FlatMapDataset": Maker("flat_map", "FlatMapDataset", function="f"),
+    "_GroupByWindowDataset": Maker("group_by_window", "GroupByWindowDataset"),
+    "_IgnoreErrorsDataset": Maker("ignore_errors", "IgnoreErrorsDataset"),
+    "_InterleaveDataset": Maker("interleave", "InterleaveDataset", function="f"),
+    "_MapAndBatchDataset": Maker("map_and_batch", "MapAndBatchDataset", True, "f"),
+    "_MapDataset": Maker("map", "MapDataset", True, "f"),
+    "_OptionsDataset": Maker("with_options", "OptionsDataset", True),
+    "_PaddedBatchDataset": Maker(
         "padded_batch", "PaddedBatchDatasetV2", True, shown=("batch_size",)
     ),
-    "_ParallelBatchDataset": Call("batch in parallel", "ParallelBatchDataset", True),
-    "_ParallelInterleaveDataset": Call(
-        "interleave in parallel", "ParallelInterleaveDatasetV4", function="f"
-    ),
-    "ParallelInterleaveDataset": Call("parallel_interleave"),
-    "_ParallelMapDataset": Call("map in parallel", "ParallelMapDatasetV2", True, "f"),
-    "_ParseExampleDataset": Call("parse_example_dataset"),
-    "_PrefetchDataset": Call("prefetch", "PrefetchDataset", True, shown=("buffer_size",)),
-    "_RangeDataset": Call("range", bears=True),
-    "_RebatchDataset": Call("rebatch", "RebatchDatasetV2", shown=("batch_sizes",)),
-    "_RepeatDataset": Call("repeat", "RepeatDataset", True, shown=("count",)),
-    "_RestructuredDataset": Call("restructured", bears=True),
-    "_ScanDataset": Call("scan", "ScanDataset", True, "f", "scan_func"),
-    "_ShardDataset": Call("shard", "ShardDataset", True, shown=("num_shards", "index")),
-    "_ShuffleAndRepeatDataset": Call("shuffle_and_repeat"),
-    "_ShuffleDataset": Call("shuffle", "ShuffleDatasetV3", shown=("buffer_size",)),
-    "_SkipDataset": Call("skip", "SkipDataset", True, shown=("count",)),
-    "_SnapshotDataset": Call("snapshot"),
-    "TFRecordDatasetV1": Call("TFRecordDataset"),
-    "TFRecordDatasetV2": Call("TFRecordDataset"),
-    "_TakeDataset": Call("take", "TakeDataset", True, shown=("count",)),
-    "_TakeWhileDataset": Call("take_while", "TakeWhileDataset", True, "predicate", "predicate"),
-    "_TensorDataset": Call("from_tensors", bears=True),
-    "_TensorSliceDataset": Call("from_tensor_slices", bears=True),
-    "_UnbatchDataset": Call("unbatch", "UnbatchDataset", True),
-    "_UniqueDataset": Call("unique", "UniqueDataset"),
-    "_VariantDataset": Call("from_variant"),
-    "_WindowDataset": Call("window", "WindowDataset"),
-    "_ZipDataset": Call("zip", "ZipDataset", True),
+    "_ParallelBatchDataset": Maker("batch", "ParallelBatchDataset", True),
+    "_ParallelInterleaveDataset": Maker("interleave", "ParallelInterleaveDatasetV4", function="f"),
+    "ParallelInterleaveDataset": Maker("parallel_interleave"),
+    "_ParallelMapDataset": Maker("map", "ParallelMapDatasetV2", True, "f"),
+    "_ParseExampleDataset": Maker("parse_example_dataset"),
+    "_PrefetchDataset": Maker("prefetch", "PrefetchDataset", True, shown=("buffer_size",)),
+    "_RangeDataset": Maker("range", bears=True),
+    "_RebatchDataset": Maker("rebatch", "RebatchDatasetV2", shown=("batch_sizes",)),
+    "_RepeatDataset": Maker("repeat", "RepeatDataset", True, shown=("count",)),
+    "_RestructuredDataset": Maker("restructured", bears=True),
+    "_ScanDataset": Maker("scan", "ScanDataset", True, "f", "scan_func"),
+    "_ShardDataset": Maker("shard", "ShardDataset", True, shown=("num_shards", "index")),
+    "_ShuffleAndRepeatDataset": Maker("shuffle_and_repeat"),
+    "_ShuffleDataset": Maker("shuffle", "ShuffleDatasetV3", shown=("buffer_size",)),
+    "_SkipDataset": Maker("skip", "SkipDataset", True, shown=("count",)),
+    "_SnapshotDataset": Maker("snapshot"),
+    "TFRecordDatasetV1": Maker("TFRecordDataset"),
+    "TFRecordDatasetV2": Maker("TFRecordDataset"),
+    "_TakeDataset": Maker("take", "TakeDataset", True, shown=("count",)),
+    "_TakeWhileDataset": Maker("take_while", "TakeWhileDataset", True, "predicate", "predicate"),
+    "_TensorDataset": Maker("from_tensors", bears=True),
+    "_TensorSliceDataset": Maker("from_tensor_slices", bears=True),
+    "_UnbatchDataset": Maker("unbatch", "UnbatchDataset", True),
+    "_UniqueDataset": Maker("unique", "UniqueDataset"),
+    "_VariantDataset": Maker("from_variant"),
+    "_WindowDataset": Maker("window", "WindowDataset"),
+    "_ZipDataset": Maker("zip", "ZipDataset", True),
 }
 
 
-def call_of(dataset: Any) -> Call:
-    """Returns the call that made a dataset, by its class if that is unknown; a call without a name
-    if the dataset is not TensorFlow's.
-    """
+def maker_of(dataset: Any) -> Maker:
+    """Returns what made a dataset; a maker without a method if the dataset is not TensorFlow's."""
     own = type(dataset)
-    name = own.__name__ if own.__module__.startswith(DATASET_MODULES) else ""
-    return _CALLS.get(name) or Call(name)
+    if not own.__module__.startswith(DATASET_MODULES):
+        return Maker("")
+    return _MAKERS.get(own.__name__) or Maker(in_words(own.__name__))
+
+
+def in_words(name: str) -> str:
+    """Returns the name of a class of datasets, or of their op, as a method: map_and_batch."""
+    bare = re.sub("^_|Parallel|Experimental|Dataset(?=V|$)|(V[0-9]+)?$", "", name)
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", bare).lower()
 
 
 def graph_of(run: Callable[..., Any], given: tuple[Any, ...]) -> Any:
@@ -211,8 +246,6 @@ def traced(run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str
     """Returns the ConcreteFunction of a body whose ops need no order, without ops that the results
     do not need. Takes less time than tf.function.
     """
-    if None in (_concrete_function, _function_type_of, _graph_of_python):
-        return traced_in_order(run, given, attributes)
     try:
         graph = graph_of(run, given)
         return _concrete_function.from_func_graph(graph, _function_type_of(graph), attributes)
@@ -292,24 +325,20 @@ def captures_of(graph: Any) -> list[tuple[Any, Any]]:
 
 def body_of(call: Any) -> Any:
     """Returns the graph of the function that an operation calls; None if unavailable."""
-    find = getattr(call.graph, "_get_function", None)
-    return None if find is None else getattr(find(call.get_attr("f").name), "graph", None)
+    return getattr(call.graph._get_function(call.get_attr("f").name), "graph", None)
 
 
 def share_function(name: str, graph: Any, other: Any) -> bool:
     """Lets another graph call a function that a graph knows. Returns True on success."""
-    find: Callable[[str], Any] | None = getattr(graph, "_get_function", None)
-    add = getattr(other, "_add_function_recursive", None)
-    function = None if find is None else find(name)
-    if add is None or function is None:
-        return False
-    add(function)
-    return True
+    function = graph._get_function(name)
+    if function is not None:
+        other._add_function_recursive(function)
+    return function is not None
 
 
 def is_stateful(kind: str) -> bool:
     """True if ops of this type have effects or a state, according to TensorFlow."""
-    definition = None if _definition_of_op is None else _definition_of_op(kind)
+    definition = _definition_of_op(kind)
     return definition is None or definition.is_stateful
 
 

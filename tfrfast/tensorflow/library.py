@@ -21,50 +21,29 @@ ops: Any = tf.load_op_library(str(_PATH))
 PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)
 
 
-def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
-    def declare(name: str, result: Any, *arguments: Any) -> None:
-        call = getattr(calls, name)
-        call.restype, call.argtypes = result, list(arguments)
+_PLAN, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+_NUMBERS = ctypes.POINTER(_NUMBER)
+_BYTES = ctypes.c_char_p, ctypes.c_size_t  # a text, and its length
 
-    plan = ctypes.c_void_p
-    declare(
-        "tfrfast_open_plan",
-        plan,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.c_int64,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        PROGRESS,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-    )
-    declare(
-        "tfrfast_open_described",
-        plan,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        PROGRESS,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-    )
-    declare("tfrfast_close_plan", None, plan)
-    declare("tfrfast_keep_open", plan, ctypes.c_char_p, ctypes.c_size_t)
-    declare("tfrfast_plan_source", ctypes.c_void_p, plan, ctypes.POINTER(ctypes.c_size_t))
-    declare("tfrfast_plan_damage", ctypes.c_char_p, plan)
-    numbers = ctypes.POINTER(ctypes.c_int64)
-    declare("tfrfast_plan_record_count", ctypes.c_int64, plan)
-    declare("tfrfast_plan_file_records", ctypes.c_size_t, plan, numbers, ctypes.c_size_t)
-    declare("tfrfast_plan_file_bytes", ctypes.c_int64, plan)
-    declare("tfrfast_plan_stream_bytes", ctypes.c_int64, plan)
-    declare("tfrfast_remote_client_table", ctypes.c_void_p)
-    declare("tfrfast_plan_step_count", ctypes.c_int64, plan, ctypes.c_char_p, ctypes.c_size_t)
-    declare("tfrfast_hand_out_views", None, ctypes.c_int)
-    declare("tfrfast_open_source_count", ctypes.c_int64)
-    return calls
+# The result of each call, and its arguments.
+_CALLS: dict[str, tuple[Any, ...]] = {
+    "tfrfast_open_plan": (_PLAN, *_BYTES, _NUMBER, *_BYTES, PROGRESS, *_BYTES),
+    "tfrfast_open_described": (_PLAN, *_BYTES, PROGRESS, *_BYTES),
+    "tfrfast_keep_open": (_PLAN, *_BYTES),
+    "tfrfast_close_plan": (None, _PLAN),
+    "tfrfast_plan_source": (ctypes.c_void_p, _PLAN, ctypes.POINTER(ctypes.c_size_t)),
+    "tfrfast_plan_damage": (ctypes.c_char_p, _PLAN),
+    "tfrfast_plan_sizes": (None, _PLAN, _NUMBERS),
+    "tfrfast_plan_file_records": (ctypes.c_size_t, _PLAN, _NUMBERS, ctypes.c_size_t),
+    "tfrfast_plan_counts": (None, _PLAN, *_BYTES, _NUMBERS),
+    "tfrfast_plan_step_count": (_NUMBER, _PLAN, *_BYTES),
+    "tfrfast_remote_client_table": (ctypes.c_void_p,),
+    "tfrfast_hand_out_views": (None, ctypes.c_int),
+}
 
-
-calls = _declare(ctypes.CDLL(str(_PATH)))
+calls = ctypes.CDLL(str(_PATH))
+for _name, (_result, *_arguments) in _CALLS.items():
+    getattr(calls, _name).restype, getattr(calls, _name).argtypes = _result, _arguments
 client.start_when_asked(calls.tfrfast_remote_client_table())
 
 
@@ -77,16 +56,6 @@ def end_waits_at_interrupts() -> None:
     global are_waits_ended
     are_waits_ended = True
     client.end_waits_at_interrupts(calls.tfrfast_remote_client_table())
-
-
-def open_source_count() -> int:
-    """Returns the number of open sources of this process."""
-    return int(calls.tfrfast_open_source_count())
-
-
-def hand_out_views(yes: bool) -> None:
-    """Lets records become views of pooled memory, or strings of their own."""
-    calls.tfrfast_hand_out_views(yes)
 
 
 @contextlib.contextmanager
@@ -105,4 +74,6 @@ def private_session() -> Iterator[Any]:
 COUNTS_VIEWS = (
     tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 21) and "dev" not in tf.__version__
 )
+#: Lets records become views of pooled memory, or strings of their own.
+hand_out_views = calls.tfrfast_hand_out_views
 hand_out_views(COUNTS_VIEWS)

@@ -18,15 +18,15 @@ import tensorflow as tf
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.features.compiling import compile_features
 from tfrfast.features.inference import settle
-from tfrfast.features.samples import Sample
+from tfrfast.features.sources import Sample
 from tfrfast.messages import MessageFeature
 from tfrfast.order import BlockShuffle
 from tfrfast.tensorflow import internals, library
 from tfrfast.tensorflow.build.file_order import stream
-from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.columns import ParsedDataset, TensorFeatures
 from tfrfast.tensorflow.compiling import Compiled, built, compiled, gainful
 from tfrfast.tensorflow.explaining import Explanation, explain
-from tfrfast.tensorflow.parsed import ParsedDataset
+from tfrfast.tensorflow.measuring import MeasuredIterator
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.read.chain import Chain, Tree, Unread, read
 from tfrfast.tensorflow.read.nodes import static_integer
@@ -120,9 +120,7 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         if not tf.executing_eagerly():
             return super().__iter__()
         _ = self._built  # which may open URLs
-        if library.are_waits_ended:
-            return (_InterruptibleOfPlain if self._unasked else _Interruptible)(self)
-        return _OfPlain(self) if self._unasked else super().__iter__()
+        return (_Interruptible if library.are_waits_ended else _Iterator)(self)
 
     def _apply_debug_options(self) -> Any:
         """Returns the dataset of which TensorFlow makes iterators.
@@ -214,7 +212,7 @@ class PlannedDataset(tf.data.Dataset):  # type: ignore[misc]
         # TensorFlow's fingerprints of a graph with functions that return datasets, as in tfrfast's
         # graphs, differ each time. So its own reader reads, if it reads the same.
         tree = read(self._plain, unasked=False)
-        is_shuffled = any(nodes.kind(call) == "shuffle" for call in getattr(tree, "calls", ()))
+        is_shuffled = any(nodes.method_of(call) == "shuffle" for call in getattr(tree, "calls", ()))
         records = getattr(tree, "records", None)
         same = isinstance(records, AskedRecords) and records.is_theirs and not is_shuffled
         before = self._plain if self._unasked or same else self
@@ -302,7 +300,29 @@ for _method in (*_LATER, *_AT_ONCE):
         setattr(PlannedDataset, _method, _calling(_method, _method in _AT_ONCE))
 
 
-class _Interruptible(internals.OwnedIterator):  # type: ignore[misc]
+class _Iterator(MeasuredIterator):
+    """An iterator whose error explains why it does not fit a checkpoint of a plain dataset."""
+
+    def __init__(self, dataset: PlannedDataset) -> None:
+        super().__init__(dataset)
+        self._unasked = dataset._unasked
+
+    def _restore_from_tensors(self, restored_tensors: Any) -> Any:
+        try:
+            return super()._restore_from_tensors(restored_tensors)
+        except tf.errors.OpError as error:
+            if not self._unasked:
+                raise
+            raise tf.errors.FailedPreconditionError(
+                None,
+                None,
+                "This checkpoint is not of an accelerated dataset like this one. If it was saved "
+                f"without tfr.accelerate(), set {SWITCH}=0 to go on from it. TensorFlow says: "
+                f"{error.message}",
+            ) from None
+
+
+class _Interruptible(_Iterator):
     """An iterator that raises KeyboardInterrupt if Ctrl-C ended its wait for a network.
 
     Python raises KeyboardInterrupt while TensorFlow makes its own exception. The two together
@@ -316,26 +336,6 @@ class _Interruptible(internals.OwnedIterator):  # type: ignore[misc]
             if KeyboardInterrupt.__name__ in str(error):
                 raise KeyboardInterrupt from None
             raise
-
-
-class _OfPlain(internals.OwnedIterator):  # type: ignore[misc]
-    """An iterator whose error explains why it does not fit a checkpoint of a plain dataset."""
-
-    def _restore_from_tensors(self, restored_tensors: Any) -> Any:
-        try:
-            return super()._restore_from_tensors(restored_tensors)
-        except tf.errors.OpError as error:
-            raise tf.errors.FailedPreconditionError(
-                None,
-                None,
-                "This checkpoint is not of an accelerated dataset like this one. If it was saved "
-                f"without tfr.accelerate(), set {SWITCH}=0 to go on from it. TensorFlow says: "
-                f"{error.message}",
-            ) from None
-
-
-class _InterruptibleOfPlain(_Interruptible, _OfPlain):
-    pass
 
 
 def _plain_of(argument: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import os
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Literal, NamedTuple
@@ -25,10 +25,22 @@ _told: set[str] = set()
 
 
 class Refusal(NamedTuple):
-    """The reason why a call is not planned, and the remedy."""
+    """The reason why a call is not planned, and the remedy.
+
+    A limit of tfrfast says that "tfrfast does not" do it. By any other reason, the call cannot be
+    planned, or gains nothing.
+    """
 
     why: str
     instead: str = ""
+
+
+class RefusedError(Exception):
+    """Raised where a call cannot be planned."""
+
+    def __init__(self, why: str | Refusal, instead: str = "") -> None:
+        self.refusal = Refusal(why, instead) if isinstance(why, str) else why
+        super().__init__(self.refusal.why)
 
 
 @dataclass(frozen=True)
@@ -44,39 +56,6 @@ class Step:
     instead: str = ""
     #: True if no later call can be fused.
     ends_plan: bool = False
-
-
-#: The treatment of map() and filter() of single records.
-OF_EACH = "for each record, after what is planned"
-_OF_BATCHES = "records are decoded where they are read, and the rest runs "
-_SELECTS = "selects rows of whole blocks"
-_SHOWN = 3
-_PICTURES = frozenset(["DecodeAndCropJpeg", "DecodeImage", "DecodeJpeg", "DecodePng"])
-_AS_IMAGES = "tfr.Loader with tfr.Image, which decodes, cuts and resizes pictures as it reads"
-
-
-def lifted_step(
-    step: Step, by_element: Sequence[str], differing: Sequence[str], of: str = "batches"
-) -> Step:
-    """Returns the step of a lifted map() or filter().
-
-    The ops `by_element` run row by row, and the ops `differing` may give other values than in
-    tf.data.
-    """
-    if step.call.startswith("filter("):
-        return Step(step.call, fused=True, why=_SELECTS)
-    why = f"{_OF_BATCHES}on whole {of}"
-    if by_element:
-        why += f", but row by row from {_some(by_element)} on"
-    if differing:
-        why += f"; floats of {_some(differing)} may differ from tf.data's"
-    instead = "" if _PICTURES.isdisjoint(by_element) else _AS_IMAGES
-    return Step(step.call, fused=True, why=why, instead=instead)
-
-
-def _some(kinds: Sequence[str]) -> str:
-    more = len(kinds) - _SHOWN
-    return ", ".join(kinds[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def warn_once(
@@ -111,11 +90,13 @@ def why_theirs() -> Refusal:
 
 
 def reason_of(error: Exception, failed: str) -> Refusal:
-    """Returns the error as the reason to leave a dataset to TensorFlow.
+    """Returns an error as the reason to leave a dataset to TensorFlow.
 
     Raises an error of the program's signal handler, such as a time limit, and with
     TFRFAST_RAISE_FAULTS=1, as in tests, a fault of tfrfast.
     """
+    if isinstance(error, RefusedError):
+        return error.refusal
     if _is_of_a_handler(error):
         raise error
     if isinstance(error, _OF_FILES):

@@ -69,7 +69,7 @@ def gains_by_rewriting(dataset: Any) -> bool:
     if asked != tf.data.experimental.OptimizationOptions():
         return True
     is_ours = type(dataset).__module__.startswith("tfrfast.")
-    if not is_ours and internals.call_of(dataset).name not in _NEVER_REWRITTEN:
+    if not is_ours and internals.maker_of(dataset).method not in _NEVER_REWRITTEN:
         return True
     return any(map(gains_by_rewriting, _inputs_of(dataset)))
 
@@ -90,4 +90,4 @@ def _is_wrapper(dataset: Any) -> bool:
 def bears(dataset: Any) -> bool:
     """True if TensorFlow can save a position in a dataset of its own, after any input."""
     is_ordered = internals.attribute(dataset, "deterministic") != "false"
-    return is_ordered and internals.call_of(dataset).bears
+    return is_ordered and internals.maker_of(dataset).bears

@@ -2,7 +2,8 @@
 
 The grammar, to which the rules of a plan keep: any of take, skip and shard on records; one shuffle;
 any of take, skip and shard on positions; repeats, which may also come before the shuffle, because
-each epoch is shuffled by itself; one batch; or repeat after batch.
+each epoch is shuffled by itself; one batch; or, without a repeat before it, take and skip of
+batches, and then repeat.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Sequence:
             epochs = 0
         return replace(self, epochs=epochs, repeated=True, batch=batch)
 
-    def together(self, count: int) -> Sequence:
+    def in_blocks_of(self, count: int) -> Sequence:
         """Returns the same records in blocks of `count` batches."""
         batch = self.batch
         if batch is None or count == 1:

@@ -1,19 +1,27 @@
-"""The shards of a dataset, and the counting of their records."""
+"""The shards of a dataset: the counting of their records, and a look at the first ones."""
 
 from __future__ import annotations
 
 import os
+import stat
+import struct
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tfrfast.loading.inflating import inflating_cost
-from tfrfast.loading.remote_records import RemoteRecords
-from tfrfast.loading.seeking import seek_cost
+from tfrfast.base.codecs import CODECS
+from tfrfast.loading.shuffle_costs import RemoteRecords, inflating_cost, seek_cost
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.schemes import is_url
 from tfrfast.tensorflow.counting import OpenFiles, OpenPlan, open_plan
 from tfrfast.tensorflow.read.file_names import FileNames
-from tfrfast.tensorflow.sampling import mean_record_bytes
+
+_FILES = 16
+_SAMPLE_BYTES = 64 << 10
+_LARGE_SAMPLE_BYTES = 8 << 20
+_HEADER = struct.Struct("<QI")  # the payload's length and its checksum
+_FRAME_BYTES = _HEADER.size + 4
 
 
 @dataclass(frozen=True)
@@ -119,3 +127,49 @@ class Source:
         The estimate does not depend on indexes, so that graphs are the same.
         """
         return mean_record_bytes(self.names.known or (), self.compression)
+
+    @property
+    def first_records(self) -> list[bytes]:
+        """Returns up to two records of the first file that has some. Does not depend on indexes.
+
+        Very large records are left out, and checksums are not verified.
+        """
+        paths = (self.names.known or ())[:_FILES]
+        samples = (_begun(path, self.compression, _LARGE_SAMPLE_BYTES) for path in paths)
+        sample = next(filter(None, samples), b"")
+        found = _frames(sample)[:2]
+        return [sample[at : at + size] for at, size in found if at + size <= len(sample)]
+
+
+def mean_record_bytes(paths: Sequence[bytes], compression: str = "") -> int | None:
+    """Returns the mean size of the first records of the first file that has some; None if none of
+    the first files has records that can be read.
+    """
+    samples = (_begun(path, compression, _SAMPLE_BYTES) for path in paths[:_FILES])
+    frames = next((found for found in map(_frames, samples) if found), ())
+    return sum(length for _, length in frames) // len(frames) if frames else None
+
+
+def _begun(path: bytes, compression: str, size: int) -> bytes:
+    """Returns the first bytes of a file; none if it cannot be read."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
+            return b""
+        with open(path, "rb") as file:
+            sample = file.read(size)
+        if compression:
+            inflating = zlib.decompressobj(CODECS[compression].window_bits)
+            sample = inflating.decompress(sample, size)
+    except (OSError, ValueError, zlib.error):
+        return b""
+    return sample
+
+
+def _frames(sample: bytes) -> list[tuple[int, int]]:
+    """Returns the place and the length of each record that begins in a sample."""
+    at, found = 0, list[tuple[int, int]]()
+    while at + _HEADER.size <= len(sample):
+        (length, _) = _HEADER.unpack_from(sample, at)
+        found.append((at + _HEADER.size, length))
+        at += _FRAME_BYTES + length
+    return found

@@ -14,7 +14,7 @@ from tfrfast import _native
 from tfrfast.errors import StaleIndexError
 from tfrfast.storage.paths import reach, read_name
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import has_listing, is_object
+from tfrfast.storage.remote.urls import has_listing
 from tfrfast.storage.schemes import is_url
 
 __all__ = ["Place", "place_of"]
@@ -93,7 +93,7 @@ class _Remote:
 
     def path_of(self, file: str) -> str:
         quoted = f"{self.name}/{quote(file)}"
-        if is_object(quoted) and not has_listing(quoted):
+        if not has_listing(quoted):
             return quoted
         url = f"{self.name}/{file}"
         if glob.has_magic(url):

@@ -13,8 +13,7 @@ from tfrfast.columns import Array, Bytes, Column, Pictures, Sparse
 from tfrfast.columns import Batch as Columns
 from tfrfast.columns import Ragged as RaggedColumn
 
-__all__ = ["Batch", "Ragged", "as_tensors", "on_tensors", "pinned"]
-
+__all__ = ["Batch", "Ragged", "as_tensors", "on_tensors", "pinned", "tensors_of"]
 
 _PACKING = ("segments", "positions", "starts", "pieces")
 
@@ -79,6 +78,11 @@ class Batch(dict[str, Any]):
         return batch
 
 
+def tensors_of(batch: Any) -> Any:
+    """Returns the tensors of a batch of columns. Other objects stay as they are."""
+    return as_tensors(batch) if isinstance(batch, Columns) else batch
+
+
 def as_tensors(batch: Columns) -> Batch:
     """Numbers share the columns' memory. Byte strings become lists of bytes, and pictures of any
     size lists of tensors.
@@ -124,7 +128,10 @@ def _converted(name: str, column: Column) -> Any:
 
 def _tensor(array: Array) -> torch.Tensor:
     # A tensor of a read-only array would make the array writable.
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    array = array if array.flags.writeable else array.copy()
+    if array.dtype.name == "bfloat16":  # which NumPy knows by another library
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def pinned(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The number of the next epoch, shared with worker processes, however they are started."""
+"""Numbers that worker processes share: the number of the next epoch, and sums."""
 
 from __future__ import annotations
 
@@ -12,51 +12,24 @@ from collections.abc import Iterator
 from multiprocessing import context, reduction
 from typing import Any
 
-__all__ = ["EpochCounter"]
+__all__ = ["EpochCounter", "SharedSums"]
 
 _REMEMBERED = 16  # iterations of DataLoaders that may run at the same time
 _MOST_BYTES = 1 << 20
 
 
-class EpochCounter:
-    """Gives each iteration of a DataLoader the next epoch, the same one in all of its workers.
+class SharedNumbers:
+    """Numbers that a process shares with its workers, however they are started.
 
-    A DataLoader tells its dataset nothing when an iteration begins. Its workers call `take` in any
-    order, and some may be late. They recognise the iteration by the seed that the DataLoader gives
-    its workers. The seed never becomes the epoch, because ranks have different seeds. Persistent
-    workers keep their seed, so each also counts its rounds. The numbers lie in a file without a
-    name, which all processes have open. The file's lock, unlike a semaphore, is released if a
-    worker dies.
+    They lie in a file without a name, which all processes have open. The file's lock, unlike a
+    semaphore, is released if a worker dies.
     """
 
-    def __init__(self) -> None:
-        self._rounds = 0  # iterations that this worker process has begun
+    _close = staticmethod(os.close)  # lives longer than `os` when Python ends
+
+    def __init__(self, numbers: dict[str, Any]) -> None:
         self._file = _nameless_file()
-        self._write({"next": 0, "taken": []})
-
-    def choose(self, epoch: int) -> None:
-        """Gives the next iteration this epoch. Late workers of an earlier one keep their epoch."""
-        with self._locked():
-            self._write(self._read() | {"next": epoch})
-
-    def take(self, worker: Any) -> int:
-        """Returns the epoch of the iteration that `worker` (None: this process alone) begins."""
-        with self._locked():
-            numbers = self._read()
-            if worker is not None:
-                iteration = [worker.seed - worker.id, self._rounds]
-                self._rounds += 1
-                for begun, epoch, workers in reversed(numbers["taken"]):
-                    # A worker of this iteration begins another iteration, even with the same seed.
-                    if begun == iteration and worker.id not in workers:
-                        workers.append(worker.id)
-                        self._write(numbers)
-                        return int(epoch)
-                numbers["taken"].append([iteration, numbers["next"], [worker.id]])
-                del numbers["taken"][:-_REMEMBERED]
-            numbers["next"] += 1
-            self._write(numbers)
-            return int(numbers["next"] - 1)
+        self._write(numbers)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -83,7 +56,6 @@ class EpochCounter:
             return self._read()
 
     def __setstate__(self, state: Any) -> None:
-        self._rounds = 0
         if isinstance(state, dict):
             self._file = _nameless_file()
             self._write(state)
@@ -92,7 +64,59 @@ class EpochCounter:
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
-            os.close(self._file)
+            self._close(self._file)
+
+
+class SharedSums(SharedNumbers):
+    """Sums to which several processes add."""
+
+    def add(self, numbers: dict[str, Any]) -> None:
+        with self._locked():
+            sums = self._read()
+            self._write({name: sums[name] + number for name, number in numbers.items()})
+
+    def now(self) -> dict[str, Any]:
+        with self._locked():
+            return self._read()
+
+
+class EpochCounter(SharedNumbers):
+    """Gives each iteration of a DataLoader the next epoch, the same one in all of its workers.
+
+    A DataLoader tells its dataset nothing when an iteration begins. Its workers call `take` in any
+    order, and some may be late. They recognise the iteration by the seed that the DataLoader gives
+    its workers. The seed never becomes the epoch, because ranks have different seeds. Persistent
+    workers keep their seed, so each also counts its rounds.
+    """
+
+    _rounds = 0  # iterations that this worker process has begun
+
+    def __init__(self) -> None:
+        super().__init__({"next": 0, "taken": []})
+
+    def choose(self, epoch: int) -> None:
+        """Gives the next iteration this epoch. Late workers of an earlier one keep their epoch."""
+        with self._locked():
+            self._write(self._read() | {"next": epoch})
+
+    def take(self, worker: Any) -> int:
+        """Returns the epoch of the iteration that `worker` (None: this process alone) begins."""
+        with self._locked():
+            numbers = self._read()
+            if worker is not None:
+                iteration = [worker.seed - worker.id, self._rounds]
+                self._rounds += 1
+                for begun, epoch, workers in reversed(numbers["taken"]):
+                    # A worker of this iteration begins another iteration, even with the same seed.
+                    if begun == iteration and worker.id not in workers:
+                        workers.append(worker.id)
+                        self._write(numbers)
+                        return int(epoch)
+                numbers["taken"].append([iteration, numbers["next"], [worker.id]])
+                del numbers["taken"][:-_REMEMBERED]
+            numbers["next"] += 1
+            self._write(numbers)
+            return int(numbers["next"] - 1)
 
 
 _threads: threading.Lock  # The lock of a file excludes processes, not threads of one process.

@@ -7,21 +7,23 @@ from typing import Any, SupportsIndex
 
 import torch
 
-from tfrfast.base.arguments import Remainder, epoch_number
-from tfrfast.features import AnyFeatures, Features
-from tfrfast.loading.loader import Loader as ColumnLoader
-from tfrfast.loading.records import open_reader
-from tfrfast.loading.wrapped import WrappedLoader
+from tfrfast.base.arguments import Remainder, check_transform, epoch_number
+from tfrfast.base.refused_arguments import explains_arguments
+from tfrfast.features import AnyFeatures
+from tfrfast.loading.loader import BatchLoader
+from tfrfast.loading.records import order_of
+from tfrfast.loading.states import Appended
+from tfrfast.loading.worker_share import WorkerShare
 from tfrfast.order import Batching, Mixture, Order, Weight
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import Paths
-from tfrfast.torch.output import Output
-from tfrfast.torch.share import Share, remainder_for, share_of_processors
+from tfrfast.torch.batch_work import BatchWork
+from tfrfast.torch.share import Share, share_of_processors
 
 __all__ = ["Loader"]
 
 
-class Loader(WrappedLoader):
+class Loader(BatchLoader):
     """Iterates over batches of tensors, one epoch a `for` loop.
 
         loader = tfrfast.torch.Loader("data/train-*", 256, features=["image", "label"], seed=1)
@@ -54,6 +56,7 @@ class Loader(WrappedLoader):
     transformed or copied ahead.
     """
 
+    @explains_arguments
     def __init__(
         self,
         source: Reader | Mixture | Paths,
@@ -73,69 +76,42 @@ class Loader(WrappedLoader):
         device: torch.device | str | int | None = None,
         **reader_options: Any,
     ) -> None:
-        share = Share(rank, world)
-        options = {
-            "batch_size": batch_size,
-            "order": order,
-            "shuffle": shuffle,
-            "seed": seed,
-            "remainder": remainder,
-            "threads": threads,
-            "prefetch": prefetch,
-        }
-        output = Output(transform, pin_memory, None if device is None else torch.device(device))
-        if not isinstance(source, Mixture) or reader_options:
-            source = open_reader(source, reader_options)
-        self._set_up(source, features, share, options, output)
-
-    def _set_up(
-        self,
-        source: Reader | Mixture,
-        features: AnyFeatures | None,
-        share: Share,
-        options: dict[str, Any],
-        output: Output,
-    ) -> None:
-        self._source = source
-        self.reader = open_reader(source, {})
-        self._share = share
-        self._options = options
-        self._output = output
-        self._loader = self._make(*share.so_far(), features)
-        self.features: Features | None = self._loader.features
+        check_transform(transform, "a batch")
+        self._ranks = Share(rank, world, remainder)
+        self._work = BatchWork(
+            transform, pin_memory, None if device is None else torch.device(device)
+        )
+        share = self._ranks.so_far()
+        self._open(
+            source,
+            reader_options,
+            order_of(source, order, shuffle, seed),
+            batch_size,
+            features,
+            share,
+            self._work.prepare(),
+            threads,
+            prefetch,
+        )
+        # In workers of a DataLoader, a Loader without rank and world must notice their absence.
+        is_known = self._ranks.given or share["world"] > 1
+        self._share = WorkerShare(share["world"] if is_known else None)
+        self._deliver_through(self._work.begin, ahead=self._work.ahead, finish=self._work.finish)
         self._is_placed = True  # a state was loaded, and no `for` has begun since
 
-    def _make(self, rank: int, world: int, features: AnyFeatures | None) -> ColumnLoader:
-        options = dict(self._options)
-        options["remainder"] = options["remainder"] or remainder_for(world)
-        options["threads"] = self._threads()
-        # In workers of a DataLoader, a Loader without rank and world must notice their absence.
-        options["world"] = world if self._share.given or world > 1 else None
-        options["transform"] = self._output.prepare()
-        loader = ColumnLoader(self._source, features=features, rank=rank, **options)
-        loader._deliver_through(self._output.begin, self._output.ahead, self._output.finish)
-        return loader
+    _begins_late = True
+    _kept = ("_ranks", "_work", "_delivery")
 
-    def _threads(self) -> int:
-        threads: int | None = self._options["threads"]
-        return share_of_processors() if threads is None else threads
+    def _usual_threads(self) -> int:
+        return share_of_processors()
 
-    def _settled(self) -> ColumnLoader:
-        """Returns the loader of this rank. Makes it again if the ranks have changed."""
-        share = self._share.now()
-        plan = self._loader.plan
-        if share != (plan.rank, plan.world):
-            state = self.state_dict()
-            self._loader.close()
-            self._loader = self._make(*share, self.features)
-            self.load_state_dict(state)
-        return self._loader
+    def _settle(self) -> None:
+        self._take_share(self._ranks.of)
 
     def _begin(self) -> Iterator[Any]:
-        loader = self._settled()
-        self._output.choose_gpu()
+        self._work.choose_gpu()
         self._is_placed = False
-        return iter(loader)
+        return super()._begin()
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Makes the next `for` deliver this epoch, from its beginning.
@@ -145,29 +121,12 @@ class Loader(WrappedLoader):
         """
         number = epoch_number(epoch)
         if not self._is_placed or self.epoch != number:
-            self._loader.set_epoch(number)
+            super().set_epoch(number)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._loader.load_state_dict(state)
+    def load_state_dict(self, state: dict[str, Any], *, appended: Appended = "refuse") -> None:
+        super().load_state_dict(state, appended=appended)
         self._is_placed = True
 
     def change_weights(self, weights: Mapping[str, Weight]) -> None:
-        self._loader.change_weights(weights)
+        super().change_weights(weights)
         self._is_placed = True
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        arguments = self._source, self.features, self._share, self._options, self._output
-        return _restored, (arguments, self.state_dict())
-
-    def __repr__(self) -> str:
-        if not hasattr(self, "_loader"):
-            return "Loader(not made)"
-        plan = self._loader.plan
-        return f"Loader({self.reader!r}, {plan!r}, epoch={self.epoch}, step={self.step})"
-
-
-def _restored(arguments: tuple[Any, ...], state: dict[str, Any]) -> Loader:
-    loader = Loader.__new__(Loader)
-    loader._set_up(*arguments)
-    loader.load_state_dict(state)
-    return loader

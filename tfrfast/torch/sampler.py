@@ -12,7 +12,7 @@ from tfrfast.loading.records import order_of
 from tfrfast.loading.states import check_state
 from tfrfast.order import Batching, Mixture, Order, Packed, Plan
 from tfrfast.torch.dataset import BatchNumbers
-from tfrfast.torch.share import Share, with_share
+from tfrfast.torch.share import Share
 
 __all__ = ["BatchSampler"]
 
@@ -59,16 +59,15 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
             raise TypeError("batch_size is missing.")
         else:
             source = num_records_or_plan
-            self._share = Share(rank, world)
+            self._share = Share(rank, world, remainder)
             number = None if isinstance(source, Mixture) else source
-            whole = Plan(order_of(source, order, shuffle, seed), batch_size, num_records=number)
-            self._plan, start = with_share(whole, remainder, *self._share.so_far()), 0
+            chosen, share = order_of(source, order, shuffle, seed), self._share.so_far()
+            self._plan, start = Plan(chosen, batch_size, num_records=number, **share), 0
         if isinstance(self._plan.batching, Packed):
             raise TypeError(
                 "A sampler gives record numbers, and Packed puts decoded values into rows: use "
                 "tfrfast.torch.Loader or IterableDataset."
             )
-        self._remainder = remainder
         self._epoch, self._start = 0, start
         self._at_beginning = True
         self._current: _SampledEpoch | None = None
@@ -76,9 +75,7 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
     @property
     def plan(self) -> Plan:
         """The record numbers of each batch of this rank."""
-        share = self._share.now()
-        if share != (self._plan.rank, self._plan.world):
-            self._plan = with_share(self._plan, self._remainder, *share)
+        self._plan = self._share.of(self._plan)
         return self._plan
 
     @property

@@ -5,13 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
+from threading import Thread
 from typing import IO, NamedTuple
 
 from tfrfast import _native
+from tfrfast.storage.durable import flush_folder
 
-__all__ = ["Indexes", "publish", "publish_own", "shard_name", "unfinished_sets"]
+__all__ = [
+    "Indexes",
+    "numbered_set",
+    "publish",
+    "publish_own",
+    "shard_name",
+    "unfinished_sets",
+    "uninterrupted",
+]
 
 _NUMBERED = re.compile(r"(.*)-(\d{5,7})-of-(\d{5,7})(.*)", re.DOTALL)
 
@@ -27,6 +37,12 @@ class Indexes(NamedTuple):
 
 def shard_name(prefix: str, number: int, count: int) -> str:
     return f"{prefix}-{number:05}-of-{count:05}"
+
+
+def numbered_set(name: str) -> tuple[str, str, str] | None:
+    """Returns what the names of all files of a set share, or None for a name without a number."""
+    match = _NUMBERED.fullmatch(name)
+    return None if match is None else (match[1], match[3], match[4])
 
 
 def unfinished_sets(paths: Iterable[str]) -> list[str]:
@@ -50,12 +66,13 @@ def unfinished_sets(paths: Iterable[str]) -> list[str]:
                 sets[of].add(int(match[2]))
     told = []
     for (prefix, count, suffix), numbers in sets.items():
-        absent = int(count) - len(numbers)
+        whole = max(int(count), max(numbers) + 1)  # appended shards have later numbers
+        absent = whole - len(numbers)
         if absent > 0:
-            first = next(number for number in range(int(count)) if number not in numbers)
+            first = next(number for number in range(whole) if number not in numbers)
             name = f"{prefix}-{first:05}-of-{count}{suffix}"
             told.append(
-                f"{name!r} is missing, as are {absent} of the {int(count)} files of its set: it "
+                f"{name!r} is missing, as are {absent} of the {whole} files of its set: it "
                 "was not copied whole, or the process that wrote it was stopped while it gave the "
                 "files their names."
             )
@@ -82,8 +99,28 @@ def publish(
     repeated, it skips these files.
     """
     files = list(zip(made, names, strict=True))
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(_publish, files, overwrite, others, indexes, sync, resumes).result()
+    uninterrupted(_publish, files, overwrite, others, indexes, sync, resumes)
+
+
+def uninterrupted(call: Callable[..., None], *arguments: object) -> None:
+    """Makes the call on another thread, so that Ctrl-C takes effect afterwards."""
+    ended: Future[None] = Future()
+
+    def work() -> None:
+        if ended.set_running_or_notify_cancel():
+            try:
+                call(*arguments)
+                ended.set_result(None)
+            except BaseException as error:
+                ended.set_exception(error)
+
+    try:
+        Thread(target=work).start()
+        ended.result()
+    finally:
+        while not ended.cancel() and not ended.done():
+            with contextlib.suppress(KeyboardInterrupt):
+                wait([ended])
 
 
 def publish_own(file: IO[bytes], path: str) -> None:
@@ -95,7 +132,7 @@ def publish_own(file: IO[bytes], path: str) -> None:
     os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
     file.flush()
     os.fsync(file.fileno())
-    _native.check_own_name(os.fsencode(path))
+    _native.check_sidecar_name(os.fsencode(path))
     os.replace(file.name, path)
 
 
@@ -127,7 +164,7 @@ def _publish(
         with contextlib.suppress(OSError):  # an index in parts works, too
             _native.compact_index(os.fsencode(folder))
     for folder in folders | index_folders if sync else ():
-        _flush_folder(folder)
+        flush_folder(folder)
 
 
 def _move(path: str, name: str, overwrite: bool, again: bool) -> None:
@@ -148,12 +185,3 @@ def _remove(name: str) -> None:
 
 def _index_folder(name: str, chosen: bytes) -> str:
     return os.fsdecode(chosen) if chosen else _native.sibling_index_folder(os.fsencode(name))
-
-
-def _flush_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # some network filesystems cannot flush a folder
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

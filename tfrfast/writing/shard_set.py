@@ -35,9 +35,13 @@ class Unpublished:
         os.makedirs(work.inside("index"))
         return cls(work.path, index=index, **options)
 
+    def path(self, name: str) -> str:
+        """Returns the path of a shard with this name."""
+        return os.path.join(self._folder, "shards", name)
+
     def writer(self) -> Writer:
         """Returns a writer of a new shard. The name is unique, even if a task runs twice."""
-        path = os.path.join(self._folder, "shards", secrets.token_hex(8))
+        path = self.path(secrets.token_hex(8))
         has_index = self.index_folder is not None
         return Writer(path, index=has_index, index_folder=self.index_folder, **self._options)
 

@@ -16,6 +16,7 @@ from tfrfast.columns.arrow_nodes import exports_arrow
 from tfrfast.example.encoding import ArrowTable, encode_example, encoded_table
 from tfrfast.storage.output import Output, open_output
 from tfrfast.storage.remote.options import Storage
+from tfrfast.writing.appending import appended_compression, open_set
 from tfrfast.writing.options import Compression, FilePath, IndexFolder, core_options
 
 if TYPE_CHECKING:
@@ -170,7 +171,6 @@ class Writer(_ShardWriter):
             index_folder=index_folder,
             sync=sync,
             overwrite=overwrite,
-            num_shards=1,
         )
         self._begin(_native.Writer, output, core_options(output, compression, level))
 
@@ -200,6 +200,9 @@ class ShardedWriter(_ShardWriter):
       compression, level, index, index_folder, sync: as for `Writer`.
       overwrite: True replaces all shards with that prefix. False makes any such shard an error,
         whatever the size of its set, because a glob would mix old and new shards.
+      append: True adds shards to an existing set, with the next numbers: `prefix-00064-of-00064`
+        and so on. The old shards keep their names, so record numbers hold, and the new ones have
+        the old ones' compression. See docs/living.md.
       storage: how to reach URLs, as for Reader.
 
     All shards are complete before the first appears. If an exception leaves `with`, none appears.
@@ -220,24 +223,30 @@ class ShardedWriter(_ShardWriter):
         index_folder: IndexFolder = None,
         sync: bool = True,
         overwrite: bool = False,
+        append: bool = False,
         storage: Mapping[str, Any] | Storage | None = None,
     ) -> None:
         if (num_shards is None) == (max_bytes is None):
             raise ValueError("Say either num_shards or max_bytes.")
         count = 0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6)
         size = 0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1)
-        output = open_output(
+        output = open_set(
             prefix,
             storage,
+            append=append,
             index=index,
             index_folder=index_folder,
             sync=sync,
             overwrite=overwrite,
-            num_shards=count,
         )
-        options = core_options(output, compression, level)
-        options |= {"num_shards": count, "max_bytes": size}
-        self._begin(_native.ShardedWriter, output, options, [output.path])
+        try:
+            kept = appended_compression(output, compression)
+            options = core_options(output, kept, level)
+            options |= {"num_shards": count, "max_bytes": size}
+            self._begin(_native.ShardedWriter, output, options, [output.path])
+        except BaseException:
+            output.discard()
+            raise
 
     @property
     def paths(self) -> list[str]:

@@ -118,7 +118,7 @@ std::size_t Decoder::count() {
   return static_cast<std::size_t>(value);
 }
 
-Decoder::Level::Level(Decoder& decoder) : decoder_(decoder) {
+Decoder::Nesting::Nesting(Decoder& decoder) : decoder_(decoder) {
   if (decoder.depth_ == kMaxDepth) decoder.refuse("it is nested too deeply");
   ++decoder.depth_;
 }

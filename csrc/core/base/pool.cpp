@@ -97,7 +97,7 @@ class Pool {
 
   void put(std::uint8_t* data, SizeClass size) noexcept {
     std::size_t bound;
-    std::array<Piece, kMaxStale> stale;
+    std::array<Memory, kMaxStale> stale;
     std::size_t stale_count = 0;
     {
       std::lock_guard lock(mutex_);
@@ -152,7 +152,7 @@ class Pool {
     return base + (number % kStepsPerDoubling) * (base / kStepsPerDoubling);
   }
 
-  struct Piece {
+  struct Memory {
     std::uint8_t* data;
     std::size_t bytes;
   };
@@ -162,7 +162,7 @@ class Pool {
 
   // If some size has not been taken for long, takes a buffer of the longest unused size off its
   // shelf. Otherwise old sizes would keep newer sizes out for ever.
-  bool take_stale(Piece* piece) noexcept {
+  bool take_stale(Memory* memory) noexcept {
     unsigned stalest = kClasses;
     std::uint64_t since = taken_ - std::min(taken_, kStaleAfter);
     for (unsigned number = 0; number < kClasses; ++number) {
@@ -171,9 +171,9 @@ class Pool {
       since = last_taken_[number];
     }
     if (stalest == kClasses) return false;
-    *piece = {shelves_[stalest].back(), bytes_of(stalest)};
+    *memory = {shelves_[stalest].back(), bytes_of(stalest)};
     shelves_[stalest].pop_back();
-    retained_ -= piece->bytes;
+    retained_ -= memory->bytes;
     return true;
   }
 

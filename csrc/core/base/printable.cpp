@@ -9,14 +9,14 @@
 namespace tfrfast {
 namespace {
 
-struct Range {
+struct CodePoints {
   std::uint32_t first;
   std::uint32_t last;
 };
 
 // Unicode's categories Cc, Cf, Zl and Zp, and the noncharacters. The two joiners U+200C and U+200D
 // are printable, because some scripts and many emoji need them.
-constexpr Range kUnprintable[] = {
+constexpr CodePoints kUnprintable[] = {
     {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x0600, 0x0605},
     {0x061c, 0x061c},   {0x06dd, 0x06dd},   {0x070f, 0x070f},   {0x0890, 0x0891},
     {0x08e2, 0x08e2},   {0x180e, 0x180e},   {0x200b, 0x200b},   {0x200e, 0x200f},
@@ -27,9 +27,9 @@ constexpr Range kUnprintable[] = {
 
 bool is_printable(std::uint32_t character) noexcept {
   if (character < 0x7f) return character >= 0x20;
-  return std::none_of(std::begin(kUnprintable), std::end(kUnprintable), [&](const Range& range) {
-    return range.first <= character && character <= range.last;
-  });
+  return std::none_of(
+      std::begin(kUnprintable), std::end(kUnprintable),
+      [&](const CodePoints& range) { return range.first <= character && character <= range.last; });
 }
 
 void append_escape(std::string& to, const char* form, std::uint32_t number) {

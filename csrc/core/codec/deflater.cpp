@@ -25,12 +25,15 @@ Deflater::~Deflater() {
 
 std::span<const std::uint8_t> Deflater::deflate(std::span<const std::uint8_t> bytes) {
   zlib_.deflate_reset(&stream_);
-  out_.resize(std::max(out_.size(), kOutputBytes));
   std::size_t done = 0;
+  // The same spaces for the same bytes, whatever came before: at level 0, they decide where a block
+  // ends.
+  std::size_t limit = kOutputBytes;
   for (int answer = kZOk; answer != kZStreamEnd;) {
-    if (done == out_.size()) out_.resize(2 * out_.size());
+    if (done == limit) limit *= 2;
+    if (out_.size() < limit) out_.resize(limit);
     const auto in = static_cast<unsigned>(std::min<std::size_t>(bytes.size(), UINT_MAX));
-    const auto space = static_cast<unsigned>(std::min<std::size_t>(out_.size() - done, UINT_MAX));
+    const auto space = static_cast<unsigned>(std::min<std::size_t>(limit - done, UINT_MAX));
     stream_.next_in = bytes.data();
     stream_.avail_in = in;
     stream_.next_out = out_.data() + done;

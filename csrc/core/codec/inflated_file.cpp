@@ -31,6 +31,7 @@ InflatedFile::InflatedFile(std::shared_ptr<const StoredFile> file, Compression c
       compression_(compression),
       points_(std::move(points)),
       owner_(SpanCache::instance().new_owner()),
+      max_span_bytes_(SpanCache::instance().max_bytes()),
       mirror_(Mirror::of(*file_, options)) {}
 
 InflatedFile::~InflatedFile() {
@@ -92,7 +93,7 @@ void InflatedFile::read(std::span<const ReadRange> ranges, const CachedObject* k
 
 SharedSpan InflatedFile::span(std::size_t number) const {
   return SpanCache::instance().get(
-      owner_, number, [this, number] { return make(number); },
+      owner_, number, max_span_bytes_, [this, number] { return make(number); },
       [this, number] { inflate_ahead(number); });
 }
 
@@ -105,7 +106,7 @@ void InflatedFile::inflate_ahead(std::size_t number) const noexcept {
     const std::size_t end = std::min(points_->size(), number + 1 + kSpansAhead);
     for (std::size_t next = number + 1; next < end; ++next) {
       if (cache.has(owner_, next)) continue;
-      cache.get(owner_, next, [this, next] { return make(next); }, [] {});
+      cache.get(owner_, next, max_span_bytes_, [this, next] { return make(next); }, [] {});
       return;
     }
   } catch (const std::exception&) {
@@ -273,7 +274,7 @@ bool InflatedFile::is_cached(std::uint64_t offset) const noexcept {
 
 void InflatedFile::offer(std::size_t number, SharedSpan span, WalkedSpans kept) const {
   SpanCache& cache = SpanCache::instance();
-  if (kept == WalkedSpans::last) cache.put(owner_, number, std::move(span));
+  if (kept == WalkedSpans::last) cache.put(owner_, number, max_span_bytes_, std::move(span));
   if (kept == WalkedSpans::first) cache.put_if_room(owner_, number, std::move(span));
 }
 

@@ -1,6 +1,8 @@
 // Presents a compressed shard as its uncompressed bytes.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,6 +56,11 @@ class InflatedFile final : public StoredFile {
   FileFacts facts_now() const override { return file_->facts_now(); }
   bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }
 
+  // When this file adds a span to the SpanCache, at most so many bytes of spans stay there. At
+  // first, as many as the process may keep.
+  void keep_at_most(std::size_t span_bytes) const noexcept {
+    max_span_bytes_ = std::min(span_bytes, SpanCache::instance().max_bytes());
+  }
   // Hands over an inflated span, so that read() need not inflate the span.
   void offer(std::size_t number, SharedSpan span, WalkedSpans kept) const;
 
@@ -76,6 +83,7 @@ class InflatedFile final : public StoredFile {
   const Compression compression_;
   const std::shared_ptr<const SeekPoints> points_;
   const std::uint64_t owner_;
+  mutable std::atomic<std::size_t> max_span_bytes_;
   const std::unique_ptr<const Mirror> mirror_;  // may be null
 };
 

@@ -38,8 +38,8 @@ class ZlibInflater final : public Inflater {
     }
   }
 
-  Step step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
-            bool stop_at_block_ends) override {
+  Inflated step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
+                bool stop_at_block_ends) override {
     stream_.next_in = in.data();
     stream_.avail_in = clamped(in.size());
     stream_.next_out = out.data();
@@ -50,8 +50,8 @@ class ZlibInflater final : public Inflater {
       // After the last block zlib stops twice.
     } while (answer == kZOk && stop_at_block_ends && (stream_.data_type & kAtBlockEnd) != 0 &&
              (stream_.data_type & kInLastBlock) != 0);
-    Step step{Stop::needs_input, stream_.next_in - in.data(),
-              static_cast<std::size_t>(stream_.next_out - out.data())};
+    Inflated step{Stop::needs_input, stream_.next_in - in.data(),
+                  static_cast<std::size_t>(stream_.next_out - out.data())};
     if (answer == kZMemoryError) throw std::bad_alloc();
     if (answer == kZStreamEnd) {
       step.stop = Stop::stream_end;

@@ -26,7 +26,7 @@ class Inflater {
     stream_end,  // after the last block; further input is not part of the stream
     corrupt,     // the next bytes are not deflate data
   };
-  struct Step {
+  struct Inflated {
     Stop stop = Stop::needs_input;
     std::ptrdiff_t consumed = 0;  // negative if bytes of earlier steps are returned
     std::size_t produced = 0;
@@ -43,8 +43,8 @@ class Inflater {
   // `bits` bits of `value`.
   virtual void begin(unsigned bits = 0, unsigned value = 0,
                      std::span<const std::uint8_t> window = {}) = 0;
-  virtual Step step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
-                    bool stop_at_block_ends) = 0;
+  virtual Inflated step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
+                        bool stop_at_block_ends) = 0;
 };
 
 // Throws Error io if the machine has no zlib.

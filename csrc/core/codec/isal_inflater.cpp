@@ -75,8 +75,8 @@ class IsalInflater final : public Inflater {
     }
   }
 
-  Step step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
-            bool stop_at_block_ends) override {
+  Inflated step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
+                bool stop_at_block_ends) override {
     const auto clamped = [](std::size_t count) {
       return static_cast<std::uint32_t>(std::min<std::size_t>(count, INT_MAX));
     };
@@ -100,8 +100,8 @@ class IsalInflater final : public Inflater {
       left = in.size() - static_cast<std::size_t>(state_->next_in - in.data());
     } while (stop_at_block_ends && answer >= 0 && !is_block_end && left > 0 &&
              state_->block_state != kFinished && state_->avail_out > 0);
-    Step step{Stop::needs_input, state_->next_in - in.data(),
-              static_cast<std::size_t>(state_->next_out - out.data())};
+    Inflated step{Stop::needs_input, state_->next_in - in.data(),
+                  static_cast<std::size_t>(state_->next_out - out.data())};
     if (answer < 0) {
       step.stop = Stop::corrupt;
     } else if (state_->block_state == kFinished) {
@@ -177,7 +177,7 @@ bool passes_trial(const Isal& isal) {
     // With little space, ISA-L keeps output from before the block's end.
     const std::size_t left = out.size() - done;
     const std::size_t space = stops ? std::min<std::size_t>(97, left) : left;
-    const Inflater::Step step = inflater->step(piece, {out.data() + done, space}, stops);
+    const Inflater::Inflated step = inflater->step(piece, {out.data() + done, space}, stops);
     used += static_cast<std::size_t>(step.consumed);
     done += step.produced;
     if (step.stop == Inflater::Stop::corrupt || used > in.size()) return false;

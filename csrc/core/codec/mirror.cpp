@@ -1,7 +1,6 @@
 #include "core/codec/mirror.h"
 
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "core/base/hashing.h"
@@ -19,24 +18,9 @@ std::unique_ptr<Mirror> Mirror::of(const StoredFile& file, const StorageOptions&
   return std::unique_ptr<Mirror>(new Mirror(std::move(set), std::move(name), file.facts()));
 }
 
-Mirror::~Mirror() {
-  delete object_.load();
-}
-
 CachedObject* Mirror::object(const SeekPoints& points) const noexcept {
-  std::shared_ptr<CachedObject>* known = object_.load(std::memory_order_acquire);
-  if (known == nullptr) {
-    if (!points.is_complete()) return nullptr;
-    // Takes no lock, because a forked child could inherit a held lock. If two threads make an
-    // object, one object is dropped.
-    auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
-        new (std::nothrow) std::shared_ptr<CachedObject>(open(points)));
-    if (made == nullptr) return nullptr;
-    if (object_.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
-      known = made.release();
-    }
-  }
-  return known->get();
+  if (!object_.is_opened() && !points.is_complete()) return nullptr;
+  return object_.get([&] { return open(points); }).get();
 }
 
 std::shared_ptr<CachedObject> Mirror::open(const SeekPoints& points) const noexcept {
@@ -61,7 +45,7 @@ std::shared_ptr<CachedObject> Mirror::open(const SeekPoints& points) const noexc
 void Mirror::keep(const SeekPoints& points, const SharedSpan& span) const noexcept {
   if (object(points) == nullptr || span->is_kept.exchange(true)) return;
   try {
-    const std::shared_ptr<CachedObject>& object = *object_.load(std::memory_order_acquire);
+    const std::shared_ptr<CachedObject>& object = object_.get([&] { return open(points); });
     if (object->has(span->begin, span->bytes)) return;
     CacheWriter::instance().add(
         object, span->begin, std::shared_ptr<const std::uint8_t>(span, span->data()), span->bytes);

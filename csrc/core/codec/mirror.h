@@ -1,7 +1,6 @@
 // Keeps the inflated bytes of a compressed shard in a cache on this machine.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,7 +21,6 @@ class Mirror {
   // Returns null if `options` names no cache for inflated bytes, or the cache does not work now.
   // Throws Error io if the folder cannot be a cache.
   static std::unique_ptr<Mirror> of(const StoredFile& file, const StorageOptions& options);
-  ~Mirror();
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
 
@@ -40,8 +38,7 @@ class Mirror {
   const std::shared_ptr<const CacheSet> set_;
   const std::string name_;
   const FileFacts facts_;
-  // Null until the first use. Points at null if there is no object.
-  mutable std::atomic<std::shared_ptr<CachedObject>*> object_{nullptr};
+  const LazyCachedObject object_;
 };
 
 }  // namespace tfrfast

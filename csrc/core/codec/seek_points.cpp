@@ -103,7 +103,7 @@ std::size_t SeekPoints::inflate_window(const Span& span,
   std::vector<std::uint8_t> deflated(span.window.size());
   const bool readable =
       run_guarded([&] { std::copy(span.window.begin(), span.window.end(), deflated.begin()); });
-  Inflater::Step step{Inflater::Stop::corrupt};
+  Inflater::Inflated step{Inflater::Stop::corrupt};
   if (readable && crc32c(deflated.data(), deflated.size()) == span.window_crc) {
     const std::unique_ptr<Inflater> inflater = make_inflater(Inflater::Kind::fastest);
     inflater->begin();

@@ -1,7 +1,5 @@
 #include "core/codec/span_cache.h"
 
-#include <vector>
-
 #include "core/base/fork.h"
 #include "core/base/setting.h"
 
@@ -49,7 +47,7 @@ void SpanCache::forget(std::uint64_t owner) noexcept {
   }
 }
 
-SharedSpan SpanCache::get(std::uint64_t owner, std::size_t number,
+SharedSpan SpanCache::get(std::uint64_t owner, std::size_t number, std::size_t max_bytes,
                           const std::function<SharedSpan()>& make,
                           const std::function<void()>& while_waiting) {
   const Key key{owner, number};
@@ -71,7 +69,7 @@ SharedSpan SpanCache::get(std::uint64_t owner, std::size_t number,
     }
     made_->wait(lock);
   }
-  entries_.emplace(key, Entry{});
+  entries_.emplace(key, KeptSpan{});
   lock.unlock();
   SharedSpan span;
   try {
@@ -83,7 +81,7 @@ SharedSpan SpanCache::get(std::uint64_t owner, std::size_t number,
     throw;
   }
   lock.lock();
-  keep(key, span, lock);
+  keep(key, max_bytes, span, lock);
   return span;
 }
 
@@ -92,37 +90,45 @@ bool SpanCache::has(std::uint64_t owner, std::size_t number) {
   return entries_.contains({owner, number});
 }
 
-void SpanCache::put(std::uint64_t owner, std::size_t number, SharedSpan span) {
+void SpanCache::put(std::uint64_t owner, std::size_t number, std::size_t max_bytes,
+                    SharedSpan span) {
   std::unique_lock lock(mutex_);
   const Key key{owner, number};
-  if (entries_.emplace(key, Entry{}).second) keep(key, std::move(span), lock);
+  if (entries_.emplace(key, KeptSpan{}).second) keep(key, max_bytes, std::move(span), lock);
 }
 
 void SpanCache::put_if_room(std::uint64_t owner, std::size_t number, SharedSpan span) {
   std::unique_lock lock(mutex_);
   const Key key{owner, number};
   if (bytes_ + span->bytes > max_bytes_) return;
-  if (entries_.emplace(key, Entry{}).second) keep(key, std::move(span), lock);
+  if (entries_.emplace(key, KeptSpan{}).second) keep(key, max_bytes_, std::move(span), lock);
 }
 
 // Stores the span, and drops the least recently used spans beyond the limit.
-void SpanCache::keep(const Key& key, SharedSpan span, std::unique_lock<std::mutex>& lock) {
-  std::vector<SharedSpan> freed;
+void SpanCache::keep(const Key& key, std::size_t max_bytes, SharedSpan span,
+                     std::unique_lock<std::mutex>& lock) {
   // In a child forked meanwhile, the entry is gone.
-  Entry& entry = entries_[key];
+  KeptSpan& entry = entries_[key];
   bytes_ += span->bytes;
   entry.span = std::move(span);
   recent_.push_front(key);
   entry.recent = recent_.begin();
-  while (bytes_ > max_bytes_ && recent_.size() > 1) {
+  const std::vector<SharedSpan> dropped = taken_out(max_bytes);
+  made_->notify_all();
+  lock.unlock();
+}
+
+// Takes out the least recently used spans beyond the limit, except the last span.
+std::vector<SharedSpan> SpanCache::taken_out(std::size_t max_bytes) {
+  std::vector<SharedSpan> spans;
+  while (bytes_ > max_bytes && recent_.size() > 1) {
     const auto oldest = entries_.find(recent_.back());
     bytes_ -= oldest->second.span->bytes;
-    freed.push_back(std::move(oldest->second.span));
+    spans.push_back(std::move(oldest->second.span));
     entries_.erase(oldest);
     recent_.pop_back();
   }
-  made_->notify_all();
-  lock.unlock();
+  return spans;
 }
 
 }  // namespace tfrfast

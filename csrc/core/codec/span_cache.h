@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "core/base/pool.h"
 
@@ -38,11 +39,13 @@ class SpanCache {
   void forget(std::uint64_t owner) noexcept;
 
   // Returns the span, made by `make` if absent. If another thread is making the span, calls
-  // `while_waiting` once, then waits. Throws the exceptions of `make`.
-  SharedSpan get(std::uint64_t owner, std::size_t number, const std::function<SharedSpan()>& make,
+  // `while_waiting` once, then waits. Throws the exceptions of `make`. Like put(), drops the least
+  // recently used spans beyond `max_bytes`, except this one.
+  SharedSpan get(std::uint64_t owner, std::size_t number, std::size_t max_bytes,
+                 const std::function<SharedSpan()>& make,
                  const std::function<void()>& while_waiting);
   bool has(std::uint64_t owner, std::size_t number);  // also true while a thread is making the span
-  void put(std::uint64_t owner, std::size_t number, SharedSpan span);
+  void put(std::uint64_t owner, std::size_t number, std::size_t max_bytes, SharedSpan span);
   // Keeps the span only if no other span has to be dropped.
   void put_if_room(std::uint64_t owner, std::size_t number, SharedSpan span);
 
@@ -52,17 +55,19 @@ class SpanCache {
 
  private:
   using Key = std::pair<std::uint64_t, std::size_t>;  // owner and span number
-  struct Entry {
+  struct KeptSpan {
     SharedSpan span;  // null while a thread is making the span
     std::list<Key>::iterator recent;
   };
   SpanCache();
-  void keep(const Key& key, SharedSpan span, std::unique_lock<std::mutex>& lock);
+  void keep(const Key& key, std::size_t max_bytes, SharedSpan span,
+            std::unique_lock<std::mutex>& lock);
+  std::vector<SharedSpan> taken_out(std::size_t max_bytes);
   void forget_unfinished() noexcept;
 
   std::mutex mutex_;
   std::unique_ptr<std::condition_variable> made_;
-  std::map<Key, Entry> entries_;
+  std::map<Key, KeptSpan> entries_;
   std::list<Key> recent_;  // keys of finished entries, most recently used first
   std::size_t bytes_ = 0;
   std::uint64_t owners_ = 0;

@@ -115,7 +115,7 @@ std::size_t StreamInflater::read(std::span<std::uint8_t> out, bool stop_at_block
     }
     // Output may be pending although no input is left.
     const bool has_input = !ahead_.empty() || fill();
-    const Inflater::Step step = inflater_->step(ahead_, out.subspan(done), stop_at_block_ends);
+    const Inflater::Inflated step = inflater_->step(ahead_, out.subspan(done), stop_at_block_ends);
     consume(step.consumed);
     check(out.subspan(done, step.produced));
     done += step.produced;

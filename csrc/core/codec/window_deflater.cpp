@@ -85,7 +85,7 @@ bool WindowDeflater::isal_passes_trial() {
   std::vector<std::uint8_t> again(window.size() + 1);
   const auto inflater = make_inflater(Inflater::Kind::zlib);
   inflater->begin();
-  const Inflater::Step step = inflater->step(isal->deflate(window), again, false);
+  const Inflater::Inflated step = inflater->step(isal->deflate(window), again, false);
   again.resize(step.produced);
   return step.stop == Inflater::Stop::stream_end && again == window;
 }

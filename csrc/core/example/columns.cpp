@@ -232,6 +232,7 @@ Fit ColumnBuilder::put_ints(std::size_t row, std::span<const std::int64_t> ints)
     case ValueType::uint64:
     case ValueType::raw:
     case ValueType::image:
+    case ValueType::tensor:
       break;
   }
   return Fit::malformed;
@@ -380,6 +381,7 @@ Fit ColumnBuilder::put_whole(std::size_t row, WireBytes string, std::size_t stri
     images_->begin_row(row);
     return put_image(row, string);
   }
+  if (tensor_ != nullptr) return put_tensor(row, string);
   if (string.size() != feature_->value_bytes) {
     found_ = static_cast<std::int64_t>(string.size());
     return Fit::wrong_size;
@@ -387,6 +389,21 @@ Fit ColumnBuilder::put_whole(std::size_t row, WireBytes string, std::size_t stri
   if (!string.empty()) {
     std::memcpy(values_.data() + row * string.size(), string.data(), string.size());
   }
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_tensor(std::size_t row, WireBytes string) {
+  if (!tensor_->find(string, *feature_->spec.tensor)) return Fit::bad_tensor;
+  const std::size_t bytes = tensor_->bytes();
+  if (rows_are_alike_) {
+    tensor_->write(values_.data() + row * bytes);
+    return Fit::ok;
+  }
+  mark_row(row);
+  const std::size_t place = value_count_ * feature_->value_bytes;
+  values_.reserve(place + bytes, place, likely_bytes(row, place + bytes));
+  tensor_->write(values_.data() + place);
+  close_row(bytes / feature_->value_bytes);
   return Fit::ok;
 }
 

@@ -13,6 +13,7 @@
 #include "core/example/image_rows.h"
 #include "core/example/list.h"
 #include "core/example/schema.h"
+#include "core/example/serialized_tensor.h"
 #include "core/order/order.h"
 
 namespace tfrfast {
@@ -32,7 +33,8 @@ struct Column {
   std::size_t rows = 0;
   std::vector<std::int64_t>
       shape;                    // fixed and padded: of the whole column; sparse: the dense shape
-  std::size_t value_count = 0;  // bytes: strings; raw: rows; fixed images: pictures; else numbers
+  std::size_t value_count = 0;  // bytes: strings; raw: rows; fixed images: pictures; tensors: rows
+                                // or steps; else numbers
   PooledBuffer values;          // numbers, or the strings end to end
   PooledBuffer offsets;         // bytes: value_count + 1 int64, where each string starts
   PooledBuffer row_splits;      // ragged: rows + 1 int64, where each row starts
@@ -57,6 +59,7 @@ enum class Fit : std::uint8_t {
   out_of_range,  // a value is outside the range of the column's type
   wrong_size,    // a raw byte string has the wrong size
   bad_image,     // an image cannot be decoded
+  bad_tensor,    // a string is not a tensor of the feature's type and shape
   not_alone,     // the string is not the string that place_record() was called for
 };
 
@@ -111,6 +114,7 @@ class ColumnBuilder {
         rows_are_alike_(feature.spec.layout->rows_are_alike),
         is_scalar_(rows_are_alike_ && feature.row_values == 1) {
     if (feature.spec.image) images_ = std::make_unique<ImageRows>(*feature.spec.image);
+    if (feature.spec.tensor) tensor_ = std::make_unique<SerializedTensor>();
   }
 
   void begin(std::size_t rows);  // drops earlier rows; `invalid` if memory cannot hold `rows`
@@ -145,8 +149,10 @@ class ColumnBuilder {
   // Details of the last failed Fit: the number of values, the value out of range, or the number of
   // bytes.
   std::int64_t found() const noexcept { return found_; }
-  // Why the last image could not be decoded.
-  const std::string& image_problem() const noexcept { return images_->problem(); }
+  // Why the last image or tensor could not be decoded.
+  const std::string& problem() const noexcept {
+    return images_ != nullptr ? images_->problem() : tensor_->problem();
+  }
 
   // Returns where to read a record with one long string, so that the string lies where the column
   // needs it and is never copied. A copy takes a fifth of the processor time of a decoded batch of
@@ -177,6 +183,7 @@ class ColumnBuilder {
   Fit put_floats(std::size_t row, const std::uint8_t* floats, std::size_t count);
   Fit put_strings(std::size_t row, WireBytes tagged_strings);
   Fit put_image(std::size_t picture, WireBytes image);
+  Fit put_tensor(std::size_t row, WireBytes tensor);
   Fit put_images(std::size_t row, WireBytes tagged_strings);
   void scale(float* values, std::size_t count) const noexcept;
   Fit put_whole(std::size_t row, WireBytes string, std::size_t strings);
@@ -185,9 +192,10 @@ class ColumnBuilder {
   Fit check_count(std::size_t values) noexcept;
   void start_rows_to(std::size_t row);
 
-  // Whether each row is one string, which is stored as raw bytes or as pixels.
+  // Whether each row is one string, which is stored as raw bytes, as pixels or as a tensor's
+  // values.
   bool holds_whole_strings() const noexcept {
-    return feature_->spec.type == ValueType::raw || feature_->spec.type == ValueType::image;
+    return feature_->spec.type == ValueType::raw || images_ != nullptr || tensor_ != nullptr;
   }
   bool holds_strings() const noexcept { return feature_->spec.type == ValueType::bytes; }
 
@@ -218,7 +226,8 @@ class ColumnBuilder {
   GrowingBuffer offsets_;
   GrowingBuffer row_splits_;
   std::vector<std::int64_t> scratch_;
-  std::unique_ptr<ImageRows> images_;  // null unless the values are images
+  std::unique_ptr<ImageRows> images_;         // null unless the values are images
+  std::unique_ptr<SerializedTensor> tensor_;  // null unless rows are serialized tensors
 };
 
 }  // namespace tfrfast

@@ -136,7 +136,16 @@ void complain_image(const RecordPlace& place, const FeatureSpec& spec, const std
 }
 
 void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
-                     std::int64_t found) {
+                     const ColumnBuilder& column) {
+  if (fit == Fit::bad_image) complain_image(place, feature.spec, column.problem());
+  if (fit != Fit::bad_tensor) complain_count(place, feature, fit, column.found());
+  complain(place, quoted(feature.spec) + ": the tensor cannot be read: " + column.problem() + ".",
+           "Ask for the type and shape with which tf.io.serialize_tensor was called, or for the "
+           "string: tfr.FixedLen((), \"bytes\").");
+}
+
+void complain_count(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
+                    std::int64_t found) {
   const FeatureSpec& spec = feature.spec;
   const std::string value = std::to_string(found);
   switch (fit) {
@@ -166,6 +175,7 @@ void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, F
     case Fit::malformed:
     case Fit::not_alone:
     case Fit::bad_image:
+    case Fit::bad_tensor:
     case Fit::ok:
       break;
   }

@@ -27,8 +27,12 @@ struct RecordPlace {
 [[noreturn]] void complain_kind(const RecordPlace& place, const FeatureSpec& spec, ListKind found);
 [[noreturn]] void complain_mixed(const RecordPlace& place, const FeatureSpec& spec, ListKind before,
                                  ListKind found);
+// A fault of the row that was put last.
 [[noreturn]] void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
-                                  std::int64_t found);
+                                  const ColumnBuilder& column);
+// `found` as ColumnBuilder::found().
+[[noreturn]] void complain_count(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
+                                 std::int64_t found);
 [[noreturn]] void complain_length(const RecordPlace& place, const FeatureSpec& spec,
                                   std::size_t found, std::size_t counted);
 [[noreturn]] void complain_image(const RecordPlace& place, const FeatureSpec& spec,

@@ -20,6 +20,7 @@ constexpr std::uint64_t kRemotePartBytes = 8 << 20;
 std::uint32_t count_in(WireBytes record, const std::string& name, const RecordPlace& place) {
   WireBytes found;
   const std::uint8_t* const stopped = for_each_entry(record, [&](WireBytes key, WireBytes feature) {
+    // As in decoding features without a shape, an empty Feature replaces an earlier one.
     if (key.size() == name.size() && std::memcmp(key.data(), name.data(), name.size()) == 0) {
       found = feature;
     }

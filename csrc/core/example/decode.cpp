@@ -121,7 +121,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrig
   for (std::uint32_t slot = 0; slot < features; ++slot) {
     const CompiledFeature& feature = (*schema_)[slot];
     const bool fixed = feature.is_required;
-    Slot compiled;
+    FeatureSlot compiled;
     compiled.opening = feature.opening.data();
     compiled.opening_bytes =
         feature.is_fact() ? kNeverOpens : static_cast<std::uint32_t>(feature.opening_bytes);
@@ -139,7 +139,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, FindOrig
     fixed_features_ += fixed;
   }
   // The first record has no predecessor.
-  Slot first;
+  FeatureSlot first;
   first.opening_bytes = kNeverOpens;
   first.successor = features == 0 ? 0 : features;
   slots_.push_back(first);
@@ -159,7 +159,7 @@ void BatchDecoder::begin(std::size_t rows, std::size_t packs,
   rows_ = rows;
   next_row_ = 0;
   if (message_ != nullptr) message_->begin();
-  for (Slot& slot : slots_) slot.seen = 0;
+  for (FeatureSlot& slot : slots_) slot.seen = 0;
   for (ColumnBuilder& column : columns_) column.begin(rows);
   for (Absence& absence : absences_) absence = Absence();
   tokens_.assign(tokens.begin(), tokens.end());
@@ -229,7 +229,7 @@ void BatchDecoder::settle_padding(WireBytes record, std::int64_t record_number) 
     std::vector<bool> is_real = real_steps(record, feature.spec.name);
     if (column.holds_images() && is_real.size() != feature.row_values) is_real.clear();
     if (column.settle_padding(next_row_, is_real) != Fit::ok) {
-      complain_image({record_number, &find_origin_}, feature.spec, column.image_problem());
+      complain_image({record_number, &find_origin_}, feature.spec, column.problem());
     }
   }
 }
@@ -315,7 +315,8 @@ void BatchDecoder::give_up_place() noexcept {
 
 // Returns whether the slot's opening comes next.
 inline bool BatchDecoder::opens_with(const std::uint8_t* next, const std::uint8_t* entry_end,
-                                     const std::uint8_t* record_end, const Slot& slot) noexcept {
+                                     const std::uint8_t* record_end,
+                                     const FeatureSlot& slot) noexcept {
   const std::size_t whole_bytes = 8 * std::size_t{slot.whole_words};
   if (slot.opening_bytes >= static_cast<std::size_t>(entry_end - next)) return false;
   if (static_cast<std::size_t>(record_end - next) < whole_bytes + 8) [[unlikely]] {
@@ -380,7 +381,7 @@ inline BatchDecoder::Attempt BatchDecoder::put_usual(std::uint32_t number,
                                                      const std::uint8_t* value,
                                                      const std::uint8_t* entry_end,
                                                      WireBytes record) {
-  Slot& slot = slots_[number];
+  FeatureSlot& slot = slots_[number];
   const std::uint64_t stamp = next_row_ + 1;
   if (slot.seen == stamp) return Attempt::unusual;
   slot.seen = stamp;
@@ -473,7 +474,7 @@ void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number)
     const RecordKind kind = kind_of(record);
     if (kind != RecordKind::example) complain_no_example(place, kind);
   }
-  std::fill(entries_.begin(), entries_.end(), Entry{});
+  std::fill(entries_.begin(), entries_.end(), FoundFeature{});
   const std::uint8_t* const stopped = for_each_entry(record, [&](WireBytes key, WireBytes feature) {
     const std::uint32_t slot = schema_->find(key);
     if (slot == FeatureSchema::kUnknown) return;
@@ -501,8 +502,7 @@ void BatchDecoder::put_exactly(std::uint32_t slot, WireBytes feature, WireBytes 
     if (kind != compiled.kind) complain_kind(place, compiled.spec, kind);
     fit = column.put_list(next_row_, find_list(feature, kind), record);
   }
-  if (fit == Fit::bad_image) complain_image(place, compiled.spec, column.image_problem());
-  if (fit != Fit::ok) complain_misfit(place, compiled, fit, column.found());
+  if (fit != Fit::ok) complain_misfit(place, compiled, fit, column);
 }
 
 std::vector<Column> BatchDecoder::finish() {

@@ -61,7 +61,7 @@ class BatchDecoder {
 
  private:
   // The facts about a feature that the loop over a record's entries needs.
-  struct Slot {
+  struct FeatureSlot {
     const std::uint64_t* opening = nullptr;
     std::uint32_t opening_bytes = 0;
     std::uint32_t whole_words = 0;  // of the opening, before its last word
@@ -74,7 +74,7 @@ class BatchDecoder {
     bool fixed = false;
   };
 
-  struct Entry {
+  struct FoundFeature {
     WireBytes feature;
     bool present = false;
   };
@@ -82,7 +82,7 @@ class BatchDecoder {
   enum class Attempt : std::uint8_t { done, unusual };
 
   static bool opens_with(const std::uint8_t* next, const std::uint8_t* entry_end,
-                         const std::uint8_t* record_end, const Slot& slot) noexcept;
+                         const std::uint8_t* record_end, const FeatureSlot& slot) noexcept;
   Attempt decode_usual(WireBytes record);
   Attempt put_usual(std::uint32_t slot, const std::uint8_t* value, const std::uint8_t* entry_end,
                     WireBytes record);
@@ -105,7 +105,7 @@ class BatchDecoder {
   std::shared_ptr<const FeatureSchema> schema_;
   FindOrigin find_origin_;
   std::unique_ptr<MessageDecoder> message_;  // null if records are Examples
-  std::vector<Slot> slots_;  // the extra last slot's successor is the record's first feature
+  std::vector<FeatureSlot> slots_;  // the extra last slot's successor is the record's first feature
   std::vector<ColumnBuilder> columns_;
   std::vector<ColumnBuilder*> images_;  // the columns of images
   bool needs_draws_ = false;
@@ -113,7 +113,7 @@ class BatchDecoder {
   std::vector<std::uint32_t> packed_;         // the slots of packed features
   std::vector<std::size_t> tokens_;           // of a row, in each budget
   std::vector<PackedRecord> packed_records_;  // decoded so far
-  std::vector<Entry> entries_;
+  std::vector<FoundFeature> entries_;
   // The rows that lack a feature, as in Column.
   struct Absence {
     std::size_t rows = 0;

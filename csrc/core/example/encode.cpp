@@ -5,69 +5,33 @@
 #include <limits>
 #include <vector>
 
-#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/example/entry_head.h"
 
 namespace tfrfast {
 namespace {
 
 constexpr std::size_t kRowsAPiece = 512;
 constexpr std::uint64_t kMaxExampleBytes = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kLongestLength = 10;
-
-std::size_t length_bytes(std::uint64_t length) noexcept {
-  std::size_t bytes = 1;
-  for (; length >= 0x80; length >>= 7) ++bytes;
-  return bytes;
-}
-
-std::uint8_t* put_length(std::uint64_t length, std::uint8_t* out) noexcept {
-  for (; length >= 0x80; length >>= 7) *out++ = static_cast<std::uint8_t>(length | 0x80);
-  *out++ = static_cast<std::uint8_t>(length);
-  return out;
-}
-
-std::uint8_t* put_field(std::uint8_t tag, std::uint64_t length, std::uint8_t* out) noexcept {
-  *out++ = tag;
-  return put_length(length, out);
-}
-
-// Returns the size of a field: its tag, its length, and `bytes` bytes of contents.
-std::uint64_t field_bytes(std::uint64_t bytes) noexcept {
-  return 1 + length_bytes(bytes) + bytes;
-}
-
-// The sizes of the nested messages around one row's values, from the inside out.
-struct Nesting {
-  std::uint64_t list = 0;     // Int64List, FloatList or BytesList
-  std::uint64_t feature = 0;  // Feature
-  std::uint64_t entry = 0;    // the map's entry
-  std::uint64_t total = 0;    // the entry as a field of Features
-};
 
 // A column and everything that all of its rows share.
-class Encoder {
+class ColumnEncoder {
  public:
-  explicit Encoder(const ColumnSource& source, const VarintWriter& varints)
-      : source_(&source), varints_(&varints) {
-    key_.resize(1 + kLongestLength);
-    auto* key = reinterpret_cast<std::uint8_t*>(key_.data());
-    key_.resize(static_cast<std::size_t>(put_field(bytes_tag(1), source.name.size(), key) - key));
-    key_ += source.name;
+  explicit ColumnEncoder(const ColumnSource& source, const VarintWriter& varints)
+      : source_(&source), varints_(&varints), key_(key_field(source.name)) {
     is_constant_ = source.present == nullptr && source.row_splits == nullptr &&
                    source.kind != ListKind::ints && source.offsets == nullptr;
     if (!is_constant_) return;
     constant_values_ = measure_values(0);
-    constant_ = nest(constant_values_);
-    opening_.resize(key_.size() + 6 * (1 + kLongestLength));
+    opening_.resize(key_.size() + 4 * (1 + kMaxVarintBytes));
     auto* opening = reinterpret_cast<std::uint8_t*>(opening_.data());
-    opening_.resize(static_cast<std::size_t>(put_opening(constant_values_, opening) - opening));
+    opening_.resize(static_cast<std::size_t>(head(constant_values_).put(opening) - opening));
   }
 
   const ColumnSource& source() const noexcept { return *source_; }
   bool is_constant() const noexcept { return is_constant_; }
-  std::uint64_t constant_bytes() const noexcept { return constant_.total; }
+  std::uint64_t constant_bytes() const noexcept { return head(constant_values_).entry_bytes(); }
 
   // Bytes of the row's values: packed numbers without tag and length, or strings with tags and
   // lengths.
@@ -92,8 +56,9 @@ class Encoder {
     return bytes;
   }
 
-  std::uint64_t total_bytes(std::uint64_t values_bytes) const noexcept {
-    return nest(values_bytes).total;
+  EntryHead head(std::uint64_t values_bytes) const noexcept {
+    const bool is_packed = source_->kind == ListKind::ints || source_->kind == ListKind::floats;
+    return {key_, source_->kind, is_packed, values_bytes};
   }
 
   // Returns the row's end, or null if the row's values changed since measure_values().
@@ -103,7 +68,7 @@ class Encoder {
       std::memcpy(out, opening_.data(), opening_.size());
       return put_values(row, constant_values_, out + opening_.size(), space_end);
     }
-    return put_values(row, values_bytes, put_opening(values_bytes, out), space_end);
+    return put_values(row, values_bytes, head(values_bytes).put(out), space_end);
   }
 
  private:
@@ -117,28 +82,6 @@ class Encoder {
     }
     return {static_cast<std::size_t>(source_->row_splits[row]),
             static_cast<std::size_t>(source_->row_splits[row + 1])};
-  }
-
-  Nesting nest(std::uint64_t values_bytes) const noexcept {
-    Nesting nesting;
-    const bool packed = source_->kind == ListKind::ints || source_->kind == ListKind::floats;
-    nesting.list = packed && values_bytes > 0 ? field_bytes(values_bytes) : values_bytes;
-    nesting.feature = source_->kind == ListKind::none ? 0 : field_bytes(nesting.list);
-    nesting.entry = key_.size() + field_bytes(nesting.feature);
-    nesting.total = field_bytes(nesting.entry);
-    return nesting;
-  }
-
-  // Writes everything before the values.
-  std::uint8_t* put_opening(std::uint64_t values_bytes, std::uint8_t* out) const noexcept {
-    const Nesting nesting = nest(values_bytes);
-    out = put_field(bytes_tag(1), nesting.entry, out);
-    std::memcpy(out, key_.data(), key_.size());
-    out = put_field(bytes_tag(2), nesting.feature, out + key_.size());
-    if (source_->kind == ListKind::none) return out;
-    out = put_field(bytes_tag(static_cast<unsigned>(source_->kind)), nesting.list, out);
-    if (nesting.list != values_bytes) out = put_field(bytes_tag(1), values_bytes, out);
-    return out;
   }
 
   std::uint8_t* put_values(std::size_t row, std::uint64_t values_bytes, std::uint8_t* out,
@@ -168,7 +111,7 @@ class Encoder {
         begin = static_cast<std::size_t>(source_->offsets[value]);
         bytes = static_cast<std::size_t>(source_->offsets[value + 1]) - begin;
       }
-      out = put_field(bytes_tag(1), bytes, out);
+      out = put_field_head(out, 1, bytes);
       if (bytes > 0) std::memcpy(out, source_->data + begin, bytes);
       out += bytes;
     }
@@ -177,10 +120,9 @@ class Encoder {
 
   const ColumnSource* source_;
   const VarintWriter* varints_;
-  std::string key_;  // as written in the map's entry
+  std::string key_;  // a key_field()
   bool is_constant_ = false;
   std::uint64_t constant_values_ = 0;
-  Nesting constant_;
   std::string opening_;  // of every row of a constant column
 };
 
@@ -211,12 +153,12 @@ class BatchEncoder {
     for (std::size_t row = first; row < end; ++row) {
       std::uint64_t features = constant_bytes_;
       std::uint64_t* values_bytes = values_bytes_.data() + row * varying_;
-      for (const Encoder& encoder : encoders_) {
+      for (const ColumnEncoder& encoder : encoders_) {
         if (encoder.is_constant()) continue;
         const bool* present = encoder.source().present;
         if (present == nullptr || present[row]) {
           *values_bytes = encoder.measure_values(row);
-          features += encoder.total_bytes(*values_bytes);
+          features += encoder.head(*values_bytes).entry_bytes();
         }
         ++values_bytes;
       }
@@ -230,7 +172,7 @@ class BatchEncoder {
       const std::uint8_t* space_end = batch.data() + batch.offsets()[row + 1];
       out = put_features(static_cast<std::uint64_t>(space_end - out), out);
       const std::uint64_t* values_bytes = values_bytes_.data() + row * varying_;
-      for (const Encoder& encoder : encoders_) {
+      for (const ColumnEncoder& encoder : encoders_) {
         const std::uint64_t bytes = encoder.is_constant() ? 0 : *values_bytes++;
         const bool* present = encoder.source().present;
         if (present != nullptr && !present[row]) continue;
@@ -249,10 +191,10 @@ class BatchEncoder {
   static std::uint8_t* put_features(std::uint64_t example_bytes, std::uint8_t* out) noexcept {
     std::uint64_t features = example_bytes - 2;
     while (field_bytes(features) > example_bytes) --features;
-    return put_field(bytes_tag(1), features, out);
+    return put_field_head(out, 1, features);
   }
 
-  std::vector<Encoder> encoders_;
+  std::vector<ColumnEncoder> encoders_;
   std::size_t varying_ = 0;  // columns that are not constant
   std::uint64_t constant_bytes_ = 0;
   std::vector<std::uint64_t> values_bytes_;  // of each row's varying columns

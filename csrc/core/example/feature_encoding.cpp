@@ -4,64 +4,94 @@
 namespace tfrfast {
 namespace {
 
-void encode_spec(Encoder& encoder, const FeatureSpec& spec) {
-  encoder.string(spec.name);
-  encoder.string(spec.layout->name);
-  encoder.string(name_of(spec.type));
-  encoder.integers(spec.shape);
-  encoder.number(spec.raw_bytes);
-  encoder.number(spec.budget);
-  encoder.flag(spec.required);
-  encoder.flag(spec.inferred);
-  if (spec.type == ValueType::image) encode_image(encoder, *spec.image);
-  encoder.flag(spec.scaling.has_value());
-  if (spec.scaling) encode_scaling(encoder, *spec.scaling);
-  encoder.flag(spec.path.has_value());
-  if (spec.path) encode_path(encoder, *spec.path);
-  encoder.flag(spec.default_value.has_value());
-  if (!spec.default_value) return;
-  const std::vector<std::uint8_t>& numbers = spec.default_value->numbers;
-  encoder.string({reinterpret_cast<const char*>(numbers.data()), numbers.size()});
-  encoder.number(spec.default_value->strings.size());
-  for (const std::string& string : spec.default_value->strings) encoder.string(string);
+template <class Coder, class Fields>
+void code_fields(Coder& coder, Fields& fields) {
+  coder.nested([&] {
+    coder.list(fields, [&](auto& field) {
+      coder.number(field.number);
+      coder.choice(field.type, FieldType::sint64);
+      coder.flag(field.repeated);
+      coder.flag(field.checks_utf8);
+      coder.flag(field.is_closed);
+      coder.list(field.names, [&](auto& each) {
+        coder.integer(each.number);
+        coder.string(each.name);
+      });
+      code_fields(coder, field.oneof);
+      code_fields(coder, field.entry);
+    });
+  });
 }
 
-FeatureSpec decode_spec(Decoder& decoder) {
-  FeatureSpec spec;
-  spec.name = decoder.string();
-  spec.layout = &layout_named(decoder.string());
-  spec.type = value_type_named(decoder.string());
-  spec.shape = decoder.integers();
-  spec.raw_bytes = static_cast<std::size_t>(decoder.number());
-  spec.budget = static_cast<std::size_t>(decoder.number());
-  spec.required = decoder.flag();
-  spec.inferred = decoder.flag();
-  if (spec.type == ValueType::image) spec.image = decode_image(decoder);
-  if (decoder.flag()) spec.scaling = decode_scaling(decoder);
-  if (decoder.flag()) spec.path = decode_path(decoder);
-  if (!decoder.flag()) return spec;
-  DefaultValue& value = spec.default_value.emplace();
-  const std::string_view numbers = decoder.string();
-  value.numbers.assign(numbers.begin(), numbers.end());
-  const std::size_t strings = decoder.count();
-  for (std::size_t i = 0; i < strings; ++i) value.strings.emplace_back(decoder.string());
-  return spec;
+template <class Coder, class Image>
+void code_image(Coder& coder, Image& image) {
+  coder.number(image.height);
+  coder.number(image.width);
+  coder.number(image.channels);
+  coder.number(image.frames);
+  coder.flag(image.draws_each);
+  coder.choice(image.crop, CropKind::random);
+  for (auto* bound : {&image.min_area, &image.max_area, &image.min_ratio, &image.max_ratio}) {
+    coder.number(*bound);
+  }
+  coder.flag(image.flips);
+  coder.choice(image.resize, ResizeKind::bilinear);
+  coder.flag(image.is_float);
+  coder.flag(image.channels_first);
+  coder.flag(image.turns_upright);
+  coder.flag(image.grey_if_damaged);
+  coder.number(image.max_pixels);
+}
+
+template <class Coder, class Spec>
+void code_spec(Coder& coder, Spec& spec) {
+  coder.string(spec.name);
+  coder.named(
+      spec.layout, [](const Layout* layout) { return layout->name; },
+      [](std::string_view name) { return &layout_named(name); });
+  coder.named(spec.type, [](ValueType type) { return name_of(type); }, &value_type_named);
+  coder.integers(spec.shape);
+  coder.number(spec.raw_bytes);
+  coder.number(spec.budget);
+  coder.flag(spec.required);
+  coder.flag(spec.inferred);
+  coder.optional_if(spec.type == ValueType::image, spec.image,
+                    [&](auto& image) { code_image(coder, image); });
+  coder.optional_if(spec.type == ValueType::tensor, spec.tensor, [&](auto& form) {
+    coder.number(form.type);
+    coder.integers(form.shape);
+  });
+  coder.optional(spec.scaling, [&](auto& scaling) {
+    coder.flag(scaling.keeps_padding);
+    coder.list(scaling.lines, [&](auto& line) {
+      for (auto* each : {&line.shift, &line.factor, &line.base, &line.low, &line.high}) {
+        coder.real(*each);
+      }
+    });
+  });
+  coder.optional(spec.path, [&](auto& path) {
+    coder.string(path.message);
+    code_fields(coder, path.fields);
+    coder.choice(path.content, PathContent::presence);
+  });
+  coder.optional(spec.default_value, [&](auto& value) {
+    coder.table(value.numbers);
+    coder.list(value.strings, [&](auto& string) { coder.string(string); });
+  });
 }
 
 }  // namespace
 
 std::string FeatureSchema::encode() const {
   Encoder encoder(kEncoding);
-  encoder.number(features_.size());
-  for (const CompiledFeature& feature : features_) encode_spec(encoder, feature.spec);
+  encoder.list(features_, [&](const CompiledFeature& each) { code_spec(encoder, each.spec); });
   return encoder.finish();
 }
 
 FeatureSchema FeatureSchema::decode(std::string_view encoded) {
   Decoder decoder(kEncoding, encoded);
-  const std::size_t count = decoder.count();
   std::vector<FeatureSpec> specs;
-  for (std::size_t i = 0; i < count; ++i) specs.push_back(decode_spec(decoder));
+  decoder.list(specs, [&](FeatureSpec& each) { code_spec(decoder, each); });
   decoder.finish();
   return FeatureSchema(std::move(specs));
 }

@@ -33,10 +33,10 @@ std::uint64_t ImageRows::draw_of(std::size_t picture) const noexcept {
   return spec_.draws_each ? frame_draw(draw_, picture % spec_.pictures()) : draw_;
 }
 
-const ImageRows::Known* ImageRows::find(std::size_t picture, WireBytes image) const {
+const ImageRows::KnownPicture* ImageRows::find(std::size_t picture, WireBytes image) const {
   const auto [first, last] = known_.equal_range(hash_of_picture(image));
   const auto found = std::find_if(first, last, [&](const auto& each) {
-    const Known& known = each.second;
+    const KnownPicture& known = each.second;
     return known.draw == draw_of(picture) && known.image.size() == image.size() &&
            std::memcmp(known.image.data(), image.data(), image.size()) == 0;
   });
@@ -95,7 +95,7 @@ bool ImageRows::finish_picture(std::size_t picture, WireBytes image, std::uint8_
   if (spec_.frames > 0) {
     std::string copy(reinterpret_cast<const char*>(image.data()), image.size());
     known_.emplace(hash_of_picture(image),
-                   Known{std::move(copy), draw_of(picture), picture, at, result_bytes_});
+                   KnownPicture{std::move(copy), draw_of(picture), picture, at, result_bytes_});
   }
   return true;
 }

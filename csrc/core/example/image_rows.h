@@ -56,7 +56,7 @@ class ImageRows {
   static constexpr std::size_t kNoPicture = ~std::size_t{0};
 
   // A picture of this batch.
-  struct Known {
+  struct KnownPicture {
     std::string image;
     std::uint64_t draw = 0;
     std::size_t picture = 0;
@@ -69,7 +69,7 @@ class ImageRows {
            image.size() == last_image_.size();
   }
   std::uint64_t draw_of(std::size_t picture) const noexcept;
-  const Known* find(std::size_t picture, WireBytes image) const;
+  const KnownPicture* find(std::size_t picture, WireBytes image) const;
   bool fail(std::size_t picture);
 
   ImageDecoder decoder_;
@@ -83,8 +83,8 @@ class ImageRows {
   std::size_t last_picture_ = kNoPicture;
   WireBytes last_image_;
   // Of windows. By a hash of the encoded image, of which a copy is compared.
-  std::unordered_multimap<std::uint64_t, Known> known_;
-  const Known* same_ = nullptr;  // as the picture that was begun
+  std::unordered_multimap<std::uint64_t, KnownPicture> known_;
+  const KnownPicture* same_ = nullptr;  // as the picture that was begun
   std::size_t row_ = kNoPicture;
   struct Black {
     std::size_t picture = 0;

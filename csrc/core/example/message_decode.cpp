@@ -110,7 +110,7 @@ MessageDecoder::MessageDecoder(std::shared_ptr<const FeatureSchema> schema)
       leaves_(shape_.leaves.size()),
       members_(shape_.oneofs) {
   for (std::uint32_t number = 0; number < leaves_.size(); ++number) {
-    const MessageShape::Leaf& leaf = shape_.leaves[number];
+    const MessageShape::LeafShape& leaf = shape_.leaves[number];
     if (leaf.value_bytes == 0) string_leaves_.push_back(number);
     if (leaf.slot == kNone || leaf.is_repeated) continue;
     const std::optional<DefaultValue>& value = (*schema_)[leaf.slot].spec.default_value;
@@ -129,8 +129,8 @@ MessageDecoder::MessageDecoder(std::shared_ptr<const FeatureSchema> schema)
 }
 
 void MessageDecoder::begin() {
-  for (Level& level : levels_) level.count = 0;
-  for (Leaf& leaf : leaves_) {
+  for (LevelElements& level : levels_) level.count = 0;
+  for (LeafValues& leaf : leaves_) {
     leaf.bytes = 0;
     leaf.strings.clear();
   }
@@ -138,7 +138,7 @@ void MessageDecoder::begin() {
 
 void MessageDecoder::decode(WireBytes record, const RecordPlace& place) {
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
-  for (Level& level : levels_) level.record_start = level.count;
+  for (LevelElements& level : levels_) level.record_start = level.count;
   record_ = record;
   numbers_.clear();
   failed_at_ = nullptr;
@@ -169,7 +169,7 @@ MessageDecoder::Next MessageDecoder::read_message(std::uint32_t number, Next nex
     next = read_tag(next, end, tag);
     if (next == nullptr) return fail(field);
     if ((tag & 7) == kEndGroup) return group != 0 && tag >> 3 == group ? next : fail(field);
-    if (const Entry* const entry = node.find(tag >> 3)) {
+    if (const FieldShape* const entry = node.find(tag >> 3)) {
       next = read_entry(node, *entry, tag, next, end, depth);
     } else {
       if (node.is_map_entry) saw_unknown_ = true;
@@ -180,7 +180,7 @@ MessageDecoder::Next MessageDecoder::read_message(std::uint32_t number, Next nex
   return group == 0 ? next : fail(end);
 }
 
-inline MessageDecoder::Next MessageDecoder::read_entry(const Node& node, const Entry& entry,
+inline MessageDecoder::Next MessageDecoder::read_entry(const Node& node, const FieldShape& entry,
                                                        std::uint32_t tag, Next next, Next end,
                                                        unsigned depth) {
   const unsigned wire_type = tag & 7;
@@ -212,7 +212,7 @@ inline MessageDecoder::Next MessageDecoder::read_entry(const Node& node, const E
   return next;
 }
 
-MessageDecoder::Next MessageDecoder::read_child(const Entry& entry, Next next, Next end,
+MessageDecoder::Next MessageDecoder::read_child(const FieldShape& entry, Next next, Next end,
                                                 unsigned depth) {
   if (depth >= kMaxMessageDepth) {
     failure_ = "is nested too deeply to fit";
@@ -231,7 +231,7 @@ MessageDecoder::Next MessageDecoder::read_child(const Entry& entry, Next next, N
   const bool saw_unknown = saw_unknown_;
   saw_unknown_ = false;
   open_element(entry.level);
-  const Level& level = levels_[entry.level];
+  const LevelElements& level = levels_[entry.level];
   next = read_message(entry.child, next, end, depth + 1, group);
   if (next == nullptr) return nullptr;
   for (const std::uint32_t map : level.maps) keep_last_entries(map);
@@ -241,8 +241,8 @@ MessageDecoder::Next MessageDecoder::read_child(const Entry& entry, Next next, N
   return next;
 }
 
-MessageDecoder::Next MessageDecoder::read_packed(const Node& node, const Entry& entry, Next next,
-                                                 Next end) {
+MessageDecoder::Next MessageDecoder::read_packed(const Node& node, const FieldShape& entry,
+                                                 Next next, Next end) {
   std::size_t size;
   next = read_size(next, end, size);
   if (next == nullptr) return nullptr;
@@ -255,7 +255,7 @@ MessageDecoder::Next MessageDecoder::read_packed(const Node& node, const Entry& 
     const unsigned item = entry.wire_type == 1 ? 8 : 4;
     if (size % item != 0) return nullptr;
     if (is_plain) {
-      Level& level = levels_[entry.level];
+      LevelElements& level = levels_[entry.level];
       GrowingBuffer& values = leaves_[entry.values].values;
       values.reserve(level.count * item + size, level.count * item);
       if (size != 0) std::memcpy(values.data() + level.count * item, next, size);
@@ -264,7 +264,7 @@ MessageDecoder::Next MessageDecoder::read_packed(const Node& node, const Entry& 
     }
   } else if (is_plain && size >= kManyVarints) {
     const std::size_t space = count_varints(run);
-    Level& level = levels_[entry.level];
+    LevelElements& level = levels_[entry.level];
     GrowingBuffer& values = leaves_[entry.values].values;
     const std::size_t item = shape_.leaves[entry.values].value_bytes;
     values.reserve((level.count + space) * item, level.count * item);
@@ -293,7 +293,7 @@ MessageDecoder::Next MessageDecoder::read_packed(const Node& node, const Entry& 
   return end;
 }
 
-MessageDecoder::Next MessageDecoder::read_string(const Entry& entry, Next next, Next end) {
+MessageDecoder::Next MessageDecoder::read_string(const FieldShape& entry, Next next, Next end) {
   std::size_t size;
   next = read_size(next, end, size);
   if (next == nullptr) return nullptr;
@@ -310,7 +310,7 @@ MessageDecoder::Next MessageDecoder::read_string(const Entry& entry, Next next, 
 }
 
 // Puts a value that is no string.
-void MessageDecoder::put(const Node& node, const Entry& entry, std::uint64_t bits) {
+void MessageDecoder::put(const Node& node, const FieldShape& entry, std::uint64_t bits) {
   const MessageField& field = entry.field;
   const auto number = static_cast<std::int32_t>(bits);
   if (field.is_closed && name_in(field, number) == nullptr) {
@@ -320,7 +320,7 @@ void MessageDecoder::put(const Node& node, const Entry& entry, std::uint64_t bit
   mark_present(entry);
   if (entry.level != kNone) open_element(entry.level);
   if (entry.values != kNone) {
-    const MessageShape::Leaf& leaf = shape_.leaves[entry.values];
+    const MessageShape::LeafShape& leaf = shape_.leaves[entry.values];
     const std::size_t element = levels_[leaf.level].count - 1;
     store(leaves_[entry.values].values.data() + element * leaf.value_bytes, leaf.value_bytes, bits);
   }
@@ -331,7 +331,7 @@ void MessageDecoder::put(const Node& node, const Entry& entry, std::uint64_t bit
   }
 }
 
-inline void MessageDecoder::mark_present(const Entry& entry) {
+inline void MessageDecoder::mark_present(const FieldShape& entry) {
   if (entry.oneof != kNone && members_[entry.oneof] != &entry) {
     if (members_[entry.oneof] != nullptr) clear(*members_[entry.oneof]);
     members_[entry.oneof] = &entry;
@@ -345,12 +345,12 @@ inline void MessageDecoder::mark_present(const Entry& entry) {
 void MessageDecoder::open_element(std::uint32_t number) {
   const std::size_t element = levels_[number].count++;
   for (const std::uint32_t child : shape_.levels[number].levels) {
-    Level& level = levels_[child];
+    LevelElements& level = levels_[child];
     level.splits.reserve((element + 1) * kIndex, element * kIndex);
     level.splits.as<std::int64_t>()[element] = static_cast<std::int64_t>(level.count);
   }
   for (const std::uint32_t each : shape_.levels[number].leaves) {
-    Leaf& leaf = leaves_[each];
+    LeafValues& leaf = leaves_[each];
     const std::size_t item = shape_.leaves[each].value_bytes;
     if (item == 0) {
       leaf.strings.push_back(leaf.default_string);
@@ -364,7 +364,7 @@ void MessageDecoder::open_element(std::uint32_t number) {
 
 // Of several entries of a map with one key, the last counts.
 void MessageDecoder::keep_last_entries(std::uint32_t number) {
-  const Level& level = levels_[number];
+  const LevelElements& level = levels_[number];
   const std::size_t parent = levels_[shape_.levels[number].parent].count - 1;
   const auto first = static_cast<std::size_t>(level.splits.as<std::int64_t>()[parent]);
   const std::size_t count = level.count - first;
@@ -383,7 +383,7 @@ void MessageDecoder::keep_last_entries(std::uint32_t number) {
     is_last[order[i]] = are_different = false;
   }
   if (are_different) return;
-  std::vector<Run> kept;
+  std::vector<Elements> kept;
   for (std::size_t i = 0; i < count; ++i) {
     if (!is_last[i]) continue;
     if (i == 0 || !is_last[i - 1]) kept.push_back({first + i, first + i});
@@ -395,9 +395,9 @@ void MessageDecoder::keep_last_entries(std::uint32_t number) {
 // Sets keys_ to those of a map's entries. Strings are copied once, because the record's memory may
 // change meanwhile.
 void MessageDecoder::read_keys(std::uint32_t number, std::size_t first) {
-  const Level& level = levels_[number];
+  const LevelElements& level = levels_[number];
   const std::uint32_t key = shape_.levels[number].key;
-  const Leaf& leaf = leaves_[key];
+  const LeafValues& leaf = leaves_[key];
   keys_.clear();
   if (const std::size_t item = shape_.leaves[key].value_bytes; item != 0) {
     for (std::size_t each = first; each < level.count; ++each) {
@@ -418,8 +418,9 @@ void MessageDecoder::read_keys(std::uint32_t number, std::size_t first) {
 }
 
 // Drops the elements of a level from `first` on that are in no run.
-void MessageDecoder::keep(std::uint32_t number, std::size_t first, const std::vector<Run>& kept) {
-  Level& level = levels_[number];
+void MessageDecoder::keep(std::uint32_t number, std::size_t first,
+                          const std::vector<Elements>& kept) {
+  LevelElements& level = levels_[number];
   for (const std::uint32_t child : shape_.levels[number].levels) {
     auto* const splits = levels_[child].splits.as<std::int64_t>();
     const auto start_of = [&](std::size_t element) {
@@ -427,8 +428,8 @@ void MessageDecoder::keep(std::uint32_t number, std::size_t first, const std::ve
                                     : static_cast<std::size_t>(splits[element]);
     };
     const std::size_t start = start_of(first);
-    std::vector<Run> inner;
-    for (const Run& run : kept) inner.push_back({start_of(run.begin), start_of(run.end)});
+    std::vector<Elements> inner;
+    for (const Elements& run : kept) inner.push_back({start_of(run.begin), start_of(run.end)});
     std::size_t to = first, next = start;
     for (std::size_t i = 0; i < kept.size(); ++i) {
       const std::size_t moved = inner[i].begin - next;
@@ -440,10 +441,10 @@ void MessageDecoder::keep(std::uint32_t number, std::size_t first, const std::ve
     keep(child, start, inner);
   }
   std::size_t to = first;
-  for (const Run& run : kept) {
+  for (const Elements& run : kept) {
     for (const std::uint32_t each : shape_.levels[number].leaves) {
       const std::size_t item = shape_.leaves[each].value_bytes;
-      Leaf& leaf = leaves_[each];
+      LeafValues& leaf = leaves_[each];
       if (item == 0) {
         WireBytes* const strings = leaf.strings.data();
         std::copy(strings + (run.begin - level.record_start),
@@ -465,7 +466,7 @@ void MessageDecoder::keep(std::uint32_t number, std::size_t first, const std::ve
 
 // Drops all elements of a level but the first `count`, which are at least those of other records.
 void MessageDecoder::cut(std::uint32_t number, std::size_t count) {
-  Level& level = levels_[number];
+  LevelElements& level = levels_[number];
   if (count == level.count) return;
   for (const std::uint32_t child : shape_.levels[number].levels) {
     cut(child, static_cast<std::size_t>(levels_[child].splits.as<std::int64_t>()[count]));
@@ -479,7 +480,7 @@ void MessageDecoder::cut(std::uint32_t number, std::size_t count) {
 }
 
 // Makes a field of the current element as if it had not come.
-void MessageDecoder::clear(const Entry& entry) {
+void MessageDecoder::clear(const FieldShape& entry) {
   if (entry.level != kNone) {
     const std::size_t parent = levels_[shape_.levels[entry.level].parent].count - 1;
     cut(entry.level,
@@ -489,8 +490,8 @@ void MessageDecoder::clear(const Entry& entry) {
   if (entry.oneof != kNone) members_[entry.oneof] = nullptr;
   for (const std::uint32_t each : {entry.values, entry.names, entry.presence}) {
     if (each == kNone) continue;
-    const MessageShape::Leaf& leaf = shape_.leaves[each];
-    Leaf& state = leaves_[each];
+    const MessageShape::LeafShape& leaf = shape_.leaves[each];
+    LeafValues& state = leaves_[each];
     if (leaf.value_bytes == 0) {
       state.strings.back() = state.default_string;
     } else {
@@ -499,12 +500,12 @@ void MessageDecoder::clear(const Entry& entry) {
     }
   }
   if (entry.child == kNone) return;
-  for (const Entry& inner : shape_.nodes[entry.child].entries) clear(inner);
+  for (const FieldShape& inner : shape_.nodes[entry.child].entries) clear(inner);
 }
 
 void MessageDecoder::copy_strings() {
   for (const std::uint32_t each : string_leaves_) {
-    Leaf& leaf = leaves_[each];
+    LeafValues& leaf = leaves_[each];
     std::size_t place = levels_[shape_.leaves[each].level].record_start;
     std::size_t bytes = leaf.bytes;
     for (const WireBytes string : leaf.strings) bytes += string.size();
@@ -524,7 +525,7 @@ void MessageDecoder::copy_strings() {
 std::vector<Column> MessageDecoder::finish() {
   for (std::size_t number = 1; number < levels_.size(); ++number) {
     const std::size_t parents = levels_[shape_.levels[number].parent].count;
-    Level& level = levels_[number];
+    LevelElements& level = levels_[number];
     level.splits.reserve((parents + 1) * kIndex, parents * kIndex);
     level.splits.as<std::int64_t>()[parents] = static_cast<std::int64_t>(level.count);
   }
@@ -538,7 +539,7 @@ std::vector<Column> MessageDecoder::finish() {
 }
 
 Column MessageDecoder::finish_leaf(std::uint32_t number) {
-  const MessageShape::Leaf& leaf = shape_.leaves[number];
+  const MessageShape::LeafShape& leaf = shape_.leaves[number];
   const FeatureSpec& spec = (*schema_)[leaf.slot].spec;
   Column column;
   column.name = spec.name;
@@ -547,7 +548,7 @@ Column MessageDecoder::finish_leaf(std::uint32_t number) {
   column.rows = levels_[0].count;
   column.value_count = levels_[leaf.level].count;
   if (leaf.level == 0) column.shape = {static_cast<std::int64_t>(column.rows)};
-  Leaf& state = leaves_[number];
+  LeafValues& state = leaves_[number];
   if (leaf.value_bytes == 0) {
     state.offsets.reserve((column.value_count + 1) * kIndex, column.value_count * kIndex);
     state.offsets.as<std::int64_t>()[column.value_count] = static_cast<std::int64_t>(state.bytes);

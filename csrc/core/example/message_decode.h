@@ -35,22 +35,22 @@ class MessageDecoder {
   std::vector<Column> finish();
 
  private:
-  using Entry = MessageShape::Entry;
+  using FieldShape = MessageShape::FieldShape;
   using Node = MessageShape::Node;
   using Next = const std::uint8_t*;
 
-  struct Level {
+  struct LevelElements {
     std::size_t count = 0;            // elements
     std::size_t record_start = 0;     // elements before this record
     GrowingBuffer splits;             // where the elements of each of the parent's elements begin
     std::vector<std::uint32_t> maps;  // levels of maps whose parent it is
   };
 
-  struct Run {  // of elements
+  struct Elements {  // of elements
     std::size_t begin, end;
   };
 
-  struct Leaf {
+  struct LeafValues {
     GrowingBuffer values;
     GrowingBuffer offsets;           // strings: where each starts
     std::vector<WireBytes> strings;  // of this record
@@ -60,31 +60,32 @@ class MessageDecoder {
   };
 
   Next read_message(std::uint32_t node, Next next, Next end, unsigned depth, std::uint32_t group);
-  Next read_entry(const Node& node, const Entry& entry, std::uint32_t tag, Next next, Next end,
+  Next read_entry(const Node& node, const FieldShape& entry, std::uint32_t tag, Next next, Next end,
                   unsigned depth);
-  Next read_child(const Entry& entry, Next next, Next end, unsigned depth);
-  Next read_packed(const Node& node, const Entry& entry, Next next, Next end);
-  Next read_string(const Entry& entry, Next next, Next end);
-  void put(const Node& node, const Entry& entry, std::uint64_t bits);
-  void mark_present(const Entry& entry);
+  Next read_child(const FieldShape& entry, Next next, Next end, unsigned depth);
+  Next read_packed(const Node& node, const FieldShape& entry, Next next, Next end);
+  Next read_string(const FieldShape& entry, Next next, Next end);
+  void put(const Node& node, const FieldShape& entry, std::uint64_t bits);
+  void mark_present(const FieldShape& entry);
 
   void open_element(std::uint32_t level);
   void keep_last_entries(std::uint32_t level);
-  void keep(std::uint32_t level, std::size_t first, const std::vector<Run>& kept);
+  void keep(std::uint32_t level, std::size_t first, const std::vector<Elements>& kept);
   void read_keys(std::uint32_t level, std::size_t first);
   void cut(std::uint32_t level, std::size_t count);
-  void clear(const Entry& entry);
+  void clear(const FieldShape& entry);
   void copy_strings();
   Column finish_leaf(std::uint32_t leaf);
   Next fail(Next at) noexcept;
 
   std::shared_ptr<const FeatureSchema> schema_;
   const MessageShape& shape_;
-  std::vector<Level> levels_;
-  std::vector<Leaf> leaves_;
+  std::vector<LevelElements> levels_;
+  std::vector<LeafValues> leaves_;
   std::vector<std::uint32_t> string_leaves_;
-  std::deque<std::string> numbers_;    // of enums, without a name, in this record
-  std::vector<const Entry*> members_;  // of each oneof, the one that is set in the last element
+  std::deque<std::string> numbers_;  // of enums, without a name, in this record
+  std::vector<const FieldShape*>
+      members_;  // of each oneof, the one that is set in the last element
   std::vector<std::uint8_t> key_bytes_;
   std::vector<WireBytes> keys_;  // of the entries of a map
   std::vector<std::int64_t> scratch_;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/encoding.h"
 #include "core/example/value_type.h"
 
 namespace tfrfast {
@@ -78,8 +77,5 @@ struct MessagePath {
 
   ValueType value_type() const noexcept;
 };
-
-void encode_path(Encoder& encoder, const MessagePath& path);
-MessagePath decode_path(Decoder& decoder);
 
 }  // namespace tfrfast

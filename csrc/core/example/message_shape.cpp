@@ -22,7 +22,7 @@ bool is_same(const MessageField& a, const MessageField& b) {
          a.entry == b.entry;
 }
 
-void set_field(MessageShape::Entry& entry, const MessageField& field) {
+void set_field(MessageShape::FieldShape& entry, const MessageField& field) {
   entry.field = {field.number, field.type, field.repeated, field.checks_utf8, field.is_closed,
                  field.names,  {},         field.entry};
 }
@@ -80,14 +80,14 @@ std::uint32_t MessageShape::add_entry(const FeatureSpec& spec, std::uint32_t nod
   if (!std::ranges::is_sorted(field.names, {}, &EnumName::number)) {
     refuse_path(spec, "the numbers of its enum are not in order.");
   }
-  std::vector<Entry>& entries = nodes[node].entries;
+  std::vector<FieldShape>& entries = nodes[node].entries;
   if (const std::uint32_t at = nodes[node].find_far(field.number); at != kNone) {
     const MessageField& known = entries[at].field;
     if (known.type != field.type) refuse_path(spec, "its path contradicts another feature's.");
     return at;
   }
   const auto at = static_cast<std::uint32_t>(entries.size());
-  Entry& entry = entries.emplace_back();
+  FieldShape& entry = entries.emplace_back();
   set_field(entry, field);
   entry.wire_type = wire_type_of(field.type);
   std::vector<std::uint32_t>& far = nodes[node].far;
@@ -109,7 +109,7 @@ void MessageShape::add_oneof(const FeatureSpec& spec, std::uint32_t node, std::u
     nodes[node].entries[at].oneof = oneof;
   }
   for (const MessageField& member : members) {
-    Entry& entry = nodes[node].entries[add_entry(spec, node, member)];
+    FieldShape& entry = nodes[node].entries[add_entry(spec, node, member)];
     if (entry.oneof == kNone) entry.oneof = oneof;
     if (entry.oneof != oneof) refuse_path(spec, "its path contradicts another feature's.");
   }
@@ -124,7 +124,7 @@ void MessageShape::add(const FeatureSpec& spec, std::uint32_t slot) {
     const bool is_last = i + 1 == path.fields.size();
     const std::uint32_t at = add_entry(spec, node, field);
     if (!field.oneof.empty()) add_oneof(spec, node, at, field.oneof);
-    if (Entry& entry = nodes[node].entries[at]; !is_same(entry.field, field)) {
+    if (FieldShape& entry = nodes[node].entries[at]; !is_same(entry.field, field)) {
       // It was added as a member of a oneof, without the facts that reading it takes.
       if (entry.level != kNone || entry.values != kNone || entry.child != kNone ||
           entry.names != kNone || entry.presence != kNone) {
@@ -149,7 +149,7 @@ void MessageShape::add(const FeatureSpec& spec, std::uint32_t slot) {
           spec.layout != (level == 0 ? &kFixedLayout : &kRaggedLayout)) {
         refuse_path(spec, "its type or layout is not that of its path.");
       }
-      Entry& entry = nodes[node].entries[at];
+      FieldShape& entry = nodes[node].entries[at];
       std::uint32_t& leaf = is_presence                          ? entry.presence
                             : path.content == PathContent::names ? entry.names
                                                                  : entry.values;

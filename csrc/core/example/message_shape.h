@@ -20,7 +20,7 @@ struct FeatureSpec;
 struct MessageShape {
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  struct Entry {
+  struct FieldShape {
     MessageField field;
     unsigned wire_type = 0;
     std::uint32_t child = kNone;   // a node
@@ -34,18 +34,18 @@ struct MessageShape {
   struct Node {
     std::uint32_t level = 0;  // the message is an element of it, or part of an element
     bool is_map_entry = false;
-    std::vector<Entry> entries;       // in the order of their paths
+    std::vector<FieldShape> entries;  // in the order of their paths
     std::vector<std::uint32_t> far;   // the same by their field numbers
     std::vector<std::uint32_t> near;  // the entry of each small field number, or kNone
 
-    const Entry* find(std::uint32_t number) const noexcept {
+    const FieldShape* find(std::uint32_t number) const noexcept {
       const std::uint32_t at = number < near.size() ? near[number] : find_far(number);
       return at == kNone ? nullptr : &entries[at];
     }
     std::uint32_t find_far(std::uint32_t number) const noexcept;
   };
 
-  struct Level {
+  struct LevelShape {
     std::uint32_t parent = kNone;
     std::uint32_t key = kNone;          // of a map: the leaf of its keys
     std::vector<std::uint32_t> levels;  // whose parent it is
@@ -53,7 +53,7 @@ struct MessageShape {
     std::vector<std::uint32_t> oneofs;  // of which each element has at most one member
   };
 
-  struct Leaf {
+  struct LeafShape {
     std::uint32_t level = 0;
     std::uint32_t slot = kNone;  // kNone: read for the decoder alone
     ValueType type = ValueType::int64;
@@ -62,9 +62,9 @@ struct MessageShape {
   };
 
   std::string message;
-  std::vector<Node> nodes;    // the first is the record
-  std::vector<Level> levels;  // the first has the records
-  std::vector<Leaf> leaves;
+  std::vector<Node> nodes;         // the first is the record
+  std::vector<LevelShape> levels;  // the first has the records
+  std::vector<LeafShape> leaves;
   std::uint32_t oneofs = 0;
 
   // Throws Error(invalid) if paths contradict each other, or their specs.

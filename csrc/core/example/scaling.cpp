@@ -1,6 +1,5 @@
 #include "core/example/scaling.h"
 
-#include <bit>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -31,29 +30,6 @@ void check(const Scaling& scaling) {
   if (!makes_sense) {
     throw Error(ErrorKind::invalid, "Numbers are scaled by finite numbers, at least one of each.");
   }
-}
-
-void encode_scaling(Encoder& encoder, const Scaling& scaling) {
-  encoder.flag(scaling.keeps_padding);
-  encoder.number(scaling.lines.size());
-  for (const Scaling::Line& line : scaling.lines) {
-    for (const double each : {line.shift, line.factor, line.base, line.low, line.high}) {
-      encoder.number(std::bit_cast<std::uint64_t>(each));
-    }
-  }
-}
-
-Scaling decode_scaling(Decoder& decoder) {
-  Scaling scaling;
-  scaling.keeps_padding = decoder.flag();
-  scaling.lines.resize(decoder.count());
-  for (Scaling::Line& line : scaling.lines) {
-    for (double* const each : {&line.shift, &line.factor, &line.base, &line.low, &line.high}) {
-      *each = std::bit_cast<double>(decoder.number());
-    }
-  }
-  check(scaling);
-  return scaling;
 }
 
 }  // namespace tfrfast

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/encoding.h"
-
 namespace tfrfast {
 
 struct Scaling {
@@ -26,8 +24,5 @@ struct Scaling {
 
 // Throws Error(invalid) for numbers that make no sense.
 void check(const Scaling& scaling);
-
-void encode_scaling(Encoder& encoder, const Scaling& scaling);
-Scaling decode_scaling(Decoder& decoder);  // throws Error(invalid)
 
 }  // namespace tfrfast

@@ -7,6 +7,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/example/entry_head.h"
 
 namespace tfrfast {
 namespace {
@@ -60,15 +61,8 @@ void check_default(const FeatureSpec& spec, const CompiledFeature& feature) {
 }
 
 void write_opening(CompiledFeature& feature) {
-  const std::string& name = feature.spec.name;
-  std::vector<std::uint8_t> bytes = {bytes_tag(1)};
-  std::size_t length = name.size();
-  for (; length >= 0x80; length >>= 7) {
-    bytes.push_back(static_cast<std::uint8_t>(length | 0x80));
-  }
-  bytes.push_back(static_cast<std::uint8_t>(length));
-  bytes.insert(bytes.end(), name.begin(), name.end());
-  bytes.push_back(bytes_tag(2));
+  std::string bytes = key_field(feature.spec.name);
+  bytes += static_cast<char>(bytes_tag(2));
   feature.opening_bytes = bytes.size();
   feature.opening.assign((bytes.size() + 7) / 8, 0);
   std::memcpy(feature.opening.data(), bytes.data(), bytes.size());
@@ -97,6 +91,25 @@ void check_scaling(const FeatureSpec& spec, const CompiledFeature& feature) {
   }
 }
 
+// Returns the bytes of a row, or of a step if rows have any number of steps.
+std::size_t check_tensor(const FeatureSpec& spec) {
+  if (!spec.tensor) refuse(spec, "a serialized tensor needs its type and shape.");
+  const TensorForm& form = *spec.tensor;
+  const bool has_any_length = form.has_any_length();
+  if (spec.layout != (has_any_length ? &kRaggedLayout : &kFixedLayout)) {
+    refuse(spec, "its layout is not that of its tensor.");
+  }
+  if (spec.default_value) refuse(spec, "a serialized tensor has no default.");
+  std::size_t bytes = tensor_value_bytes(form.type);
+  if (bytes == 0) refuse(spec, "tensors of such a type are not read.");
+  FeatureSpec row = spec;
+  row.shape.assign(form.shape.begin() + has_any_length, form.shape.end());
+  bytes *= product_of(row);
+  if (has_any_length && bytes == 0) refuse(spec, "steps without values cannot be counted.");
+  if (!has_any_length && spec.shape != form.shape) refuse(spec, "the shape is not its tensor's.");
+  return bytes;
+}
+
 CompiledFeature compile(FeatureSpec spec) {
   CompiledFeature feature;
   feature.kind = list_kind_of(spec.type);
@@ -104,6 +117,10 @@ CompiledFeature compile(FeatureSpec spec) {
   feature.row_values = product_of(spec);
   if (spec.type == ValueType::raw) {
     if (!spec.layout->rows_are_alike) refuse(spec, "raw bytes need a fixed shape.");
+    feature.row_values = 1;
+  }
+  if (spec.type == ValueType::tensor) {
+    feature.value_bytes = check_tensor(spec);
     feature.row_values = 1;
   }
   if (spec.type == ValueType::image) {
@@ -127,7 +144,8 @@ CompiledFeature compile(FeatureSpec spec) {
   check_default(spec, feature);
   check_scaling(spec, feature);
   if (spec.scaling && !spec.layout->has_shape) feature.row_values = spec.scaling->lines.size();
-  feature.is_required = spec.layout->rows_are_alike || spec.type == ValueType::image;
+  feature.is_required = spec.layout->rows_are_alike || spec.type == ValueType::image ||
+                        spec.type == ValueType::tensor;
   feature.spec = std::move(spec);
   write_opening(feature);
   return feature;

@@ -14,6 +14,7 @@
 #include "core/example/list.h"
 #include "core/example/message_shape.h"
 #include "core/example/scaling.h"
+#include "core/example/serialized_tensor.h"
 #include "core/example/value_type.h"
 #include "core/image/image_spec.h"
 
@@ -31,13 +32,14 @@ struct FeatureSpec {
   ValueType type = ValueType::int64;
   std::vector<std::int64_t> shape;  // fixed: of a row; padded: of one step; otherwise empty
   std::optional<DefaultValue> default_value;  // fixed: a whole row; padded: one value
-  bool required = false;            // every record of a feature list must have the feature
-  bool inferred = false;            // found in some records: others may not fit
-  std::size_t raw_bytes = 0;        // raw: bytes of a row
-  std::size_t budget = 0;           // packed, segments, positions: the number of a row's budget
-  std::optional<ImageSpec> image;   // set for images alone
-  std::optional<Scaling> scaling;   // of floats that are normalised
-  std::optional<MessagePath> path;  // set for fields of messages that are not Examples
+  bool required = false;             // every record of a feature list must have the feature
+  bool inferred = false;             // found in some records: others may not fit
+  std::size_t raw_bytes = 0;         // raw: bytes of a row
+  std::size_t budget = 0;            // packed, segments, positions: the number of a row's budget
+  std::optional<ImageSpec> image;    // set for images alone
+  std::optional<TensorForm> tensor;  // set for serialized tensors alone
+  std::optional<Scaling> scaling;    // of floats that are normalised
+  std::optional<MessagePath> path;   // set for fields of messages that are not Examples
 };
 
 // A feature as the decoder needs it.
@@ -46,7 +48,8 @@ struct CompiledFeature {
   ListKind kind = ListKind::none;
   // fixed: values in a row; padded: in one step; images: in a row, one for each step of a window
   std::size_t row_values = 1;
-  std::size_t value_bytes = 0;  // numbers only; a row of raw or one fixed image is one value
+  std::size_t value_bytes = 0;  // numbers only; a row of raw, one fixed image or a tensor's
+                                // row is one value
   // Every record has exactly row_values values, or the default.
   bool is_required = true;
   // The bytes with which a map entry for this feature begins, after the entry's own tag and length:

@@ -87,8 +87,8 @@ void SequenceDecoder::decode(std::span<const WireBytes> records,
 
 void SequenceDecoder::collect(WireBytes record, const RecordPlace& place) {
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
-  std::fill(context_entries_.begin(), context_entries_.end(), Entry{});
-  std::fill(sequence_entries_.begin(), sequence_entries_.end(), Entry{});
+  std::fill(context_entries_.begin(), context_entries_.end(), FoundValue{});
+  std::fill(sequence_entries_.begin(), sequence_entries_.end(), FoundValue{});
   const auto malformed_at = [&](const WireReader& reader) {
     complain_malformed(place, static_cast<std::size_t>(reader.position() - record.data()));
   };
@@ -101,7 +101,7 @@ void SequenceDecoder::collect(WireBytes record, const RecordPlace& place) {
       continue;
     }
     const FeatureSchema& schema = is_context ? *context_ : *sequences_;
-    std::vector<Entry>& entries = is_context ? context_entries_ : sequence_entries_;
+    std::vector<FoundValue>& entries = is_context ? context_entries_ : sequence_entries_;
     if (!example.read_length(length)) malformed_at(example);
     WireReader features(example.enter(length));
     while (!features.at_end()) {
@@ -121,7 +121,7 @@ void SequenceDecoder::collect(WireBytes record, const RecordPlace& place) {
 void SequenceDecoder::put_context(std::uint32_t slot, WireBytes record, const RecordPlace& place) {
   const CompiledFeature& feature = (*context_)[slot];
   ColumnBuilder& column = context_columns_[slot];
-  const Entry& entry = context_entries_[slot];
+  const FoundValue& entry = context_entries_[slot];
   if (!entry.present) {
     if (feature.spec.layout != &kFixedLayout) return;
     if (!feature.spec.default_value) complain_missing(place, feature.spec);
@@ -140,16 +140,16 @@ void SequenceDecoder::put_context(std::uint32_t slot, WireBytes record, const Re
     fit = column.put_list(next_row_,
                           find_list(entry.value, feature.kind, Dialect::sequence_example), record);
   }
-  if (fit != Fit::ok) complain_misfit(place, feature, fit, column.found());
+  if (fit != Fit::ok) complain_misfit(place, feature, fit, column);
 }
 
 void SequenceDecoder::put_steps(std::uint32_t slot, WireBytes record, const RecordPlace& place) {
   const CompiledFeature& feature = (*sequences_)[slot];
-  const Entry& entry = sequence_entries_[slot];
+  const FoundValue& entry = sequence_entries_[slot];
   if (!entry.present && feature.spec.required) complain_missing(place, feature.spec);
   ColumnBuilder& column = step_columns_[slot];
   const std::uint8_t tag = bytes_tag(static_cast<unsigned>(feature.kind));
-  const auto refuse = [&] { complain_misfit(place, feature, Fit::malformed, 0); };
+  const auto refuse = [&] { complain_count(place, feature, Fit::malformed, 0); };
   const std::uint8_t* const end = entry.value.data() + entry.value.size();
   WireReader list(entry.value);
   while (!list.at_end()) {
@@ -173,10 +173,10 @@ void SequenceDecoder::put_steps(std::uint32_t slot, WireBytes record, const Reco
       if (bytes == 2 && (!list.take(tag) || !list.read_length(length) || length != 0)) refuse();
       fit = column.put_empty(step);
     }
-    if (fit != Fit::ok) complain_misfit(place, feature, fit, column.found());
+    if (fit != Fit::ok) complain_misfit(place, feature, fit, column);
     if (feature.spec.layout == &kPaddedLayout && column.last_count() != feature.row_values) {
-      complain_misfit(place, feature, Fit::wrong_count,
-                      static_cast<std::int64_t>(column.last_count()));
+      complain_count(place, feature, Fit::wrong_count,
+                     static_cast<std::int64_t>(column.last_count()));
     }
   }
 }

@@ -43,7 +43,7 @@ class SequenceDecoder {
   SequenceColumns finish();
 
  private:
-  struct Entry {
+  struct FoundValue {
     WireBytes value;
     bool present = false;
   };
@@ -60,8 +60,8 @@ class SequenceDecoder {
   std::vector<ColumnBuilder> step_columns_;
   std::vector<std::size_t> step_counts_;
   std::vector<PooledBuffer> row_splits_;
-  std::vector<Entry> context_entries_;
-  std::vector<Entry> sequence_entries_;
+  std::vector<FoundValue> context_entries_;
+  std::vector<FoundValue> sequence_entries_;
   std::size_t rows_ = 0;
   std::size_t next_row_ = 0;
 };

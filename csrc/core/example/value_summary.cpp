@@ -55,14 +55,14 @@ inline void ValueSummary::track(std::uint64_t hash, const MakeValue& make_value)
 // too low by at most the number of calls.
 void ValueSummary::forget_rare() {
   ++uncounted_;
-  std::vector<Slot> kept;
-  for (const Slot& slot : slots_) {
+  std::vector<CountedValue> kept;
+  for (const CountedValue& slot : slots_) {
     if (slot.count > 1) kept.push_back({slot.hash, slot.count - 1, slot.value});
   }
   std::vector<std::string> strings;
-  std::fill(slots_.begin(), slots_.end(), Slot());
+  std::fill(slots_.begin(), slots_.end(), CountedValue());
   used_ = kept.size();
-  for (Slot& slot : kept) {
+  for (CountedValue& slot : kept) {
     if (!strings_.empty()) {
       strings.push_back(std::move(strings_[slot.value]));
       slot.value = strings.size() - 1;
@@ -116,11 +116,11 @@ double ValueSummary::distinct() const {
 }
 
 std::vector<ValueSummary::Frequent> ValueSummary::most_frequent(std::size_t wanted) const {
-  std::vector<Slot> all;
-  for (const Slot& slot : slots_) {
+  std::vector<CountedValue> all;
+  for (const CountedValue& slot : slots_) {
     if (slot.count != 0) all.push_back(slot);
   }
-  const auto before = [](const Slot& a, const Slot& b) {
+  const auto before = [](const CountedValue& a, const CountedValue& b) {
     return a.count != b.count ? a.count > b.count : a.hash < b.hash;
   };
   wanted = std::min(wanted, all.size());
@@ -128,7 +128,7 @@ std::vector<ValueSummary::Frequent> ValueSummary::most_frequent(std::size_t want
                     before);
   std::vector<Frequent> found;
   for (std::size_t i = 0; i < wanted; ++i) {
-    const Slot& slot = all[i];
+    const CountedValue& slot = all[i];
     Frequent& frequent = found.emplace_back();
     frequent.count = slot.count;
     frequent.bits = slot.value;

@@ -44,7 +44,7 @@ class ValueSummary {
   std::vector<Frequent> most_frequent(std::size_t wanted) const;
 
  private:
-  struct Slot {
+  struct CountedValue {
     std::uint64_t hash = 0;
     std::uint64_t count = 0;  // 0: free
     std::uint64_t value = 0;  // bits, or the index of the string
@@ -56,7 +56,7 @@ class ValueSummary {
   void track(std::uint64_t hash, const MakeValue& make_value);
   void forget_rare();
 
-  std::vector<Slot> slots_;
+  std::vector<CountedValue> slots_;
   std::size_t used_ = 0;
   std::vector<std::string> strings_;
   std::vector<std::uint8_t> registers_;

@@ -19,9 +19,9 @@ constexpr Facts kFacts[] = {
     {"int32", ListKind::ints, 4},  {"int16", ListKind::ints, 2},     {"int8", ListKind::ints, 1},
     {"uint32", ListKind::ints, 4}, {"uint16", ListKind::ints, 2},    {"uint8", ListKind::ints, 1},
     {"bool", ListKind::ints, 1},   {"float64", ListKind::none, 8},   {"uint64", ListKind::none, 8},
-    {"raw", ListKind::bytes, 0},   {"image", ListKind::bytes, 0},
+    {"raw", ListKind::bytes, 0},   {"image", ListKind::bytes, 0},    {"tensor", ListKind::bytes, 0},
 };
-static_assert(std::size(kFacts) == static_cast<std::size_t>(ValueType::image) + 1);
+static_assert(std::size(kFacts) == static_cast<std::size_t>(ValueType::tensor) + 1);
 
 const Facts& facts_of(ValueType type) noexcept {
   return kFacts[static_cast<std::size_t>(type)];

@@ -25,6 +25,7 @@ enum class ValueType : std::uint8_t {
   uint64,   // likewise
   raw,      // one byte string of exactly `raw_bytes` bytes, copied unchanged
   image,    // one encoded image, as pixels
+  tensor,   // one serialized TensorProto, as its values
 };
 
 const char* name_of(ValueType type) noexcept;

@@ -1,6 +1,5 @@
 // Encodes int64 values as packed varints. With BMI2, one instruction spreads a value's groups of
 // seven bits, and one store writes eight bytes. The next varint overwrites the bytes past the end.
-#include <bit>
 #include <cstring>
 
 #include "core/base/bytes.h"
@@ -18,21 +17,6 @@ namespace {
 // The longest varint, or the furthest byte that a store touches.
 constexpr std::ptrdiff_t kReach = 10;
 
-// ceil(bits / 7) for 1 to 64 bits, without a division.
-inline std::size_t bytes_for_bits(unsigned bits) noexcept {
-  return (bits * 9 + 64) / 64;
-}
-
-inline std::size_t varint_bytes(std::uint64_t value) noexcept {
-  return bytes_for_bits(static_cast<unsigned>(std::bit_width(value | 1)));
-}
-
-inline std::uint8_t* put_slowly(std::uint64_t value, std::uint8_t* out) noexcept {
-  for (; value >= 0x80; value >>= 7) *out++ = static_cast<std::uint8_t>(value | 0x80);
-  *out++ = static_cast<std::uint8_t>(value);
-  return out;
-}
-
 // A single load: another thread may be writing the value.
 inline std::uint64_t load_once(const std::int64_t* value) noexcept {
   return static_cast<std::uint64_t>(__atomic_load_n(value, __ATOMIC_RELAXED));
@@ -42,7 +26,7 @@ inline std::uint64_t load_once(const std::int64_t* value) noexcept {
 inline std::uint8_t* put_if_it_fits(std::uint64_t value, std::uint8_t* out,
                                     const std::uint8_t* space_end) noexcept {
   if (static_cast<std::ptrdiff_t>(varint_bytes(value)) > space_end - out) return nullptr;
-  return put_slowly(value, out);
+  return put_varint(out, value);
 }
 
 std::size_t measure_portably(const std::int64_t* values, std::size_t count) noexcept {
@@ -58,7 +42,7 @@ std::uint8_t* write_portably(const std::int64_t* values, std::size_t count, std:
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t value = load_once(values + i);
     if (space_end - out >= kReach) [[likely]] {
-      out = put_slowly(value, out);
+      out = put_varint(out, value);
     } else if ((out = put_if_it_fits(value, out, space_end)) == nullptr) {
       return nullptr;
     }
@@ -100,7 +84,7 @@ __attribute__((target("bmi2,lzcnt"))) std::uint8_t* write_with_bmi2(
     } else {  // nine bytes, or ten for a negative number
       groups |= kContinued;
       std::memcpy(out, &groups, sizeof groups);
-      out = put_slowly(value >> 56, out + sizeof groups);
+      out = put_varint(out + sizeof groups, value >> 56);
     }
   }
   return out;

@@ -1,8 +1,10 @@
-// Reads protobuf wire bytes exactly as leniently as TensorFlow's fast Example parser. A length is
-// the low 32 bits of its varint. A message that claims to reach past its enclosing message ends
-// where the enclosing message ends. A stricter reader would refuse records that TensorFlow accepts.
+// Protobuf wire bytes. Reads them exactly as leniently as TensorFlow's fast Example parser. A
+// length is the low 32 bits of its varint. A message that claims to reach past its enclosing
+// message ends where the enclosing message ends. A stricter reader would refuse records that
+// TensorFlow accepts.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +28,29 @@ inline constexpr std::uint8_t fixed32_tag(unsigned field) noexcept {
 
 inline constexpr std::size_t kMaxVarintBytes = 10;
 inline constexpr std::size_t kLongestMessage = std::size_t{1} << 31;  // protobuf requires less
+
+// The bytes that a varint takes: its bits over 7, rounded up, without a division.
+constexpr std::size_t varint_bytes(std::uint64_t value) noexcept {
+  return (static_cast<unsigned>(std::bit_width(value | 1)) * 9 + 64) / 64;
+}
+
+inline std::uint8_t* put_varint(std::uint8_t* out, std::uint64_t value) noexcept {
+  for (; value >= 0x80; value >>= 7) *out++ = static_cast<std::uint8_t>(value | 0x80);
+  *out++ = static_cast<std::uint8_t>(value);
+  return out;
+}
+
+// The size of a field of `bytes` bytes, with its tag and its length. Most fields are short.
+constexpr std::uint64_t field_bytes(std::uint64_t bytes) noexcept {
+  return 1 + (bytes < 0x80 ? 1 : varint_bytes(bytes)) + bytes;
+}
+
+// Writes the tag and the length of such a field.
+inline std::uint8_t* put_field_head(std::uint8_t* out, unsigned field,
+                                    std::uint64_t bytes) noexcept {
+  *out++ = bytes_tag(field);
+  return put_varint(out, bytes);
+}
 
 // Loads the eight bytes at `bytes`. Bytes at or after `readable_end` are undefined. The eight bytes
 // before `readable_end` must be readable.

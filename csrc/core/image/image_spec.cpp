@@ -53,45 +53,4 @@ void check(const ImageSpec& spec) {
           "max_pixels must be from 1 to 2**29.");
 }
 
-void encode_image(Encoder& encoder, const ImageSpec& spec) {
-  encoder.number(spec.height);
-  encoder.number(spec.width);
-  encoder.number(spec.channels);
-  encoder.number(spec.frames);
-  encoder.flag(spec.draws_each);
-  encoder.choice(spec.crop);
-  for (const Fixed32 bound : {spec.min_area, spec.max_area, spec.min_ratio, spec.max_ratio}) {
-    encoder.number(bound);
-  }
-  encoder.flag(spec.flips);
-  encoder.choice(spec.resize);
-  encoder.flag(spec.is_float);
-  encoder.flag(spec.channels_first);
-  encoder.flag(spec.turns_upright);
-  encoder.flag(spec.grey_if_damaged);
-  encoder.number(spec.max_pixels);
-}
-
-ImageSpec decode_image(Decoder& decoder) {
-  ImageSpec spec;
-  spec.height = decoder.small_number();
-  spec.width = decoder.small_number();
-  spec.channels = decoder.small_number();
-  spec.frames = decoder.small_number();
-  spec.draws_each = decoder.flag();
-  spec.crop = decoder.choice(CropKind::random);
-  for (Fixed32* const bound : {&spec.min_area, &spec.max_area, &spec.min_ratio, &spec.max_ratio}) {
-    *bound = decoder.number();
-  }
-  spec.flips = decoder.flag();
-  spec.resize = decoder.choice(ResizeKind::bilinear);
-  spec.is_float = decoder.flag();
-  spec.channels_first = decoder.flag();
-  spec.turns_upright = decoder.flag();
-  spec.grey_if_damaged = decoder.flag();
-  spec.max_pixels = decoder.number();
-  check(spec);
-  return spec;
-}
-
 }  // namespace tfrfast

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/base/encoding.h"
-
 namespace tfrfast {
 
 enum class CropKind : std::uint8_t {
@@ -56,8 +54,5 @@ struct ImageSpec {
 
 // Throws Error(invalid) for a spec that makes no sense.
 void check(const ImageSpec& spec);
-
-void encode_image(Encoder& encoder, const ImageSpec& spec);
-ImageSpec decode_image(Decoder& decoder);  // throws Error(invalid)
 
 }  // namespace tfrfast

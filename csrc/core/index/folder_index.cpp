@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/index/index_sections.h"
-#include "core/storage/local/in_place.h"
+#include "core/storage/local/sidecar.h"
 
 namespace tfrfast {
 namespace {
@@ -31,7 +31,7 @@ std::shared_ptr<const StoredFile> unmapped(const std::shared_ptr<const StoredFil
 std::shared_ptr<const StoredFile> open_if_there(const std::string& path,
                                                 const StorageOptions& options) {
   try {
-    return open_own_file(path, options);
+    return open_sidecar(path, options);
   } catch (const Error& error) {
     if (error.system_error() == ENOENT || error.system_error() == ENOTDIR) return nullptr;
     throw;

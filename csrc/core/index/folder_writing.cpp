@@ -13,8 +13,8 @@
 #include "core/index/index_sections.h"
 #include "core/index/index_state.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/own_file.h"
-#include "core/storage/local/place.h"
+#include "core/storage/local/sidecar.h"
+#include "core/storage/local/write_checks.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -29,7 +29,7 @@ constexpr std::uint64_t kFewParts = 64;
 constexpr std::uint64_t kFewBytes = 16 << 20;
 
 // An entry to write, and the source of its sections.
-struct Source {
+struct EntrySource {
   std::string_view name;
   DirectoryEntry entry;
   const FolderIndex* index = nullptr;      // the index that holds the sections
@@ -38,7 +38,7 @@ struct Source {
 
 // Throws Error io if a file that must stay has the name.
 void refuse_others(const std::string& path) {
-  check_own_name(path);
+  check_sidecar_name(path);
   if (is_newer_folder_index(path)) {
     throw_system_error(EEXIST, "Adding to", path,
                        "A later version of tfrfast made it. Use that version, or name another "
@@ -58,26 +58,30 @@ std::shared_ptr<const FolderIndex> load_own(const std::string& path) {
   }
 }
 
-void add_entries(const FolderIndex& index, std::vector<Source>& sources) {
+void add_entries(const FolderIndex& index, std::vector<EntrySource>& sources) {
   for (const DirectoryEntry& each : index.entries()) {
     sources.push_back({index.name_of(each), each, &index, nullptr});
   }
 }
 
 // Keeps the first of the sources that describe the same shard.
-void sort_sources(std::vector<Source>& sources) {
-  const auto key = [](const Source& each) { return std::make_tuple(each.name, each.entry.data); };
+void sort_sources(std::vector<EntrySource>& sources) {
+  const auto key = [](const EntrySource& each) {
+    return std::make_tuple(each.name, each.entry.data);
+  };
   std::stable_sort(sources.begin(), sources.end(),
-                   [&](const Source& a, const Source& b) { return key(a) < key(b); });
-  sources.erase(std::unique(sources.begin(), sources.end(),
-                            [&](const Source& a, const Source& b) { return key(a) == key(b); }),
-                sources.end());
+                   [&](const EntrySource& a, const EntrySource& b) { return key(a) < key(b); });
+  sources.erase(
+      std::unique(sources.begin(), sources.end(),
+                  [&](const EntrySource& a, const EntrySource& b) { return key(a) == key(b); }),
+      sources.end());
 }
 
 // Makes the part's header, and its directory in the order of the sources.
-std::vector<std::uint8_t> beginning_of(const std::vector<Source>& sources, std::uint64_t previous) {
+std::vector<std::uint8_t> beginning_of(const std::vector<EntrySource>& sources,
+                                       std::uint64_t previous) {
   std::size_t names_bytes = 0;
-  for (const Source& each : sources) names_bytes += each.name.size();
+  for (const EntrySource& each : sources) names_bytes += each.name.size();
   const std::size_t entries_bytes = sources.size() * sizeof(DirectoryEntry);
   PartHeader header = {};
   header.previous = previous;
@@ -121,7 +125,7 @@ FolderHeader header_of_one_part(const std::vector<std::uint8_t>& beginning) {
   return header;
 }
 
-void append_sections(const Source& source, Publication& file) {
+void append_sections(const EntrySource& source, PublishedFile& file) {
   const std::uint64_t bytes = source.entry.sections.bytes;
   if (source.index == nullptr) {
     file.append(source.sections, static_cast<std::size_t>(bytes));
@@ -138,16 +142,16 @@ void append_sections(const Source& source, Publication& file) {
 }
 
 // Replaces any file at `path`.
-void write_anew(const std::string& path, std::vector<Source> sources, bool durable) {
+void write_anew(const std::string& path, std::vector<EntrySource> sources, bool durable) {
   sort_sources(sources);
-  const auto file = publish_file(path);
-  file->keep_permissions();
+  PublishedFile file(path);
+  file.keep_permissions();
   const std::vector<std::uint8_t> beginning = beginning_of(sources, 0);
   const FolderHeader header = header_of_one_part(beginning);
-  file->append(&header, sizeof header);
-  if (header.part_count > 0) file->append(beginning.data(), beginning.size());
-  for (const Source& each : sources) append_sections(each, *file);
-  commit_own_file(*file, durable);
+  file.append(&header, sizeof header);
+  if (header.part_count > 0) file.append(beginning.data(), beginning.size());
+  for (const EntrySource& each : sources) append_sections(each, file);
+  commit_sidecar(file, durable);
 }
 
 // The names in a data folder. Tells which entries of the folder's shards are obsolete.
@@ -168,7 +172,7 @@ class DataFolder {
     }
   }
 
-  bool has_lost(const Source& source) const {
+  bool has_lost(const EntrySource& source) const {
     if (path_.empty() || source.entry.data != data_) return false;
     const std::string name(source.name);
     // A listing may miss a file that is being renamed.
@@ -182,17 +186,17 @@ class DataFolder {
 };
 
 std::string path_in_new_folder(const std::string& folder) {
-  make_own_folder(folder);
+  make_sidecar_folder(folder);
   return own_index_path(folder);
 }
 
 void compact(const std::string& path, const DataFolder* data, bool durable) {
   const auto index = load_own(path);
   if (index == nullptr) return;
-  std::vector<Source> sources;
+  std::vector<EntrySource> sources;
   add_entries(*index, sources);
   if (data != nullptr) {
-    std::erase_if(sources, [&](const Source& each) { return data->has_lost(each); });
+    std::erase_if(sources, [&](const EntrySource& each) { return data->has_lost(each); });
   }
   write_anew(path, std::move(sources), durable);
 }
@@ -202,7 +206,7 @@ void compact(const std::string& path, const DataFolder* data, bool durable) {
 IndexAddition::IndexAddition(const IndexPlace& place, const ShardIndex& index)
     : place_(place), path_(path_in_new_folder(place.folder)), lock_(place.folder, kMaxWaitMs) {
   const IndexSections made = sections_of(index);
-  Source source{place.name, {}, nullptr, nullptr};
+  EntrySource source{place.name, {}, nullptr, nullptr};
   source.entry.shard = made.shard;
   source.entry.sections.bytes = made.bytes.size();
   source.entry.data = place.data;
@@ -215,7 +219,7 @@ IndexAddition::IndexAddition(const IndexPlace& place, const ShardIndex& index)
   if (!begin_in_place()) {
     // Rewrite the entries that can be saved, or an empty index.
     const auto damaged = load_own(path_);
-    std::vector<Source> sources;
+    std::vector<EntrySource> sources;
     if (damaged != nullptr) add_entries(*damaged, sources);
     write_anew(path_, std::move(sources), damaged != nullptr && place_.cached_for.empty());
     if (!begin_in_place()) return;
@@ -253,7 +257,7 @@ void IndexAddition::commit(const ShardFacts& facts, bool durable) {
     const auto index = load_own(path_);
     const char* const name =
         reinterpret_cast<const char*>(part_.data() + sizeof part + sizeof(DirectoryEntry));
-    std::vector<Source> sources{
+    std::vector<EntrySource> sources{
         {{name, entry().name_bytes}, entry(), nullptr, part_.data() + beginning_bytes_}};
     if (index != nullptr) add_entries(*index, sources);
     write_anew(path_, std::move(sources), durable);
@@ -303,7 +307,6 @@ void add_moved_index(const FolderIndex& made, const std::string& name, const Ind
 }
 
 void compact_index(const std::string& folder) {
-  if (!is_local(folder)) return;
   const std::string path = own_index_path(folder);
   FolderHeader header;
   if (!peek(path, &header, sizeof header) || header.part_count <= 1) return;
@@ -322,12 +325,12 @@ void try_to_compact_index(const std::string& folder) noexcept {
 }
 
 void join_index(const std::string& folder, const std::string& from) {
-  make_own_folder(folder);
+  make_sidecar_folder(folder);
   const std::string path = own_index_path(folder);
   const FolderLock lock(folder, kMaxWaitMs);
   const auto added = FolderIndex::load(from);
   const auto index = load_own(path);
-  std::vector<Source> sources;
+  std::vector<EntrySource> sources;
   if (added != nullptr) add_entries(*added, sources);
   if (index != nullptr) add_entries(*index, sources);
   write_anew(path, std::move(sources), true);
@@ -336,11 +339,10 @@ void join_index(const std::string& folder, const std::string& from) {
 void check_index_folder(const std::string& folder, const std::string& advice, bool is_tried) {
   const std::string action = "Keeping an index in";
   try {
-    make_own_folder(folder);
+    make_sidecar_folder(folder);
   } catch (const Error& error) {
     throw Error(ErrorKind::io, error.message() + " " + advice, error.place(), error.system_error());
   }
-  if (!is_local(folder)) return;
   const std::string path = own_index_path(folder);
   if (is_tried) {
     check_name(path, action, advice);

@@ -20,7 +20,7 @@
 #include "core/index/index_places.h"
 #include "core/index/shard_index.h"
 #include "core/storage/local/folder_lock.h"
-#include "core/storage/local/in_place.h"
+#include "core/storage/local/writable_file.h"
 
 namespace tfrfast {
 
@@ -49,8 +49,8 @@ class IndexAddition {
   std::string path_;
   FolderLock lock_;
   std::vector<std::uint8_t> part_;
-  std::size_t beginning_bytes_ = 0;  // of the part, before its sections
-  std::optional<FileInPlace> file_;  // empty if the index has to be rewritten
+  std::size_t beginning_bytes_ = 0;   // of the part, before its sections
+  std::optional<WritableFile> file_;  // empty if the index has to be rewritten
   FolderHeader header_ = {};
 };
 
@@ -64,8 +64,8 @@ void add_moved_index(const FolderIndex& made, const std::string& name, const Ind
 
 // Rewrites this user's index of `folder`, flushed to the disk, as one part without obsolete
 // entries: older entries of a shard and, if `folder` is the data folder's sibling, entries of
-// shards that no longer exist. Does nothing to an index of one part, or in a folder of another
-// machine. Other processes wait. A process that dies leaves the index unchanged. Throws Error io.
+// shards that no longer exist. Does nothing to an index of one part. Other processes wait. A
+// process that dies leaves the index unchanged. Throws Error io.
 void compact_index(const std::string& folder);
 // Like compact_index(), for callers that can do without. Never throws.
 void try_to_compact_index(const std::string& folder) noexcept;

@@ -73,12 +73,12 @@ bool FrameFinder::is_frame(ShardWalker& walker, std::uint64_t at, std::uint64_t 
   return false;
 }
 
-FrameFinder::Found FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
+FrameFinder::FoundFrame FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
   constexpr std::uint64_t kNowhere = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t until =
       look_bytes_ && *look_bytes_ < kNowhere - kHeaderBytes - from ? from + *look_bytes_ : kNowhere;
   while (walker.reach(from + kFrameOverhead)) {
-    if (from >= until) return {until, Outcome::not_looked};
+    if (from >= until) return {until, SearchEnd::not_looked};
     take_notice_of_growth();
     const ShardWindow window = walker.window(from, kHeaderBytes);
     std::uint64_t end = window.end - from > kPieceBytes ? from + kPieceBytes : window.end;
@@ -95,14 +95,14 @@ FrameFinder::Found FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
       if (data - from >= kHeaderBytes) from = data - kHeaderBytes + 1;
       continue;
     }
-    if (is_frame(walker, from, search.payload_bytes)) return {from, Outcome::found};
+    if (is_frame(walker, from, search.payload_bytes)) return {from, SearchEnd::found};
     ++from;
     if (fruitless_bytes_left_ > 0) continue;
-    if (look_bytes_) return {from, Outcome::not_looked};
+    if (look_bytes_) return {from, SearchEnd::not_looked};
     walk_to_end(walker);
-    if (fruitless_bytes_left_ == 0) return {file_->bytes(), Outcome::gave_up};
+    if (fruitless_bytes_left_ == 0) return {file_->bytes(), SearchEnd::gave_up};
   }
-  return {file_->bytes(), Outcome::none};
+  return {file_->bytes(), SearchEnd::none};
 }
 
 }  // namespace tfrfast

@@ -25,19 +25,19 @@ class FrameFinder {
   FrameFinder(const std::shared_ptr<const StoredFile>& file, Step step,
               std::optional<std::uint64_t> look_bytes = {});
 
-  enum class Outcome : std::uint8_t {
+  enum class SearchEnd : std::uint8_t {
     found,
     none,        // no frame follows
     gave_up,     // too many false headers; the rest is unknown
     not_looked,  // no frame within `look_bytes`
   };
-  struct Found {
+  struct FoundFrame {
     std::uint64_t at = 0;  // the frame's place; otherwise the place where the search ended
-    Outcome outcome = Outcome::none;
+    SearchEnd outcome = SearchEnd::none;
   };
   // The first frame at or after `from`. `walker` walks on as far as necessary; a second walker
   // reads payloads. Throws Error for I/O failures, and the exceptions of `step`.
-  Found find(ShardWalker& walker, std::uint64_t from);
+  FoundFrame find(ShardWalker& walker, std::uint64_t from);
 
  private:
   bool is_frame(ShardWalker& walker, std::uint64_t at, std::uint64_t payload_bytes);

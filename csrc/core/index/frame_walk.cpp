@@ -42,7 +42,7 @@ FrameWalk::FrameWalk(const std::shared_ptr<const StoredFile>& file, const WalkOp
     seek_points_ = walker->seek_points();
     walker_ = std::move(walker);
   }
-  walker_->expect(ShardWalker::Wanted::everything);
+  walker_->expect(ShardWalker::Access::everything);
   walker_->set_pulse([this] { report(); });
 }
 
@@ -82,7 +82,7 @@ void FrameWalk::advance(std::uint64_t limit) {
     const StorageTraits& traits = file_->traits();
     const bool large =
         !traits.is_remote && (step.next - at_) / step.frames > traits.request_bytes / kLargePart;
-    walker_->expect(large ? ShardWalker::Wanted::here_and_there : ShardWalker::Wanted::everything);
+    walker_->expect(large ? ShardWalker::Access::here_and_there : ShardWalker::Access::everything);
   }
   at_ = step.next;
 
@@ -157,12 +157,12 @@ void FrameWalk::end(std::optional<DamageKind> torn) {
 
 void FrameWalk::get_over_bad_header() {
   const FrameHeader bad = header_at(*walker_, at_);
-  const FrameFinder::Found found = find_frame(at_ + 1);
+  const FrameFinder::FoundFrame found = find_frame(at_ + 1);
   const bool only_crc_was_bad =
       found.at - at_ >= kFrameOverhead && bad.payload_bytes == found.at - at_ - kFrameOverhead;
   DamageKind kind = DamageKind::bad_header;
-  if (found.outcome == FrameFinder::Outcome::gave_up) kind = DamageKind::lost_track;
-  if (found.outcome == FrameFinder::Outcome::not_looked) kind = DamageKind::unexplored;
+  if (found.outcome == FrameFinder::SearchEnd::gave_up) kind = DamageKind::lost_track;
+  if (found.outcome == FrameFinder::SearchEnd::not_looked) kind = DamageKind::unexplored;
   lose(kind, found.at, only_crc_was_bad && kind == DamageKind::bad_header ? 1 : 0);
   at_ = found.at;
   if (at_damage_ == AtDamage::get_over) return;
@@ -172,13 +172,13 @@ void FrameWalk::get_over_bad_header() {
 
 // Data were lost at `cut`: the bytes after `cut` did not originally follow the bytes before `cut`.
 void FrameWalk::get_over_bad_stream(std::uint64_t cut) {
-  const FrameFinder::Found found = find_frame(cut);
+  const FrameFinder::FoundFrame found = find_frame(cut);
   lose(DamageKind::bad_stream, found.at, 0);
   at_ = found.at;
 }
 
-FrameFinder::Found FrameWalk::find_frame(std::uint64_t from) {
-  walker_->expect(ShardWalker::Wanted::everything);
+FrameFinder::FoundFrame FrameWalk::find_frame(std::uint64_t from) {
+  walker_->expect(ShardWalker::Access::everything);
   if (!finder_) {
     const auto on_step = [this](std::uint64_t at) {
       searched_ = at;

@@ -76,7 +76,7 @@ class FrameWalk {
   void lose(DamageKind kind, std::uint64_t end, std::uint64_t records);
   void get_over_bad_header();
   void get_over_bad_stream(std::uint64_t cut);
-  FrameFinder::Found find_frame(std::uint64_t from);
+  FrameFinder::FoundFrame find_frame(std::uint64_t from);
   void take_large_frame();
   void end(std::optional<DamageKind> torn);
   void report();

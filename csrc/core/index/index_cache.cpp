@@ -13,8 +13,7 @@
 #include "core/index/index_places.h"
 #include "core/storage/local/folder_lock.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/in_place.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 #include "core/storage/local/users.h"
 
 namespace tfrfast {

@@ -9,7 +9,7 @@
 #include "core/base/waiting.h"
 #include "core/index/index_places.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

@@ -9,7 +9,7 @@
 #include "core/crc32c/crc32c.h"
 #include "core/index/index_bytes.h"
 #include "core/index/shard_index.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 
 namespace tfrfast {
 

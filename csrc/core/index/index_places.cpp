@@ -95,7 +95,6 @@ bool is_folder_index(std::string_view file_name) {
 
 std::string own_index_path(const std::string& folder) {
   std::string path = folder_index_path(folder);
-  if (!is_local(folder)) return path;
   const NameStatus status = look_at_name(path);
   if (status.kind == NameKind::nothing || status.owner == this_user()) return path;
   return path + "-" + std::to_string(this_user());

@@ -99,8 +99,8 @@ bool has_claimed_damage(const ShardIndex& index, const StoredFile& file) {
       continue;
     }
     if (each.kind != DamageKind::bad_header && each.kind != DamageKind::lost_track) return false;
-    const FrameFinder::Found found = finder.find(*walker, each.begin + 1);
-    const bool is_lost = found.outcome == FrameFinder::Outcome::gave_up;
+    const FrameFinder::FoundFrame found = finder.find(*walker, each.begin + 1);
+    const bool is_lost = found.outcome == FrameFinder::SearchEnd::gave_up;
     if (found.at != each.end || is_lost != (each.kind == DamageKind::lost_track)) return false;
   }
   return true;

@@ -80,12 +80,12 @@ std::uint64_t LazySearch::look_at(const std::string& path, LazyShard* lazy) {
 
 void LazySearch::look_at_listed(const std::string& url, LazyShard* lazy) {
   const std::string& access = folders_.options().storage.access;
-  const auto facts = facts_of_listed_object(url, access);
-  if (!facts || !facts->version_lasts) return;
-  look_in_index(url, *facts, lazy);
+  const auto listed = listed_object(url, access);
+  if (!listed || !listed->facts.version_lasts) return;
+  look_in_index(url, listed->facts, lazy);
   if (lazy->entry == nullptr) return;
-  if (auto listed = take_listed_object(url, access); listed && listed->facts == *facts) {
-    lazy->version = std::move(listed->version);
+  if (auto taken = take_listed_object(url, access); taken && taken->facts == listed->facts) {
+    lazy->version = std::move(taken->version);
   } else {
     lazy->entry = nullptr;  // another thread has opened the object, or listed it again
   }

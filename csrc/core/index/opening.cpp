@@ -10,7 +10,7 @@
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -88,7 +88,7 @@ struct FoundIndex {
 };
 
 // Searches for an index that fits a shard, with `compression`, or with any compression if empty.
-// Skips an index that may not be believed (own_file.h), with a warning.
+// Skips an index that may not be believed (sidecar.h), with a warning.
 class Search {
  public:
   Search(const StoredFile& file, std::optional<Compression> compression)
@@ -198,7 +198,7 @@ void put_in_cache(const ShardIndex& index, const std::string& shard_path) {
   // In a folder that belongs to this user alone, any other file with the name is removed. If no
   // file has the name, another thread may be about to put an index there.
   const bool is_taken = look_at_name(path).kind != NameKind::nothing;
-  if (is_taken && !begins_like_own_file(path)) remove_file(path);
+  if (is_taken && !begins_like_sidecar(path)) remove_file(path);
   // Not durable: an index torn by a power cut is noticed and built again.
   keep_index(*place, index);
 }

@@ -44,7 +44,7 @@ struct IndexedShard {
 };
 
 // Opens a shard with a fitting index. If the shard was copied or touched, a walk makes another
-// index for the user's cache. Skips an index that may not be believed (own_file.h), with a warning.
+// index for the user's cache. Skips an index that may not be believed (sidecar.h), with a warning.
 // Throws Error io for the shard, stale_index under `require`. An unusable cache is not an error.
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const WalkProgress& progress = nullptr);

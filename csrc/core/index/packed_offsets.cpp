@@ -21,7 +21,7 @@ std::uint64_t on_line(std::uint64_t slope, std::size_t in_block) {
   return slope * in_block >> 8;
 }
 
-struct Fit {
+struct FittedLine {
   std::uint64_t base = 0;
   std::uint64_t slope = 0;
   std::uint64_t width = PackedOffsets::kWildWidth;
@@ -31,7 +31,7 @@ struct Fit {
 // strip takes more than twice the time. Elias-Fano codes save two bits a record for images and cost
 // one bit for small records, and each lookup has to search the upper bits. Lengths instead of
 // offsets need a prefix sum for each lookup.
-Fit fit_line(std::span<const std::uint64_t> offsets) {
+FittedLine fit_line(std::span<const std::uint64_t> offsets) {
   const auto [lowest, highest] = std::minmax_element(offsets.begin(), offsets.end());
   if (*highest > kMaxLineOffset) return {};
   const std::uint64_t rise =
@@ -107,7 +107,7 @@ PackedBytes OffsetPacker::finish() && {
 void OffsetPacker::pack(std::span<const std::uint64_t> block) {
   std::vector<std::uint8_t>& residuals = packed_.residuals;
   residuals.resize(residuals.size() - PackedOffsets::kResidualPadding);
-  const Fit fit = fit_line(block);
+  const FittedLine fit = fit_line(block);
   const std::size_t units = residuals.size() / PackedOffsets::kResidualUnit;
   if (units > kMaxResidualUnits) throw OutOfMemory(residuals.size());
   packed_.blocks.push_back({fit.base << 8 | fit.width, static_cast<std::uint32_t>(fit.slope),
@@ -136,7 +136,7 @@ std::vector<std::uint64_t> PackedBytes::unpack() const {
 }
 
 std::size_t PackedOffsets::unpack(std::uint64_t block, std::uint64_t* out) const noexcept {
-  const Line line(*this, block);
+  const LoadedBlock line(*this, block);
   const auto count = static_cast<std::size_t>(
       std::min<std::uint64_t>(kBlockOffsets, count_ - block * kBlockOffsets));
   for (std::size_t j = 0; j < count; ++j) out[j] = line.at(j);

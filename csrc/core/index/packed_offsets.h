@@ -75,7 +75,7 @@ class PackedOffsets {
   }
 
   std::uint64_t operator[](std::uint64_t number) const noexcept {
-    return Line(*this, number / kBlockOffsets).at(number % kBlockOffsets);
+    return LoadedBlock(*this, number / kBlockOffsets).at(number % kBlockOffsets);
   }
 
   struct Pair {
@@ -84,7 +84,7 @@ class PackedOffsets {
   };
   // Returns offset `number` and the next offset.
   Pair pair(std::uint64_t number) const noexcept {
-    const Line line(*this, number / kBlockOffsets);
+    const LoadedBlock line(*this, number / kBlockOffsets);
     const std::uint64_t in_block = number % kBlockOffsets;
     const std::uint64_t begin = line.at(in_block);
     return {begin, in_block + 1 < kBlockOffsets ? line.at(in_block + 1) : operator[](number + 1)};
@@ -97,7 +97,7 @@ class PackedOffsets {
     return blocks_ + number / kBlockOffsets;
   }
   const void* place_of_residual(std::uint64_t number) const noexcept {
-    return Line(*this, number / kBlockOffsets).residual_at(number % kBlockOffsets);
+    return LoadedBlock(*this, number / kBlockOffsets).residual_at(number % kBlockOffsets);
   }
 
   // Writes the offsets of a block to `out`: kBlockOffsets offsets, or fewer from the last block.
@@ -111,9 +111,9 @@ class PackedOffsets {
 
  private:
   // A block, loaded once.
-  class Line {
+  class LoadedBlock {
    public:
-    Line(const PackedOffsets& offsets, std::uint64_t block) noexcept : offsets_(offsets) {
+    LoadedBlock(const PackedOffsets& offsets, std::uint64_t block) noexcept : offsets_(offsets) {
       std::memcpy(&block_, offsets.blocks_ + block, sizeof block_);
       width_ = block_.base_and_width & 0xff;
       // pack_offsets() uses no other width. For other widths any mask will do.

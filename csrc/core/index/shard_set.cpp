@@ -17,6 +17,7 @@
 #include "core/index/folder_writing.h"
 #include "core/index/index_cache.h"
 #include "core/index/lazy_search.h"
+#include "core/storage/local/sidecar.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -213,6 +214,19 @@ void ShardSet::number_records() {
   if (slots_.empty()) first_records_.push_back(0);  // so that place() may look at a first shard
   fingerprint_ = fingerprint_of(slots_);
   source_starts_ = std::make_shared<const std::vector<std::int64_t>>(1, 0);
+}
+
+void ShardSet::refuse_unless_believed(const StoredFile& file, const std::string& what,
+                                      const std::string& advice) const {
+  const Writers& writers = file.facts().writers;
+  for (const ShardSlot* const slot : slots_) {
+    const Writers& of_shard = slot->file_facts().writers;
+    if (may_be_believed(writers, of_shard)) continue;
+    throw Error(ErrorKind::stale_index,
+                what + " '" + file.path() + "' is not used: " +
+                    why_not_believed(writers, slot->path(), of_shard) + ". " + advice,
+                {file.path(), {}, {}});
+  }
 }
 
 void ShardSet::open_remote(std::span<const std::size_t> shards) const {

@@ -72,6 +72,11 @@ class ShardSet {
   // Opens several shards of a remote storage at once, because each opening waits for a round trip.
   // `shards` must not be empty. Throws like ShardSlot::open().
   void open_remote(std::span<const std::size_t> shards) const;
+  // Throws Error stale_index if someone who may write `file`, a file of tfrfast about these shards,
+  // may not write all of them (sidecar.h). `what` is "The key file", and `advice` says what to do.
+  void refuse_unless_believed(const StoredFile& file, const std::string& what,
+                              const std::string& advice) const;
+
   // The facts known without opening the shard.
   const ShardSlot& slot(std::size_t shard) const noexcept { return *slots_[shard]; }
   std::uint64_t record_count() const noexcept { return first_records_.back(); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/codec/inflated_file.h"
 
 namespace tfrfast {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::uint64_t kStepBytes = 1 << 20;
 
 // The frames and the damage that are known of a shard, or of a part from `first` on.
 template <class FrameOf>
-struct Known {
+struct KnownFrames {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
   std::span<const Damage> damage;  // records_before counts from `first`
@@ -32,9 +33,9 @@ std::uint64_t end_of(const Frame& frame) noexcept {
 }
 
 template <class FrameOf>
-WalkedShard::Stretch stretch_of(const Known<FrameOf>& known, const ShardPlace& from,
-                                std::uint64_t max_frames, std::uint64_t max_bytes,
-                                std::vector<Frame>* frames) {
+WalkedShard::PassedFrames stretch_of(const KnownFrames<FrameOf>& known, const ShardPlace& from,
+                                     std::uint64_t max_frames, std::uint64_t max_bytes,
+                                     std::vector<Frame>* frames) {
   const std::uint64_t begin = from.number - known.first;
   const auto damage =
       std::lower_bound(known.damage.begin(), known.damage.end(), from.byte,
@@ -54,7 +55,7 @@ WalkedShard::Stretch stretch_of(const Known<FrameOf>& known, const ShardPlace& f
       }
     }
   }
-  WalkedShard::Stretch stretch{{from.byte, known.first + end}, {}, false};
+  WalkedShard::PassedFrames stretch{{from.byte, known.first + end}, {}, false};
   if (frames != nullptr) {
     frames->reserve(frames->size() + static_cast<std::size_t>(end - begin));
     for (std::uint64_t i = begin; i < end; ++i) frames->push_back(known.frame(i));
@@ -108,14 +109,20 @@ std::shared_ptr<const ShardIndex> WalkedShard::index() const {
   return index_;
 }
 
-WalkedShard::Stretch WalkedShard::pass(const ShardPlace& from, std::uint64_t max_frames,
-                                       std::uint64_t max_bytes, std::vector<Frame>* frames) {
+void WalkedShard::keep_at_most(std::size_t span_bytes) const noexcept {
+  if (!file_->is_inflated()) return;
+  static_cast<const InflatedFile&>(*file_).keep_at_most(span_bytes);
+}
+
+WalkedShard::PassedFrames WalkedShard::pass(const ShardPlace& from, std::uint64_t max_frames,
+                                            std::uint64_t max_bytes, std::vector<Frame>* frames) {
   std::unique_lock lock(mutex_);
   if (index_ == nullptr) walk(from, max_frames, max_bytes);
   if (const std::shared_ptr<const ShardIndex> index = index_; index != nullptr) {
     lock.unlock();
     const auto frame = [&](std::uint64_t number) { return index->frame(number); };
-    const Known<decltype(frame)> known{0, index->record_count(), index->damage(), true, frame};
+    const KnownFrames<decltype(frame)> known{0, index->record_count(), index->damage(), true,
+                                             frame};
     return stretch_of(known, from, max_frames, max_bytes, frames);
   }
   const OffsetPacker& offsets = walk_->offsets();
@@ -124,8 +131,8 @@ WalkedShard::Stretch WalkedShard::pass(const ShardPlace& from, std::uint64_t max
     const std::uint64_t next = i + 1 == offsets.size() ? walk_->good_end() : offsets[i + 1];
     return {at, next - at - kFrameOverhead};
   };
-  const Known<decltype(frame)> known{first_number_, offsets.size(), walk_->damage(),
-                                     walk_->finished(), frame};
+  const KnownFrames<decltype(frame)> known{first_number_, offsets.size(), walk_->damage(),
+                                           walk_->finished(), frame};
   return stretch_of(known, from, max_frames, max_bytes, frames);
 }
 

@@ -32,7 +32,7 @@ class WalkedShard {
   const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
 
   // Some frames, or damage, or the shard's end.
-  struct Stretch {
+  struct PassedFrames {
     ShardPlace next;  // after the stretch
     std::optional<Damage> damage;
     bool is_end = false;
@@ -40,8 +40,11 @@ class WalkedShard {
   // Passes over at most `max_frames` frames, which begin less than `max_bytes` after `from`, but at
   // least one, or over the damage at `from`. Adds the frames to `frames` unless it is null. Throws
   // Error io and the errors of a walk.
-  Stretch pass(const ShardPlace& from, std::uint64_t max_frames, std::uint64_t max_bytes,
-               std::vector<Frame>* frames = nullptr);
+  PassedFrames pass(const ShardPlace& from, std::uint64_t max_frames, std::uint64_t max_bytes,
+                    std::vector<Frame>* frames = nullptr);
+
+  // When the shard is inflated, at most so many bytes of inflated spans stay in this process.
+  void keep_at_most(std::size_t span_bytes) const noexcept;
 
   // The whole index, or null before the end of a whole walk.
   std::shared_ptr<const ShardIndex> index() const;

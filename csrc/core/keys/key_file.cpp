@@ -10,10 +10,9 @@
 #include "core/base/parallel.h"
 #include "core/base/utf8.h"
 #include "core/crc32c/crc32c.h"
-#include "core/index/believed.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/local/local_facts.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -49,9 +48,10 @@ constexpr std::size_t kAhead = 16;  // a search's memory is prefetched this many
 
 std::shared_ptr<const KeyFile> KeyFile::open(const std::string& path, const ShardSet& data) {
   // Not std::make_shared: the constructor is private.
-  std::shared_ptr<KeyFile> opened(new KeyFile(open_own_file(path)));
-  refuse_unless_believed(*opened->file_, data, "The key file",
-                         "Remove it, or keep your own elsewhere: tfr.build_keys(..., folder=...).");
+  std::shared_ptr<KeyFile> opened(new KeyFile(open_sidecar(path)));
+  data.refuse_unless_believed(
+      *opened->file_, "The key file",
+      "Remove it, or keep your own elsewhere: tfr.build_keys(..., folder=...).");
   opened->read_header();
   opened->read_tables();
   return opened;
@@ -159,7 +159,7 @@ void KeyFile::refuse_if_changed() const {
 }
 
 template <class EntryOf>
-KeyFile::Found KeyFile::look_at(std::uint64_t hash, const EntryOf& entry_of) const {
+KeyFile::FoundEntry KeyFile::look_at(std::uint64_t hash, const EntryOf& entry_of) const {
   std::size_t entry = 0;
   bool has_it = false;
   std::int64_t number = 0;
@@ -173,11 +173,11 @@ KeyFile::Found KeyFile::look_at(std::uint64_t hash, const EntryOf& entry_of) con
   return {entry, static_cast<std::uint64_t>(number)};
 }
 
-KeyFile::Found KeyFile::first(std::uint64_t hash) const {
+KeyFile::FoundEntry KeyFile::first(std::uint64_t hash) const {
   return look_at(hash, [&] { return table_.first_entry(hash); });
 }
 
-KeyFile::Found KeyFile::after(std::size_t entry, std::uint64_t hash) const {
+KeyFile::FoundEntry KeyFile::after(std::size_t entry, std::uint64_t hash) const {
   return look_at(hash, [&] { return entry + 1; });
 }
 
@@ -203,10 +203,19 @@ void KeyFile::find(std::span<const std::uint64_t> hashes, std::int64_t* numbers)
   refuse_if_changed();
 }
 
-void KeyFile::copy_hashes(std::uint64_t* hashes) const {
+void KeyFile::copy_entries(std::size_t first, std::span<std::uint64_t> hashes,
+                           std::int64_t* numbers) const {
+  const auto limit = static_cast<std::int64_t>(record_count_);
+  bool exist = true;
   touch([&] {
-    for (std::size_t i = 0; i < table_.size(); ++i) hashes[i] = table_.hash(i);
+    for (std::size_t i = 0; i < hashes.size(); ++i) {
+      hashes[i] = table_.hash(first + i);
+      if (numbers == nullptr) continue;
+      numbers[i] = table_.number(first + i);
+      exist &= numbers[i] < limit;
+    }
   });
+  if (!exist) refuse_number();
   refuse_if_changed();
 }
 

@@ -22,7 +22,7 @@ namespace tfrfast {
 class KeyFile {
  public:
   // Opens the key file at `path`, which maps keys to records of `data`. Throws Error io (ENOENT if
-  // the file does not exist), stale_index if the file is not trusted (own_file.h), and corrupt if
+  // the file does not exist), stale_index if the file is not trusted (sidecar.h), and corrupt if
   // the file is not intact. The caller checks that the key file was built from `data`.
   static std::shared_ptr<const KeyFile> open(const std::string& path, const ShardSet& data);
 
@@ -39,16 +39,18 @@ class KeyFile {
   void refuse_if_changed() const;
 
   // An entry and the number of its record. Without a number, no entry was found.
-  struct Found {
+  struct FoundEntry {
     std::size_t entry = 0;
     std::optional<std::uint64_t> number;
   };
   // The first entry with this hash, and the next entry with this hash after `entry`.
-  Found first(std::uint64_t hash) const;
-  Found after(std::size_t entry, std::uint64_t hash) const;
+  FoundEntry first(std::uint64_t hash) const;
+  FoundEntry after(std::size_t entry, std::uint64_t hash) const;
   // For each hash, writes the number of the first record with that hash, or -1.
   void find(std::span<const std::uint64_t> hashes, std::int64_t* numbers) const;
-  void copy_hashes(std::uint64_t* hashes) const;
+  // Writes the hashes from the entry `first` on and, unless null, the numbers of their records.
+  void copy_entries(std::size_t first, std::span<std::uint64_t> hashes,
+                    std::int64_t* numbers) const;
 
  private:
   explicit KeyFile(std::shared_ptr<const StoredFile> file) : file_(std::move(file)) {}
@@ -57,7 +59,7 @@ class KeyFile {
   [[noreturn]] void refuse(const std::string& why) const;
   [[noreturn]] void refuse_number() const;
   template <class EntryOf>
-  Found look_at(std::uint64_t hash, const EntryOf& entry_of) const;
+  FoundEntry look_at(std::uint64_t hash, const EntryOf& entry_of) const;
   template <class Leaf>
   void touch(const Leaf& leaf) const;
 

@@ -216,20 +216,10 @@ Loader::Place Loader::place() const {
   return {epoch_, step_, position()};
 }
 
-LoaderStats Loader::stats() const {
-  {
-    const std::lock_guard lock(every_loader);
-    check_open();
-  }
-  constexpr double kNanosecond = 1e-9;
-  LoaderStats stats;
-  stats.records = counters_->records;
-  stats.bytes = counters_->bytes;
-  stats.batches = counters_->batches;
-  stats.consumer_waited_s = kNanosecond * static_cast<double>(counters_->consumer_waited_ns);
-  stats.workers_waited_s = kNanosecond * static_cast<double>(counters_->workers_waited_ns);
-  stats.read_ahead_bytes = counters_->read_ahead_bytes;
-  return stats;
+const LoaderCounters& Loader::stats() const {
+  const std::lock_guard lock(every_loader);
+  check_open();
+  return *counters_;
 }
 
 void Loader::close() noexcept {

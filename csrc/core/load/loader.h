@@ -1,6 +1,7 @@
 // Delivers the batches of one epoch after another, read ahead by worker threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,7 +14,6 @@
 namespace tfrfast {
 
 class Workers;
-struct LoaderCounters;
 
 struct LoaderOptions {
   unsigned threads = 1;          // workers, started when a consumer first waits for a batch
@@ -23,15 +23,17 @@ struct LoaderOptions {
 };
 
 // Sums since the loader was made. The sums show whether the workers or the consumers are slower.
-struct LoaderStats {
-  std::uint64_t records = 0;  // delivered records, without padding
-  std::uint64_t bytes = 0;    // bytes of the delivered payloads
-  std::uint64_t batches = 0;  // delivered batches
+// Outlives the loader's Workers, which a seek or an error replaces. Safe from many threads.
+struct LoaderCounters {
+  std::atomic<std::uint64_t> records{0};  // delivered records, without padding
+  std::atomic<std::uint64_t> bytes{0};    // bytes of the delivered payloads
+  std::atomic<std::uint64_t> batches{0};  // delivered batches
   // Time that consumers waited for batches. Large if the workers are the bottleneck.
-  double consumer_waited_s = 0;
+  std::atomic<std::uint64_t> consumer_waited_ns{0};
   // Time that all workers together waited for space. Large if the consumers are the bottleneck.
-  double workers_waited_s = 0;
-  std::uint64_t read_ahead_bytes = 0;  // bytes announced because the data were cold
+  std::atomic<std::uint64_t> workers_waited_ns{0};
+  std::atomic<std::uint64_t> read_ahead_bytes{0};  // announced because the data were cold
+  std::atomic<bool> is_timed{false};               // batches say when they were made
 };
 
 // A pass over an epoch, or over the rest of an epoch. Loader::begin() makes the pass for the other
@@ -95,13 +97,11 @@ class Loader {
   };
   Place place() const;
 
-  LoaderStats stats() const;
+  const LoaderCounters& stats() const;
 
   // Stops the workers and frees everything but the settings. May be called repeatedly.
   void close() noexcept;
 
-  const Plan& whole_epoch() const noexcept { return *whole_; }
-  const LoaderOptions& options() const noexcept { return options_; }
   const std::shared_ptr<LoaderCounters>& counters() const noexcept { return counters_; }
 
  private:

@@ -31,16 +31,16 @@ bool are_neighbours(std::span<const std::int64_t> records) {
 }
 
 // The number and size of requests for some records, with small gaps bridged.
-struct Requests {
+struct RequestCost {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
 };
 
-Requests requests_for(std::vector<std::int64_t> records, std::uint64_t mean_record_bytes) {
+RequestCost requests_for(std::vector<std::int64_t> records, std::uint64_t mean_record_bytes) {
   std::sort(records.begin(), records.end());
   const std::uint64_t size = std::max<std::uint64_t>(mean_record_bytes, 1);
   const auto near = static_cast<std::int64_t>(kRemoteTraits.gap_bytes / size + 1);
-  Requests requests;
+  RequestCost requests;
   for (std::size_t row = 0; row < records.size(); ++row) {
     const std::int64_t step = row == 0 ? near + 1 : records[row] - records[row - 1];
     requests.count += step > near;
@@ -69,7 +69,7 @@ std::uint64_t worth_together(
   }
   apart = apart * together / std::min(together, kBatchesToTell);
   const std::uint64_t read = all.size() * mean_record_bytes;
-  const Requests requests = requests_for(std::move(all), mean_record_bytes);
+  const RequestCost requests = requests_for(std::move(all), mean_record_bytes);
   return requests.count * 2 <= apart && requests.bytes * 2 <= read * 3 ? together : 1;
 }
 

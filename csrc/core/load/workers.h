@@ -17,18 +17,6 @@
 
 namespace tfrfast {
 
-// A loader's counters. Outlives the loader's Workers, which a seek or an error replaces. Safe from
-// many threads.
-struct LoaderCounters {
-  std::atomic<std::uint64_t> records{0};
-  std::atomic<std::uint64_t> bytes{0};
-  std::atomic<std::uint64_t> batches{0};
-  std::atomic<std::uint64_t> consumer_waited_ns{0};
-  std::atomic<std::uint64_t> workers_waited_ns{0};
-  std::atomic<std::uint64_t> read_ahead_bytes{0};
-  std::atomic<bool> is_timed{false};  // batches say when they were made
-};
-
 // Tickets number a run's batches, without end. The batch of ticket t waits in outcomes_[t %
 // prefetch], and a worker may claim ticket t once ticket t - prefetch has been taken. Safe from
 // many threads, except that only one thread may call stop(). A forked child has none of the

@@ -34,7 +34,7 @@ const BlockShape& checked(const BlockShape& shape) {
 }  // namespace
 
 BlockShuffle::BlockShuffle(std::int64_t records, const BlockShape& shape)
-    : Order(records, records, checked(shape).streams), shape_(shape) {
+    : Order(kName, records, records, checked(shape).streams), shape_(shape) {
   const std::int64_t size = records;
   const std::int64_t block = shape.block_records;
   blocks_ = size / block + (size % block != 0);

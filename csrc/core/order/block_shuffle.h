@@ -37,10 +37,6 @@ class BlockShuffle final : public Order {
   BlockShuffle(std::int64_t records, const BlockShape& shape);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
-  const BlockShape& shape() const noexcept { return shape_; }
-  // The positions before the tail. Each block there belongs to one stream.
-  std::int64_t streamed_positions() const noexcept { return streamed_; }
-
   // Refers to the BlockShuffle.
   class Epoch final : public EpochOrder {
    public:
@@ -70,7 +66,6 @@ class BlockShuffle final : public Order {
     return std::make_shared<const BlockShuffle>(records, shape_);
   }
   std::string describe_shuffle(std::uint64_t seed) const override;
-  const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;
 
  private:
@@ -78,7 +73,7 @@ class BlockShuffle final : public Order {
   std::int64_t blocks_;         // includes the short block
   std::int64_t missing_;        // records missing in the last block
   std::int64_t stream_blocks_;  // blocks of each stream before the tail
-  std::int64_t streamed_;
+  std::int64_t streamed_;       // positions before the tail, where each block belongs to a stream
   std::vector<std::int64_t> tail_slices_;  // begin of each stream's slice in the tail
 };
 

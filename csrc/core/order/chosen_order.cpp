@@ -28,7 +28,7 @@ class ChosenEpoch final : public EpochOrder {
 
 ChosenOrder::ChosenOrder(std::shared_ptr<const Order> order, std::vector<std::int64_t> indices,
                          std::int64_t records)
-    : Order(order->positions(), records, order->streams()),
+    : Order(kName, order->positions(), records, order->streams()),
       order_(std::move(order)),
       indices_(std::move(indices)) {
   const auto count = static_cast<std::int64_t>(indices_.size());
@@ -66,10 +66,8 @@ std::shared_ptr<const Order> ChosenOrder::over(std::int64_t records) const {
 }
 
 std::string ChosenOrder::describe_records() const {
-  SipHash hash(SipKey{});
-  for (const std::int64_t index : indices_) hash.add(static_cast<std::uint64_t>(index));
   return Order::describe_records() + " indices=" + std::to_string(indices_.size()) + ":" +
-         std::to_string(hash.finish());
+         std::to_string(siphash_of(indices_));
 }
 
 }  // namespace tfrfast

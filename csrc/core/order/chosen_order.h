@@ -21,8 +21,6 @@ class ChosenOrder final : public Order {
               std::int64_t records);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
-  const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
-
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
   std::shared_ptr<const Order> over(std::int64_t records) const override;
@@ -30,7 +28,6 @@ class ChosenOrder final : public Order {
     return order_->describe_shuffle(seed);
   }
   std::string describe_records() const override;
-  const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;
 
  private:

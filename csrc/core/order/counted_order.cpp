@@ -39,6 +39,17 @@ std::pair<std::string, std::uint64_t> key_of(std::string_view name, std::string_
   return {std::string(name), hash.finish(word, encoded.size())};
 }
 
+constexpr auto code_records = [](auto& coder, auto& counted) {
+  coder.integer(counted.first);
+  coder.integer(counted.records);
+  coder.flag(counted.has_indices);
+  coder.integers(counted.indices);
+  coder.list(counted.references, [&](auto& reference) {
+    coder.string(reference.path);
+    coder.number(reference.hash);
+  });
+};
+
 }  // namespace
 
 void CountedRecords::check() const {
@@ -57,28 +68,12 @@ void CountedRecords::check() const {
 }
 
 void CountedRecords::encode(Encoder& encoder) const {
-  encoder.integer(first);
-  encoder.integer(records);
-  encoder.flag(has_indices);
-  encoder.integers(indices);
-  encoder.number(references.size());
-  for (const LengthReference& reference : references) {
-    encoder.string(reference.path);
-    encoder.number(reference.hash);
-  }
+  code_records(encoder, *this);
 }
 
 CountedRecords CountedRecords::decode(Decoder& decoder) {
   CountedRecords counted;
-  counted.first = decoder.integer();
-  counted.records = decoder.integer();
-  counted.has_indices = decoder.flag();
-  counted.indices = decoder.integers();
-  counted.references.resize(decoder.count());
-  for (LengthReference& reference : counted.references) {
-    reference.path = decoder.string();
-    reference.hash = decoder.number();
-  }
+  code_records(decoder, counted);
   return counted;
 }
 
@@ -88,19 +83,11 @@ void CountedRecords::open() {
   }
 }
 
-CountedOrder::CountedOrder(std::int64_t positions, CountedRecords counted)
-    : Order(positions, counted.records), counted_(std::move(counted)) {
+CountedOrder::CountedOrder(const char* name, std::int64_t positions, CountedRecords counted)
+    : Order(name, positions, counted.records), counted_(std::move(counted)) {
   counted_.references.clear();
   for (const auto& table : counted_.tables) counted_.references.push_back(table->reference());
   counted_.tables.clear();
-}
-
-std::shared_ptr<const Order> CountedOrder::over(std::int64_t records) const {
-  if (records != this->records()) {
-    refuse("the number of records", records,
-           "that of the lengths, which is " + std::to_string(this->records()));
-  }
-  return shared_from_this();
 }
 
 void CountedOrder::encode(Encoder& encoder) const {

@@ -42,11 +42,10 @@ struct CountedRecords {
 // opened.
 class CountedOrder : public Order, public std::enable_shared_from_this<CountedOrder> {
  public:
-  std::shared_ptr<const Order> over(std::int64_t records) const final;
   void encode(Encoder& encoder) const final;
 
  protected:
-  CountedOrder(std::int64_t positions, CountedRecords counted);
+  CountedOrder(const char* name, std::int64_t positions, CountedRecords counted);
   const CountedRecords& counted() const noexcept { return counted_; }
   virtual void encode_options(Encoder& encoder) const = 0;
 

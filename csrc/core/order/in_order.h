@@ -12,7 +12,7 @@ class InOrder final : public Order {
  public:
   static constexpr const char* kName = "none";  // no shuffle
 
-  explicit InOrder(std::int64_t records) : Order(records, records) {}
+  explicit InOrder(std::int64_t records) : Order(kName, records, records) {}
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t, std::uint64_t) const override;
@@ -20,7 +20,6 @@ class InOrder final : public Order {
     return std::make_shared<const InOrder>(records);
   }
   std::string describe_shuffle(std::uint64_t) const override { return "shuffle=none"; }
-  const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override { encoder.integer(records()); }
 };
 

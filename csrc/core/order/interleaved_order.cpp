@@ -237,7 +237,7 @@ class InterleavedOrder::Epoch final : public EpochOrder {
 
 InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
                                    std::int64_t block_records, bool shuffles_files)
-    : Order(sum_of(file_records), sum_of(file_records)),
+    : Order(kName, sum_of(file_records), sum_of(file_records)),
       file_records_(std::move(file_records)),
       slots_(slots),
       // Larger blocks make no difference: no file has more records than all files together.
@@ -287,11 +287,6 @@ std::unique_ptr<const EpochOrder> InterleavedOrder::of_epoch(std::uint64_t seed,
   return std::make_unique<const Epoch>(shuffles_files_ ? shuffled_laps(seed, epoch) : laps_);
 }
 
-std::shared_ptr<const Order> InterleavedOrder::over(std::int64_t records) const {
-  refuse("the number of records of interleaved files", records,
-         "the sum of the files' records, which is " + std::to_string(this->records()));
-}
-
 std::shared_ptr<const Order> InterleavedOrder::over_files(const std::vector<std::int64_t>& firsts,
                                                           std::int64_t records) const {
   if (records != firsts.back()) over(records);  // throws for the wrong number of records
@@ -303,12 +298,11 @@ std::shared_ptr<const Order> InterleavedOrder::over_files(const std::vector<std:
 }
 
 std::string InterleavedOrder::describe_shuffle(std::uint64_t seed) const {
-  SipHash hash(SipKey{});
-  for (const std::int64_t records : file_records_) hash.add(static_cast<std::uint64_t>(records));
   std::string turns = std::to_string(slots_);
   if (block_records_ != 1) turns += "x" + std::to_string(block_records_);
   const std::string shuffle = shuffles_files_ ? "files seed=" + std::to_string(seed) : "none";
-  return "shuffle=" + shuffle + " interleaved=" + turns + ":" + std::to_string(hash.finish());
+  return "shuffle=" + shuffle + " interleaved=" + turns + ":" +
+         std::to_string(siphash_of(file_records_));
 }
 
 }  // namespace tfrfast

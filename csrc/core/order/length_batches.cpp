@@ -138,7 +138,7 @@ LengthBatches::LengthBatches(CountedRecords counted, std::int64_t tokens)
     : LengthBatches(counted, tokens, sort(counted, tokens)) {}
 
 LengthBatches::LengthBatches(CountedRecords counted, std::int64_t tokens, Sorted sorted)
-    : CountedOrder(batches_of(sorted.buckets), std::move(counted)),
+    : CountedOrder(kName, batches_of(sorted.buckets), std::move(counted)),
       tokens_(tokens),
       buckets_(std::move(sorted.buckets)),
       members_(std::move(sorted.members)) {

@@ -35,7 +35,6 @@ class LengthBatches final : public CountedOrder {
                                              std::uint64_t epoch) const override;
   std::string describe_shuffle(std::uint64_t seed) const override;
   std::string describe_records() const override;
-  const char* name() const noexcept override { return kName; }
 
  private:
   friend class LengthEpoch;

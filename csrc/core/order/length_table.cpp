@@ -7,9 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/utf8.h"
 #include "core/crc32c/crc32c.h"
-#include "core/index/believed.h"
 #include "core/order/siphash.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 
 namespace tfrfast {
 namespace {
@@ -31,12 +30,6 @@ static_assert(sizeof(LengthsHeader) == 56);
 constexpr std::uint32_t kLengthsVersion = 1;
 constexpr std::size_t kLengthsPiece = std::size_t{1} << 20;
 
-std::uint64_t hash_of_lengths(const std::vector<std::uint32_t>& lengths) {
-  SipHash hash(SipKey{});
-  for (const std::uint32_t length : lengths) hash.add(length);
-  return hash.finish();
-}
-
 [[noreturn]] void refuse_lengths(const std::string& path, const std::string& why) {
   throw Error(ErrorKind::corrupt,
               "'" + path + "' is not an intact file of lengths: " + why +
@@ -47,14 +40,14 @@ std::uint64_t hash_of_lengths(const std::vector<std::uint32_t>& lengths) {
 }  // namespace
 
 LengthTable::LengthTable(std::vector<std::uint32_t> lengths)
-    : lengths_(std::move(lengths)), reference_{{}, hash_of_lengths(lengths_)} {}
+    : lengths_(std::move(lengths)), reference_{{}, siphash_of(lengths_)} {}
 
 std::shared_ptr<const LengthTable> LengthTable::open(const std::string& path,
                                                      const ShardSet* data) {
-  const std::shared_ptr<const StoredFile> file = open_own_file(path);
+  const std::shared_ptr<const StoredFile> file = open_sidecar(path);
   if (data != nullptr) {
-    refuse_unless_believed(*file, *data, "The file of lengths",
-                           "Remove it, and the lengths are counted again.");
+    data->refuse_unless_believed(*file, "The file of lengths",
+                                 "Remove it, and the lengths are counted again.");
   }
   std::shared_ptr<LengthTable> table(new LengthTable());  // the constructor is private
   const std::uint64_t bytes = file->bytes();
@@ -102,7 +95,7 @@ std::shared_ptr<const LengthTable> LengthTable::open(const std::string& path,
     done += count;
   }
   if (crc != header.values_crc) refuse_lengths(path, "the checksum of its lengths does not match");
-  table->reference_ = {path, hash_of_lengths(table->lengths_)};
+  table->reference_ = {path, siphash_of(table->lengths_)};
   table->feature_ = std::move(name);
   table->fingerprint_ = header.fingerprint;
   table->stamp_ = header.stamp;

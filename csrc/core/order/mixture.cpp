@@ -39,10 +39,23 @@ std::string joined(const std::vector<std::int64_t>& numbers, const char* separat
   return text;
 }
 
+constexpr auto code_mixture = [](auto& coder, auto& spec) {
+  coder.list(spec.sources, [&](auto& source) { code_order(coder, source); });
+  coder.named(spec.arrangement, [](Arrangement each) { return name_of(each); }, &arrangement_named);
+  coder.flag(spec.repeats);
+  coder.integer(spec.length);
+  coder.integer(spec.unit_rows);
+  coder.list(spec.segments, [&](auto& segment) {
+    coder.number(segment.epoch);
+    coder.integer(segment.position);
+    coder.integers(segment.weights);
+  });
+};
+
 }  // namespace
 
 Mixture::Mixture(MixtureSpec spec)
-    : Order(spec.length, records_of(spec.sources)), spec_(std::move(spec)) {
+    : Order(kName, spec.length, records_of(spec.sources)), spec_(std::move(spec)) {
   first_records_.push_back(0);
   for (const auto& source : spec_.sources) {
     first_records_.push_back(first_records_.back() + source->records());
@@ -112,7 +125,13 @@ void Mixture::check_segments() const {
     }
     check_range("the sum of all weights", period, 1, kMaxPeriod);
     slots += period;
-    check_range("the sum of the weights of all segments", slots, 1, kMaxPeriodSum);
+    if (slots <= kMaxPeriodSum) continue;
+    throw Error(ErrorKind::invalid,
+                "With all changes of its weights, this mixture has periods of " +
+                    std::to_string(slots) + " records together, and at most " +
+                    std::to_string(kMaxPeriodSum) +
+                    " are allowed. Change the weights less often, or to rounder ones, whose "
+                    "periods are shorter: 0.7 in place of 0.7001.");
   }
 }
 
@@ -167,8 +186,12 @@ std::vector<Mixture::Beginning> Mixture::beginnings_after(std::uint64_t seed,
   const std::int64_t in_period = (next.position - begin) % stretch.period_size();
   const Slots& slots = stretch.slots(period);
   const PeriodShuffle shuffle(seed, next.epoch);
-  std::vector<bool> taken;
-  if (in_period != 0) taken = stretch.slots_before(shuffle, begin, period, in_period);
+  std::vector<bool> taken(static_cast<std::size_t>(slots.size()));
+  DrawFinder(stretch, begin, shuffle)
+      .for_each(next.position - in_period, next.position, [&](std::size_t s, std::int64_t draw) {
+        const std::int64_t slot = slots.first(s) + draw - stretch.draws_before(s, period);
+        taken[static_cast<std::size_t>(slot)] = true;
+      });
 
   std::vector<Beginning> after(before.size());
   for (std::size_t s = 0; s < before.size(); ++s) {
@@ -232,8 +255,13 @@ std::vector<std::int64_t> Mixture::counts(std::uint64_t seed, std::uint64_t epoc
   const Segment& segment = segments_[number];
   const Stretch& stretch = segment.in(epoch);
   const std::int64_t begin = segment.begin_in(epoch);
-  const std::vector<std::int64_t> draws =
-      stretch.draws_before_position(PeriodShuffle(seed, epoch), begin, units - begin);
+  const std::int64_t period = (units - begin) / stretch.period_size();
+  std::vector<std::int64_t> draws(spec_.sources.size());
+  for (std::size_t s = 0; s < draws.size(); ++s) draws[s] = stretch.draws_before(s, period);
+  const PeriodShuffle shuffle(seed, epoch);
+  DrawFinder(stretch, begin, shuffle)
+      .for_each(begin + period * stretch.period_size(), units,
+                [&](std::size_t s, std::int64_t) { ++draws[s]; });
   std::vector<std::int64_t> counts;
   std::int64_t broken_source = -1;
   if (position % spec_.unit_rows != 0) {
@@ -287,14 +315,6 @@ std::unique_ptr<const EpochOrder> Mixture::of_epoch(std::uint64_t seed, std::uin
   return std::make_unique<const MixtureEpoch>(*this, seed, epoch);
 }
 
-std::shared_ptr<const Order> Mixture::over(std::int64_t records) const {
-  if (records != this->records()) {
-    refuse("the number of records", records,
-           "that of the mixture's sources, which is " + std::to_string(this->records()));
-  }
-  return std::make_shared<const Mixture>(spec_);
-}
-
 std::string Mixture::describe_shuffle(std::uint64_t seed) const {
   std::string text = std::string("mixture=") + name_of(spec_.arrangement) +
                      " repeats=" + (spec_.repeats ? "yes" : "no") +
@@ -316,34 +336,12 @@ std::string Mixture::describe_records() const {
 }
 
 void Mixture::encode(Encoder& encoder) const {
-  encoder.number(spec_.sources.size());
-  for (const auto& source : spec_.sources) encode_order(encoder, *source);
-  encoder.string(name_of(spec_.arrangement));
-  encoder.flag(spec_.repeats);
-  encoder.integer(spec_.length);
-  encoder.integer(spec_.unit_rows);
-  encoder.number(spec_.segments.size());
-  for (const MixtureSpec::Segment& segment : spec_.segments) {
-    encoder.number(segment.epoch);
-    encoder.integer(segment.position);
-    encoder.integers(segment.weights);
-  }
+  code_mixture(encoder, spec_);
 }
 
 std::shared_ptr<const Order> Mixture::decode(Decoder& decoder) {
   MixtureSpec spec;
-  spec.sources.resize(decoder.count());
-  for (auto& source : spec.sources) source = decode_order(decoder);
-  spec.arrangement = arrangement_named(decoder.string());
-  spec.repeats = decoder.flag();
-  spec.length = decoder.integer();
-  spec.unit_rows = decoder.integer();
-  spec.segments.resize(decoder.count());
-  for (MixtureSpec::Segment& segment : spec.segments) {
-    segment.epoch = decoder.number();
-    segment.position = decoder.integer();
-    segment.weights = decoder.integers();
-  }
+  code_mixture(decoder, spec);
   return std::make_shared<const Mixture>(std::move(spec));
 }
 

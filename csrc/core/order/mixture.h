@@ -36,7 +36,7 @@ struct MixtureSpec {
 };
 
 inline constexpr std::int64_t kMaxUnitRows = (std::int64_t{1} << 31) - 1;
-// Limits the sum of all segments' periods, whose tables take up to 10 bytes per slot.
+// Limits the sum of all segments' periods, whose tables take up to 6 bytes per slot.
 inline constexpr std::int64_t kMaxPeriodSum = std::int64_t{1} << 22;
 
 // Immutable. Any number of threads.
@@ -46,11 +46,6 @@ class Mixture final : public Order {
 
   explicit Mixture(MixtureSpec spec);  // throws Error(invalid)
   static std::shared_ptr<const Order> decode(Decoder& decoder);
-
-  const MixtureSpec& spec() const noexcept { return spec_; }
-
-  // The first record number of each source, and the end of the last source's numbers.
-  const std::vector<std::int64_t>& first_records() const noexcept { return first_records_; }
 
   // Counts each source's records between position 0 of epoch 0 and the given place. Throws
   // Error(invalid) if a count does not fit an int64.
@@ -64,7 +59,6 @@ class Mixture final : public Order {
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
-  std::shared_ptr<const Order> over(std::int64_t records) const override;
   std::int64_t unit() const noexcept override { return spec_.unit_rows; }
   std::int64_t max_rows() const noexcept override { return max_rows_; }
   std::span<const std::int64_t> tokens() const noexcept override {
@@ -72,7 +66,6 @@ class Mixture final : public Order {
   }
   std::string describe_shuffle(std::uint64_t seed) const override;
   std::string describe_records() const override;
-  const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;
 
  private:
@@ -121,6 +114,7 @@ class Mixture final : public Order {
 
   MixtureSpec spec_;
   std::int64_t max_rows_ = 0;
+  // The first record number of each source, and the end of the last source's numbers.
   std::vector<std::int64_t> first_records_;
   std::vector<Segment> segments_;
   struct Remembered {

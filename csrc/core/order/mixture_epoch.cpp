@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/order/many_permutations.h"
 #include "core/order/permutation.h"
 
 namespace tfrfast {
@@ -21,94 +20,6 @@ struct MixtureEpoch::SourceRows {
   const std::int64_t* draws;  // by row of the block: the draw, in the run
   // by row of the block: the row in its unit; null if units have one row
   const std::int64_t* offsets;
-};
-
-// Finds the slots at positions of a stretch. Fast for ascending positions.
-class MixtureEpoch::Finder {
- public:
-  Finder(const MixtureEpoch& epoch, const WeightedRun& run) noexcept
-      : epoch_(epoch),
-        stretch_(*run.stretch),
-        begin_(run.stretch_begin),
-        size_(stretch_.period_size()),
-        in_period_(epoch.shuffle_.keys()) {}
-
-  void find(const std::int64_t* positions, std::size_t count, std::uint16_t* sources,
-            std::int64_t* draws) noexcept {
-    if (stretch_.arrangement() == Arrangement::spread) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::int64_t at = enter(positions[i]);
-        settle(i, slots_->slot_at(at), sources, draws);
-      }
-    } else if (size_ <= kTableSlots) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::int64_t at = enter(positions[i]);
-        settle(i, table_[at], sources, draws);
-      }
-    } else {
-      for (std::size_t done = 0; done < count; done += kLanes) {
-        find_lanes(positions + done, done, std::min(count - done, kLanes), sources, draws);
-      }
-    }
-  }
-
- private:
-  // Enters the position's period, and returns the position's place in the period.
-  std::int64_t enter(std::int64_t position) noexcept {
-    const std::int64_t at = position - begin_;
-    const std::int64_t in_period = at - period_begin_;
-    if (slots_ != nullptr && in_period >= 0 && in_period < size_) return in_period;
-    if (slots_ != nullptr && in_period >= size_ && in_period < 2 * size_) {
-      ++period_;
-      period_begin_ += size_;
-    } else {
-      period_ = at / size_;
-      period_begin_ = period_ * size_;
-    }
-    slots_ = &stretch_.slots(period_);
-    if (stretch_.arrangement() == Arrangement::permuted) {
-      tweak_ = epoch_.shuffle_.tweak(begin_, period_);
-      if (size_ <= kTableSlots) PeriodShuffle::shuffle(tweak_, slots_->size(), table_);
-    }
-    return at - period_begin_;
-  }
-
-  void settle(std::size_t i, std::int64_t slot, std::uint16_t* sources,
-              std::int64_t* draws) const noexcept {
-    const std::size_t source = slots_->source(slot);
-    sources[i] = static_cast<std::uint16_t>(source);
-    draws[i] = stretch_.draws_before(source, period_) + slot - slots_->first(source);
-  }
-
-  void find_lanes(const std::int64_t* positions, std::size_t first, std::size_t count,
-                  std::uint16_t* sources, std::int64_t* draws) noexcept {
-    std::int64_t periods[kLanes];
-    in_period_.clear();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t at = enter(positions[i]);
-      periods[i] = period_;
-      in_period_.add(slots_->size(), tweak_, at);
-    }
-    in_period_.run();
-    for (std::size_t i = 0; i < count; ++i) {
-      period_ = periods[i];
-      period_begin_ = period_ * size_;
-      slots_ = &stretch_.slots(period_);
-      settle(first + i, in_period_.result(i), sources, draws);
-    }
-    slots_ = nullptr;  // tweak_ may belong to another period
-  }
-
-  const MixtureEpoch& epoch_;
-  const Stretch& stretch_;
-  const std::int64_t begin_;
-  const std::int64_t size_;
-  std::int64_t period_ = 0;
-  std::int64_t period_begin_ = 0;
-  const Slots* slots_ = nullptr;
-  std::uint64_t tweak_ = 0;
-  std::uint16_t table_[kTableSlots];
-  ManyPermutations in_period_;
 };
 
 MixtureEpoch::MixtureEpoch(const Mixture& mixture, std::uint64_t seed, std::uint64_t epoch)
@@ -261,7 +172,7 @@ void MixtureEpoch::evaluate_block(const WeightedRun& run, const std::int64_t* po
       offsets[i] = positions[i] % unit;
     }
   }
-  Finder(*this, run).find(rows_are_units ? positions : units, count, sources, draws);
+  finder_in(run).find(rows_are_units ? positions : units, count, sources, draws);
 
   // Go source by source, so that each permutation is evaluated for many rows at a time.
   std::fill_n(ends, source_count + 1, std::uint16_t{0});
@@ -289,7 +200,7 @@ MixtureEpoch::SourceBatch MixtureEpoch::batch_at(std::int64_t position) const {
   const WeightedRun& run = run_at(position);
   std::uint16_t source = 0;
   std::int64_t draw = 0;
-  Finder(*this, run).find(&position, 1, &source, &draw);
+  finder_in(run).find(&position, 1, &source, &draw);
   const SourcePlace place = place_in(run, source, draw);
   const std::int64_t size = mixture_->spec_.sources[source]->positions();
   const std::uint64_t epoch = place.epoch + static_cast<std::uint64_t>(place.position / size);

@@ -53,7 +53,6 @@ class MixtureEpoch final : public EpochOrder {
     std::shared_ptr<const EpochOrder> order;  // of the source
     std::int64_t position = 0;                // in `order`
   };
-  class Finder;
 
   SourcePlace place_of(std::size_t source, Wide draw) const noexcept;
   SourcePlace place_in(const WeightedRun& run, std::size_t source,
@@ -66,6 +65,9 @@ class MixtureEpoch final : public EpochOrder {
                        std::int64_t* out) const;
   SourceBatch batch_at(std::int64_t position) const;
   const WeightedRun& run_at(std::int64_t unit) const noexcept;
+  DrawFinder finder_in(const WeightedRun& run) const noexcept {
+    return {*run.stretch, run.stretch_begin, shuffle_};
+  }
   std::shared_ptr<const EpochOrder> order_of(std::size_t source, std::uint64_t epoch) const;
 
   const Mixture* mixture_;

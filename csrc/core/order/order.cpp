@@ -35,9 +35,14 @@ constexpr NamedOrder kOrders[] = {
 
 }  // namespace
 
-Order::Order(std::int64_t positions, std::int64_t records, std::int64_t streams)
-    : positions_(positions), records_(records), streams_(streams) {
+Order::Order(const char* name, std::int64_t positions, std::int64_t records, std::int64_t streams)
+    : name_(name), positions_(positions), records_(records), streams_(streams) {
   check_range("num_records", records, 0, kMaxPermutationSize);
+}
+
+std::shared_ptr<const Order> Order::over(std::int64_t records) const {
+  refuse("the number of records", records,
+         "that of the order, which is " + std::to_string(records_));
 }
 
 std::shared_ptr<const Order> Order::over_files(const std::vector<std::int64_t>&,
@@ -61,7 +66,7 @@ void encode_order(Encoder& encoder, const Order& order) {
 }
 
 std::shared_ptr<const Order> decode_order(Decoder& decoder) {
-  const Decoder::Level level(decoder);
+  const Decoder::Nesting level(decoder);
   if (const std::uint64_t version = decoder.number(); version != kOrderVersion) {
     throw Error(ErrorKind::invalid,
                 "This was made with version " + std::to_string(version) +

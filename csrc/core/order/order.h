@@ -87,7 +87,7 @@ class Order {
 
   // The same kind of order for another number of records. Throws Error(invalid) if this order
   // cannot have another number.
-  virtual std::shared_ptr<const Order> over(std::int64_t records) const = 0;
+  virtual std::shared_ptr<const Order> over(std::int64_t records) const;
 
   // The same kind of order for other files, of whose records `records` are wanted. Null if nothing
   // changes. The differences of `firsts`, which begins with 0, are the files' numbers of records.
@@ -101,14 +101,15 @@ class Order {
   virtual std::string describe_records() const;
 
   // decode_order() finds the order by this name, and the order's decode() reads encode()'s output.
-  virtual const char* name() const noexcept = 0;
+  const char* name() const noexcept { return name_; }
   virtual void encode(Encoder& encoder) const = 0;
 
  protected:
   // Throws Error(invalid) unless there are from 0 to kMaxPermutationSize records.
-  Order(std::int64_t positions, std::int64_t records, std::int64_t streams = 1);
+  Order(const char* name, std::int64_t positions, std::int64_t records, std::int64_t streams = 1);
 
  private:
+  const char* name_;
   std::int64_t positions_;
   std::int64_t records_;
   std::int64_t streams_;
@@ -117,5 +118,12 @@ class Order {
 void encode_order(Encoder& encoder, const Order& order);
 // Throws Error(invalid) for an order that this version does not know.
 std::shared_ptr<const Order> decode_order(Decoder& decoder);
+// An order as a member of a description.
+inline void code_order(Encoder& encoder, const std::shared_ptr<const Order>& order) {
+  encode_order(encoder, *order);
+}
+inline void code_order(Decoder& decoder, std::shared_ptr<const Order>& order) {
+  order = decode_order(decoder);
+}
 
 }  // namespace tfrfast

@@ -347,7 +347,7 @@ PackedOrder::PackedOrder(CountedRecords counted, PackingOptions options)
     : PackedOrder(counted, options, sort(counted, options)) {}
 
 PackedOrder::PackedOrder(CountedRecords counted, PackingOptions options, Sorted sorted)
-    : CountedOrder(sorted.fill.packs, std::move(counted)),
+    : CountedOrder(kName, sorted.fill.packs, std::move(counted)),
       options_(std::move(options)),
       row_(sorted.row),
       classes_(std::move(sorted.classes)),
@@ -397,12 +397,8 @@ std::string PackedOrder::describe_records() const {
     text += " lengths=" + std::to_string(counted().first) + ":" + std::to_string(table.hash);
   }
   if (!counted().has_indices) return text;
-  SipHash hash(SipKey{});
-  for (const std::int64_t index : counted().indices) {
-    hash.add(static_cast<std::uint64_t>(index));
-  }
   return text + " indices=" + std::to_string(counted().indices.size()) + ":" +
-         std::to_string(hash.finish());
+         std::to_string(siphash_of(counted().indices));
 }
 
 void PackedOrder::encode_options(Encoder& encoder) const {

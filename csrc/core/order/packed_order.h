@@ -58,7 +58,6 @@ class PackedOrder final : public CountedOrder {
                                              std::uint64_t epoch) const override;
   std::string describe_shuffle(std::uint64_t seed) const override;
   std::string describe_records() const override;
-  const char* name() const noexcept override { return kName; }
 
  private:
   friend class PackedEpoch;

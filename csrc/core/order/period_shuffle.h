@@ -37,11 +37,6 @@ class PeriodShuffle {
   // slots.
   const RoundKeys& keys() const noexcept { return keys_; }
 
-  // Writes the slots at the first `count` positions of a period, or of a rest that is shuffled in
-  // the way of its periods.
-  void first_slots(std::uint64_t tweak, std::int64_t period, std::int64_t size, std::int64_t count,
-                   std::uint32_t* slots) const noexcept;
-
  private:
   // SplitMix64 with a counter as the state.
   static std::uint64_t random_number(std::uint64_t tweak, std::uint64_t count) noexcept {

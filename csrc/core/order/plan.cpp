@@ -25,6 +25,16 @@ std::int64_t* write_progression(std::int64_t first, std::int64_t stride, std::in
   return out + count;
 }
 
+constexpr auto code_plan = [](auto& coder, auto& options) {
+  code_order(coder, options.order);
+  coder.number(options.seed);
+  coder.integer(options.batch_size);
+  coder.integer(options.rank);
+  coder.integer(options.world);
+  coder.named(options.remainder, [](Remainder each) { return name_of(each); }, &remainder_named);
+  coder.integer(options.start);
+};
+
 }  // namespace
 
 const char* name_of(Remainder remainder) noexcept {
@@ -71,29 +81,11 @@ Plan::Plan(PlanOptions options) : options_(std::move(options)) {
 }
 
 std::string Plan::encode() const {
-  Encoder encoder(kEncoding);
-  encode_order(encoder, order());
-  encoder.number(options_.seed);
-  encoder.integer(options_.batch_size);
-  encoder.integer(options_.rank);
-  encoder.integer(options_.world);
-  encoder.string(name_of(options_.remainder));
-  encoder.integer(options_.start);
-  return encoder.finish();
+  return encode_as(kEncoding, options_, code_plan);
 }
 
 Plan Plan::decode(std::string_view encoded) {
-  Decoder decoder(kEncoding, encoded);
-  PlanOptions options;
-  options.order = decode_order(decoder);
-  options.seed = decoder.number();
-  options.batch_size = decoder.integer();
-  options.rank = decoder.integer();
-  options.world = decoder.integer();
-  options.remainder = remainder_named(decoder.string());
-  options.start = decoder.integer();
-  decoder.finish();
-  return Plan(std::move(options));
+  return Plan(decode_as<PlanOptions>(kEncoding, encoded, code_plan));
 }
 
 Plan::Slice Plan::slice(std::int64_t step) const noexcept {

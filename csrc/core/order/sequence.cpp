@@ -9,13 +9,13 @@ namespace tfrfast {
 namespace {
 
 // Consecutive positions of one epoch in a batch.
-struct Run {
+struct PositionRun {
   __int128 epoch = 0;  // an endless sequence has more than 2^63 epochs
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
 
-std::vector<Run> runs_of(const Sequence& sequence, std::int64_t step) {
+std::vector<PositionRun> runs_of(const Sequence& sequence, std::int64_t step) {
   const std::int64_t size = sequence.positions.count;
   const std::int64_t rows = sequence.batch_rows;
   if (step < 0 || step >= sequence.batch_count()) return {};
@@ -25,8 +25,8 @@ std::vector<Run> runs_of(const Sequence& sequence, std::int64_t step) {
     return {{step / steps, begin, std::min(rows, size - begin)}};
   }
   const __int128 position = static_cast<__int128>(step) * rows;  // counted through all epochs
-  std::vector<Run> runs;
-  Run run{position / size, static_cast<std::int64_t>(position % size), 0};
+  std::vector<PositionRun> runs;
+  PositionRun run{position / size, static_cast<std::int64_t>(position % size), 0};
   for (std::int64_t left = rows; left > 0;) {
     if (sequence.epochs >= 0 && run.epoch >= sequence.epochs) break;
     run.count = std::min(left, size - run.begin);
@@ -38,60 +38,43 @@ std::vector<Run> runs_of(const Sequence& sequence, std::int64_t step) {
   return runs;
 }
 
-void encode_progression(Encoder& encoder, const Progression& progression) {
-  encoder.integer(progression.first);
-  encoder.integer(progression.stride);
-  encoder.integer(progression.count);
+// A progression of numbers below `end`.
+template <class Coder, class Numbers>
+void code_progression(Coder& coder, Numbers& numbers, std::int64_t end) {
+  coder.integer(numbers.first);
+  coder.integer(numbers.stride);
+  coder.integer(numbers.count);
+  std::int64_t all_end;
+  coder.require(numbers.first >= 0 && numbers.stride >= 1 && numbers.count >= 0 &&
+                    !__builtin_mul_overflow(numbers.stride, numbers.count, &all_end) &&
+                    !__builtin_add_overflow(numbers.first, all_end, &all_end) &&
+                    (numbers.count == 0 || numbers.at(numbers.count - 1) < end),
+                "it has numbers that do not exist");
 }
 
-// Decodes a progression of numbers below `end`.
-Progression decode_progression(Decoder& decoder, std::int64_t end) {
-  Progression progression;
-  progression.first = decoder.integer();
-  progression.stride = decoder.integer();
-  progression.count = decoder.integer();
-  std::int64_t all_end;
-  if (progression.first < 0 || progression.stride < 1 || progression.count < 0 ||
-      __builtin_mul_overflow(progression.stride, progression.count, &all_end) ||
-      __builtin_add_overflow(progression.first, all_end, &all_end) ||
-      (progression.count > 0 && progression.at(progression.count - 1) >= end)) {
-    decoder.refuse("it has numbers that do not exist");
-  }
-  return progression;
-}
+constexpr auto code_sequence = [](auto& coder, auto& sequence) {
+  code_progression(coder, sequence.records, kMaxPermutationSize);
+  code_order(coder, sequence.order);
+  coder.require(sequence.order->records() == sequence.records.count,
+                "its order is for another number of records");
+  code_progression(coder, sequence.positions, sequence.order->positions());
+  coder.flag(sequence.reshuffles);
+  coder.integer(sequence.epochs);
+  coder.integer(sequence.batch_rows);
+  coder.flag(sequence.batch_ends_with_epoch);
+  coder.flag(sequence.drop_remainder);
+};
 
 }  // namespace
 
 std::string Sequence::encode() const {
-  Encoder encoder(kEncoding);
-  encode_progression(encoder, records);
-  encode_order(encoder, *order);
-  encode_progression(encoder, positions);
-  encoder.flag(reshuffles);
-  encoder.integer(epochs);
-  encoder.integer(batch_rows);
-  encoder.flag(batch_ends_with_epoch);
-  encoder.flag(drop_remainder);
-  return encoder.finish();
+  return encode_as(kEncoding, *this, code_sequence);
 }
 
 Sequence Sequence::decode(std::string_view encoded) {
-  Decoder decoder(kEncoding, encoded);
-  Sequence sequence;
-  sequence.records = decode_progression(decoder, kMaxPermutationSize);
-  sequence.order = decode_order(decoder);
-  if (sequence.order->records() != sequence.records.count) {
-    decoder.refuse("its order is for another number of records");
-  }
-  sequence.positions = decode_progression(decoder, sequence.order->positions());
-  sequence.reshuffles = decoder.flag();
-  sequence.epochs = decoder.integer();
+  Sequence sequence = decode_as<Sequence>(kEncoding, encoded, code_sequence);
   check_range("epochs", sequence.epochs, -1, kEndless);
-  sequence.batch_rows = decoder.integer();
   check_range("batch_rows", sequence.batch_rows, 0, kMaxPermutationSize);
-  sequence.batch_ends_with_epoch = decoder.flag();
-  sequence.drop_remainder = decoder.flag();
-  decoder.finish();
   return sequence;
 }
 
@@ -122,7 +105,7 @@ std::int64_t Sequence::batch_count() const noexcept {
 
 std::vector<std::int64_t> Sequence::batch(std::uint64_t seed, std::int64_t step) const {
   std::vector<std::int64_t> numbers;
-  for (const Run& run : runs_of(*this, step)) {
+  for (const PositionRun& run : runs_of(*this, step)) {
     const std::size_t first = numbers.size();
     const auto count = static_cast<std::size_t>(run.count);
     numbers.resize(first + count);

@@ -12,7 +12,7 @@ class Shuffle final : public Order {
  public:
   static constexpr const char* kName = "exact";
 
-  explicit Shuffle(std::int64_t records) : Order(records, records) {}
+  explicit Shuffle(std::int64_t records) : Order(kName, records, records) {}
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
@@ -23,7 +23,6 @@ class Shuffle final : public Order {
   std::string describe_shuffle(std::uint64_t seed) const override {
     return "shuffle=exact seed=" + std::to_string(seed);
   }
-  const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override { encoder.integer(records()); }
 };
 

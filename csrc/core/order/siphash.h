@@ -68,4 +68,12 @@ constexpr std::uint64_t siphash(const SipKey& key,
   return hash.finish();
 }
 
+// The hash of all numbers under a key of zeros.
+template <class Numbers>
+constexpr std::uint64_t siphash_of(const Numbers& numbers) noexcept {
+  SipHash hash(SipKey{});
+  for (const auto number : numbers) hash.add(static_cast<std::uint64_t>(number));
+  return hash.finish();
+}
+
 }  // namespace tfrfast

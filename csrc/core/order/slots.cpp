@@ -53,7 +53,6 @@ void Slots::spread(std::span<const std::int64_t> weights) {
   };
   for (std::size_t source = 0; source < sources(); ++source) wait(source);
   slot_at_.reserve(source_of_.size());
-  position_of_.resize(source_of_.size());
   for (std::int64_t position = 0; position < size(); ++position) {
     // In a partial period, possibly no source may take the position. Then the next source does.
     while (!early.empty() &&
@@ -66,17 +65,9 @@ void Slots::spread(std::span<const std::int64_t> weights) {
     }
     const std::size_t source = ready.top().source;
     ready.pop();
-    const std::int64_t slot = first_[source] + taken[source]++;
-    slot_at_.push_back(static_cast<std::uint32_t>(slot));
-    position_of_[static_cast<std::size_t>(slot)] = static_cast<std::uint32_t>(position);
+    slot_at_.push_back(static_cast<std::uint32_t>(first_[source] + taken[source]++));
     wait(source);
   }
-}
-
-std::int64_t Slots::owned_before(std::size_t source, std::int64_t position) const noexcept {
-  const auto begin = position_of_.begin() + first_[source];
-  const auto end = begin + owned_[source];
-  return std::lower_bound(begin, end, position) - begin;
 }
 
 std::vector<std::int64_t> largest_remainders(std::span<const std::int64_t> weights,

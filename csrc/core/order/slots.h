@@ -12,7 +12,7 @@ inline constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 20;
 inline constexpr std::size_t kMaxSources = 1024;
 
 // One slot per position. Each source owns a range of slots. Immutable after spread(). Any number of
-// threads. Holds 2 bytes per slot, and 8 more if the slots are spread.
+// threads. Holds 2 bytes per slot, and 4 more if the slots are spread.
 class Slots {
  public:
   // At most kMaxSources sources, with at most kMaxPeriod slots together.
@@ -34,15 +34,12 @@ class Slots {
   std::int64_t slot_at(std::int64_t position) const noexcept {
     return slot_at_[static_cast<std::size_t>(position)];
   }
-  // Returns how many of the source's slots stand before `position`.
-  std::int64_t owned_before(std::size_t source, std::int64_t position) const noexcept;
 
  private:
   std::vector<std::int64_t> owned_;
   std::vector<std::int64_t> first_;  // the last entry is the number of slots
   std::vector<std::uint16_t> source_of_;
   std::vector<std::uint32_t> slot_at_;
-  std::vector<std::uint32_t> position_of_;
 };
 
 // Shares `count` slots, fewer than the sum of the weights, by largest remainders. Of equal

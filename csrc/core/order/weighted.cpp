@@ -45,7 +45,7 @@ class WeightedEpoch final : public EpochOrder {
 }  // namespace
 
 Weighted::Weighted(std::shared_ptr<const Order> order, const std::vector<std::int64_t>& weights)
-    : Order(order->positions(), static_cast<std::int64_t>(weights.size()), order->streams()),
+    : Order(kName, order->positions(), static_cast<std::int64_t>(weights.size()), order->streams()),
       order_(std::move(order)) {
   if (order_->records() != order_->positions() || order_->unit() != 1) {
     throw Error(
@@ -90,14 +90,6 @@ std::unique_ptr<const EpochOrder> Weighted::of_epoch(std::uint64_t seed,
                                                random);
 }
 
-std::shared_ptr<const Order> Weighted::over(std::int64_t records) const {
-  if (records != this->records()) {
-    refuse("the number of records", records,
-           "that of the weights, which is " + std::to_string(this->records()));
-  }
-  return std::make_shared<const Weighted>(order_, weights());
-}
-
 // Even with a fixed order, the seed decides which records are rounded up.
 std::string Weighted::describe_shuffle(std::uint64_t seed) const {
   return order_->describe_shuffle(seed) + " draws=" + std::to_string(positions()) +
@@ -105,9 +97,7 @@ std::string Weighted::describe_shuffle(std::uint64_t seed) const {
 }
 
 std::string Weighted::describe_records() const {
-  SipHash hash(SipKey{});
-  for (const std::int64_t sum : sums_) hash.add(static_cast<std::uint64_t>(sum));
-  return Order::describe_records() + " weights=" + std::to_string(hash.finish());
+  return Order::describe_records() + " weights=" + std::to_string(siphash_of(sums_));
 }
 
 }  // namespace tfrfast

@@ -27,10 +27,8 @@ class Weighted final : public Order {
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
-  std::shared_ptr<const Order> over(std::int64_t records) const override;
   std::string describe_shuffle(std::uint64_t seed) const override;
   std::string describe_records() const override;
-  const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;
 
  private:

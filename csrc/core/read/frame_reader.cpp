@@ -55,8 +55,8 @@ class HeaderCheck {
   MaskedCrc length_crc_ = mask_crc(crc32c_u64(0));
 };
 
-// Where a piece's payloads go, and what else is wanted of them.
-struct Wanted {
+// Where a piece's payloads go, and what else is asked of them.
+struct Destination {
   std::uint8_t* data;
   const std::int64_t* offsets;  // in `data`, of each row
   bool takes_crcs;
@@ -64,20 +64,20 @@ struct Wanted {
 };
 
 // What was taken of a piece of rows.
-struct Taken {
+struct CheckedPiece {
   std::array<Seal, kPieceRows> seals;
   std::array<MaskedCrc, kPieceRows> crcs;  // undefined unless wanted
 };
 
-void take(const std::uint8_t* frame, const Row& row, std::size_t i, const Wanted& wanted,
-          Taken& taken) noexcept {
+void take(const std::uint8_t* frame, const Row& row, std::size_t i, const Destination& destination,
+          CheckedPiece& taken) noexcept {
   const auto payload_bytes = static_cast<std::size_t>(row.frame.payload_bytes);
   const std::uint8_t* const payload = frame + kHeaderBytes;
   std::memcpy(taken.seals[i].header, frame, kHeaderBytes);
-  std::uint8_t* const out = wanted.data + wanted.offsets[i];
-  if (!wanted.takes_crcs || is_checked_later(payload_bytes)) {
+  std::uint8_t* const out = destination.data + destination.offsets[i];
+  if (!destination.takes_crcs || is_checked_later(payload_bytes)) {
     std::memcpy(out, payload, payload_bytes);
-  } else if (wanted.streams && payload_bytes >= kMinStreamedRecord) {
+  } else if (destination.streams && payload_bytes >= kMinStreamedRecord) {
     taken.crcs[i] = mask_crc(stream_crc32c(out, payload, payload_bytes));
   } else {
     taken.crcs[i] = mask_crc(copy_crc32c(out, payload, payload_bytes));
@@ -86,22 +86,23 @@ void take(const std::uint8_t* frame, const Row& row, std::size_t i, const Wanted
 }
 
 // Computes the checksums that take() has left.
-void check_later(std::span<const Row> rows, const Wanted& wanted, Taken& taken) noexcept {
-  if (!wanted.takes_crcs) return;
+void check_later(std::span<const Row> rows, const Destination& destination,
+                 CheckedPiece& taken) noexcept {
+  if (!destination.takes_crcs) return;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto payload_bytes = static_cast<std::size_t>(rows[i].frame.payload_bytes);
     if (is_checked_later(payload_bytes)) {
-      taken.crcs[i] = masked_crc32c(wanted.data + wanted.offsets[i], payload_bytes);
+      taken.crcs[i] = masked_crc32c(destination.data + destination.offsets[i], payload_bytes);
     }
   }
 }
 
 // Takes a piece of rows of mapped shards. False if a mapping could not be read.
-bool take_mapped(std::span<const Row> rows, std::size_t rows_after, const Wanted& wanted,
-                 Taken& taken) noexcept {
+bool take_mapped(std::span<const Row> rows, std::size_t rows_after, const Destination& destination,
+                 CheckedPiece& taken) noexcept {
   const Row* const row = rows.data();
   const std::size_t count = rows.size();
-  return run_guarded([=, &wanted, &taken] {
+  return run_guarded([=, &destination, &taken] {
     for (std::size_t i = 0; i < count; ++i) {
       if (i + kPrefetchRows < count + rows_after) {
         const Row& ahead = row[i + kPrefetchRows];
@@ -114,17 +115,17 @@ bool take_mapped(std::span<const Row> rows, std::size_t rows_after, const Wanted
           }
         }
       }
-      take(row[i].shard->file->mapping() + row[i].frame.offset, row[i], i, wanted, taken);
+      take(row[i].shard->file->mapping() + row[i].frame.offset, row[i], i, destination, taken);
     }
-    check_later({row, count}, wanted, taken);
+    check_later({row, count}, destination, taken);
   });
 }
 
 // Reads a piece of rows of one shard in one call, and takes the rows. Rows that lie side by side
 // are one range: a range for each row would cost the system more than the copy costs here.
 // `frames` has space for kFramesBytes.
-void take_read(std::span<const Row> rows, std::uint8_t* frames, const Wanted& wanted,
-               Taken& taken) {
+void take_read(std::span<const Row> rows, std::uint8_t* frames, const Destination& destination,
+               CheckedPiece& taken) {
   std::array<ReadRange, kPieceRows> ranges;
   std::size_t count = 0;
   std::uint8_t* out = frames;
@@ -140,10 +141,10 @@ void take_read(std::span<const Row> rows, std::uint8_t* frames, const Wanted& wa
   rows[0].shard->file->read(std::span(ranges).first(count));
   const std::uint8_t* frame = frames;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    take(frame, rows[i], i, wanted, taken);
+    take(frame, rows[i], i, destination, taken);
     frame += rows[i].frame.payload_bytes + kFrameOverhead;
   }
-  check_later(rows, wanted, taken);
+  check_later(rows, destination, taken);
 }
 
 // Returns the number of rows in the next piece: rows of mapped shards, rows of one shard that is
@@ -249,15 +250,15 @@ class FrameReading {
 
   void read_mapped(std::size_t first, std::size_t count) {
     const std::span<const Row> piece = rows_.subspan(first, count);
-    Taken taken;
-    if (!take_mapped(piece, rows_.size() - first - count, wanted(first), taken)) {
+    CheckedPiece taken;
+    if (!take_mapped(piece, rows_.size() - first - count, destination(first), taken)) {
       return explain_fault(first, count);
     }
     count_copied(piece);
     judge(first, count, taken);
   }
 
-  Wanted wanted(std::size_t first) const {
+  Destination destination(std::size_t first) const {
     return {data_, offsets_ + first, verify_ == Verify::full, streams_};
   }
 
@@ -271,11 +272,11 @@ class FrameReading {
   }
 
   void read_run(std::size_t first, std::size_t count) {
-    Taken taken;
+    CheckedPiece taken;
     // Not on the stack, which has 128 KiB in the threads of some systems.
     if (frames_ == nullptr) frames_.reset(new std::uint8_t[kFramesBytes]);
     try {
-      take_read(rows_.subspan(first, count), frames_.get(), wanted(first), taken);
+      take_read(rows_.subspan(first, count), frames_.get(), destination(first), taken);
     } catch (const Error& error) {
       if (rows_[first].shard->file->traits().is_remote) return fail_remote(first, count, error);
       return fail_singly(first, count, error, false);
@@ -353,7 +354,7 @@ class FrameReading {
     for (std::size_t i = first; i < first + count && !stopped(); ++i) read_piece(i, 1, mapped);
   }
 
-  void judge(std::size_t first, std::size_t count, const Taken& taken) {
+  void judge(std::size_t first, std::size_t count, const CheckedPiece& taken) {
     const bool has_crcs = verify_ == Verify::full;
     for (std::size_t i = 0; i < count && !stopped(); ++i) {
       judge(first + i, taken.seals[i], has_crcs ? std::optional(taken.crcs[i]) : std::nullopt);

@@ -1,7 +1,6 @@
 #include "core/read/joined_source.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/base/hashing.h"
 #include "core/base/numbering.h"
@@ -99,10 +98,7 @@ std::shared_ptr<const RecordBatch> JoinedSource::read(const ReadRequest& request
   const std::size_t count = request.records.size();
   const std::vector<SourceRows> parts = divide(request.records);
   std::vector<std::shared_ptr<RecordBatch>> batches(parts.size());
-  // By row: its source, and its row in the source's batch. A row that was left out has kNone.
-  constexpr std::size_t kNone = ~std::size_t{0};
-  std::vector<std::pair<std::size_t, std::size_t>> found(count, {0, kNone});
-  std::size_t left = 0;
+  std::vector<RecordBatch::RowOf> found(count);  // a row that was left out has no batch
   for (std::size_t source = 0; source < parts.size(); ++source) {
     const SourceRows& part = parts[source];
     if (part.rows.empty()) continue;
@@ -116,32 +112,13 @@ std::shared_ptr<const RecordBatch> JoinedSource::read(const ReadRequest& request
     std::size_t next = 0;
     for (const std::size_t row : part.rows) {
       if (next == batch.size() || batch.indices()[next] != request.records[row]) continue;
-      found[row] = {source, next++};
-      ++left;
+      if (request.valid != nullptr) batch.valid()[next] = request.valid[row];
+      found[row] = {&batch, next++};
     }
   }
-  auto joined = std::make_shared<RecordBatch>(left);
+  std::erase_if(found, [](const RecordBatch::RowOf& row) { return row.first == nullptr; });
+  auto joined = RecordBatch::gather(found);
   joined->set_source_starts(starts_);
-  std::size_t out = 0;
-  std::int64_t end = 0;
-  for (std::size_t row = 0; row < count; ++row) {
-    const auto [source, from] = found[row];
-    if (from == kNone) continue;
-    joined->indices()[out] = request.records[row];
-    if (request.valid != nullptr) joined->valid()[out] = request.valid[row];
-    end += static_cast<std::int64_t>((*batches[source])[from].size());
-    joined->offsets()[++out] = end;
-  }
-  joined->allocate_data();
-  out = 0;
-  for (const auto& [source, from] : found) {
-    if (from == kNone) continue;
-    const auto bytes = (*batches[source])[from];
-    if (!bytes.empty()) {
-      std::memcpy(joined->data() + joined->offsets()[out], bytes.data(), bytes.size());
-    }
-    ++out;
-  }
   return joined;
 }
 

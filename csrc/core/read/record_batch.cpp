@@ -31,25 +31,33 @@ const std::int64_t* RecordBatch::offsets_to_show() const {
   return shown_offsets_.as<std::int64_t>();
 }
 
-std::shared_ptr<RecordBatch> RecordBatch::rows(std::span<const std::int64_t> rows) const {
-  auto chosen = std::make_shared<RecordBatch>(rows.size());
+std::shared_ptr<RecordBatch> RecordBatch::gather(std::span<const RowOf> rows) {
+  auto gathered = std::make_shared<RecordBatch>(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = static_cast<std::size_t>(rows[i]);
-    const auto bytes = static_cast<std::int64_t>((*this)[row].size());
-    if (__builtin_add_overflow(chosen->offsets()[i], bytes, &chosen->offsets()[i + 1])) {
+    const auto& [batch, row] = rows[i];
+    const auto bytes = static_cast<std::int64_t>((*batch)[row].size());
+    if (__builtin_add_overflow(gathered->offsets()[i], bytes, &gathered->offsets()[i + 1])) {
       throw std::bad_alloc();
     }
-    chosen->indices()[i] = indices()[row];
-    chosen->valid()[i] = is_real(row);
+    gathered->indices()[i] = batch->indices()[row];
+    gathered->valid()[i] = batch->is_real(row);
   }
-  chosen->set_source_starts(source_starts_);
-  chosen->allocate_data();
+  gathered->allocate_data();
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::span<const std::uint8_t> payload = (*this)[static_cast<std::size_t>(rows[i])];
+    const std::span<const std::uint8_t> payload = (*rows[i].first)[rows[i].second];
     if (payload.empty()) continue;
-    std::memcpy(chosen->data() + chosen->offsets()[i], payload.data(), payload.size());
+    std::memcpy(gathered->data() + gathered->offsets()[i], payload.data(), payload.size());
   }
-  return chosen;
+  return gathered;
+}
+
+std::shared_ptr<RecordBatch> RecordBatch::rows(std::span<const std::int64_t> rows) const {
+  std::vector<RowOf> chosen;
+  chosen.reserve(rows.size());
+  for (const std::int64_t row : rows) chosen.emplace_back(this, static_cast<std::size_t>(row));
+  auto batch = gather(chosen);
+  batch->set_source_starts(source_starts_);
+  return batch;
 }
 
 void RecordBatch::remove_rows(const std::vector<bool>& marked) {

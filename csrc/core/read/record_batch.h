@@ -53,6 +53,9 @@ class RecordBatch {
   const SourceStarts& source_starts() const noexcept { return source_starts_; }
   void set_source_starts(SourceStarts starts) noexcept { source_starts_ = std::move(starts); }
 
+  // Makes a new batch of rows of other batches, in this order. Each row must exist.
+  using RowOf = std::pair<const RecordBatch*, std::size_t>;
+  static std::shared_ptr<RecordBatch> gather(std::span<const RowOf> rows);
   // Makes a new batch of these rows, in this order. Each row must be less than size().
   std::shared_ptr<RecordBatch> rows(std::span<const std::int64_t> rows) const;
 

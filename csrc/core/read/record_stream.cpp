@@ -1,7 +1,6 @@
 #include "core/read/record_stream.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -45,11 +44,12 @@ void RecordStream::announce() noexcept {
 void RecordStream::begin() {
   const Compression compression = detect_compression(*stored_);
   if (compression == Compression::none) {
-    walker_ = walk(stored_);
+    walker_ = walk(stored_, std::move(ahead_));
   } else {
     walker_ = InflatingWalker::over(stored_, compression, WalkedSpans::last, AtDamage::stop,
                                     std::move(ahead_));
   }
+  walker_->expect(ShardWalker::Access::everything);
   file_ = &walker_->file();
 }
 
@@ -100,7 +100,7 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
                     std::to_string(max_memory_bytes()) + " bytes in all.",
                 place);
   }
-  const std::uint8_t* bytes = bytes_ahead(frame_bytes) + kHeaderBytes;
+  const std::uint8_t* bytes = bytes_ahead(static_cast<std::size_t>(frame_bytes)) + kHeaderBytes;
   const auto payload_bytes = static_cast<std::size_t>(header.payload_bytes);
   if (decode_footer(bytes + payload_bytes) != masked_crc32c(bytes, payload_bytes)) {
     throw Error(ErrorKind::corrupt,
@@ -114,25 +114,9 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
   return true;
 }
 
-const std::uint8_t* RecordStream::bytes_ahead(std::uint64_t count) {
-  if (offset_ < buffer_begin_ || offset_ > buffer_end_ || buffer_end_ - offset_ < count) {
-    const auto wanted = static_cast<std::size_t>(std::min(
-        std::max<std::uint64_t>(count, file_->traits().request_bytes), file_->bytes() - offset_));
-    if (file_ == stored_.get()) ahead_.come_to(*file_, offset_);
-    // Bytes in the buffer are not read again.
-    const bool goes_on = offset_ >= buffer_begin_ && offset_ < buffer_end_;
-    const auto kept = static_cast<std::size_t>(goes_on ? buffer_end_ - offset_ : 0);
-    PooledBuffer larger;
-    if (buffer_.capacity() < wanted) larger = PooledBuffer(wanted);
-    std::uint8_t* const into = larger.data() == nullptr ? buffer_.data() : larger.data();
-    if (kept > 0) std::memmove(into, buffer_.data() + (offset_ - buffer_begin_), kept);
-    buffer_end_ = buffer_begin_ = 0;  // after a failed read the buffer is empty
-    if (larger.data() != nullptr) buffer_ = std::move(larger);
-    file_->read(offset_ + kept, buffer_.data() + kept, wanted - kept);
-    buffer_begin_ = offset_;
-    buffer_end_ = offset_ + wanted;
-  }
-  return buffer_.data() + (offset_ - buffer_begin_);
+const std::uint8_t* RecordStream::bytes_ahead(std::size_t count) {
+  const ShardWindow window = walker_->window(offset_, count);
+  return window.bytes + (offset_ - window.begin);
 }
 
 // Throws if the compressed stream ended early.

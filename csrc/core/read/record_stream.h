@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 
-#include "core/base/pool.h"
 #include "core/shard/walker.h"
 #include "core/storage/storage_options.h"
 
@@ -47,21 +46,19 @@ class RecordStream {
 
  private:
   void begin();
-  // Returns the bytes [offset_, offset_ + count), which the shard must have.
-  const std::uint8_t* bytes_ahead(std::uint64_t count);
+  // Returns the bytes [offset_, offset_ + count), which the shard must have. The file is not
+  // mapped.
+  const std::uint8_t* bytes_ahead(std::size_t count);
   std::string where() const;
 
   void throw_bad_ending() const;
 
   std::shared_ptr<const StoredFile> stored_;
-  LookAhead ahead_;                      // of an uncompressed shard
+  LookAhead ahead_;                      // until there is a walker
   std::unique_ptr<ShardWalker> walker_;  // null until the first call of next()
   const StoredFile* file_ = nullptr;     // the walker's file; differs from stored_ if compressed
   std::uint64_t offset_;
   std::uint64_t record_;
-  PooledBuffer buffer_;
-  std::uint64_t buffer_begin_ = 0;
-  std::uint64_t buffer_end_ = 0;
 };
 
 }  // namespace tfrfast

@@ -1,13 +1,52 @@
 #include "core/read/source_spec.h"
 
-#include <utility>
-
 #include "core/read/record_source.h"
 
 namespace tfrfast {
 namespace {
 
 constexpr std::int64_t kFindOut = 3;  // after the values of Compression
+
+void code_storage(Encoder& encoder, const StorageOptions& storage) {
+  storage.write_to(encoder);
+}
+void code_storage(Decoder& decoder, StorageOptions& storage) {
+  storage = StorageOptions::read_from(decoder);
+}
+
+void code_compression(Encoder& encoder, std::optional<Compression> compression) {
+  encoder.integer(compression_code(compression));
+}
+void code_compression(Decoder& decoder, std::optional<Compression>& compression) {
+  const std::int64_t code = decoder.integer();
+  if (code < 0 || code > kFindOut) decoder.refuse("compression is " + std::to_string(code));
+  compression = compression_of_code(code);
+}
+
+constexpr auto code_source = [](auto& coder, auto& spec) {
+  coder.flag(spec.planned);
+  coder.flag(spec.skip_damage);
+  code_compression(coder, spec.compression);
+  coder.choice(spec.verify, Verify::header);
+  coder.choice(spec.io, IoMode::pread);
+  coder.choice(spec.index_use, IndexUse::proven);
+  coder.string(spec.index_folder);
+  coder.list(spec.shards, [&](auto& shard) {
+    coder.number(shard.file_bytes);
+    coder.number(shard.record_count);
+    coder.string(shard.path);
+  });
+  code_storage(coder, spec.storage);
+  std::uint64_t left = spec.shards.size();
+  coder.list(spec.parts, [&](auto& part) {
+    coder.number(part.shard_count);
+    coder.string(part.steps);
+    coder.require(part.shard_count <= left, "its parts have more shards than it has");
+    left -= part.shard_count;
+  });
+  coder.require(spec.parts.empty() || left == 0, "its parts have fewer shards than it has");
+  coder.number(spec.edition);
+};
 
 }  // namespace
 
@@ -33,66 +72,11 @@ SourceSpec SourceSpec::of(const RecordSource& source) {
 }
 
 std::string SourceSpec::encode() const {
-  Encoder encoder(kEncoding);
-  encoder.flag(planned);
-  encoder.flag(skip_damage);
-  encoder.integer(compression_code(compression));
-  encoder.choice(verify);
-  encoder.choice(io);
-  encoder.choice(index_use);
-  encoder.string(index_folder);
-  encoder.number(shards.size());
-  for (const ShardSpec& shard : shards) {
-    encoder.number(shard.file_bytes);
-    encoder.number(shard.record_count);
-    encoder.string(shard.path);
-  }
-  storage.write_to(encoder);
-  encoder.number(parts.size());
-  for (const PartSpec& part : parts) {
-    encoder.number(part.shard_count);
-    encoder.string(part.steps);
-  }
-  encoder.number(edition);
-  return encoder.finish();
+  return encode_as(kEncoding, *this, code_source);
 }
 
 SourceSpec SourceSpec::decode(std::string_view encoded) {
-  Decoder decoder(kEncoding, encoded);
-  SourceSpec spec;
-  spec.planned = decoder.flag();
-  spec.skip_damage = decoder.flag();
-  const std::int64_t code = decoder.integer();
-  if (code < 0 || code > kFindOut) decoder.refuse("compression is " + std::to_string(code));
-  spec.compression = compression_of_code(code);
-  spec.verify = decoder.choice(Verify::header);
-  spec.io = decoder.choice(IoMode::pread);
-  spec.index_use = decoder.choice(IndexUse::proven);
-  spec.index_folder = decoder.string();
-  const std::size_t count = decoder.count();
-  spec.shards.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    ShardSpec shard;
-    shard.file_bytes = decoder.number();
-    shard.record_count = decoder.number();
-    shard.path = decoder.string();
-    spec.shards.push_back(std::move(shard));
-  }
-  spec.storage = StorageOptions::read_from(decoder);
-  const std::size_t part_count = decoder.count();
-  std::uint64_t left = count;
-  for (std::size_t i = 0; i < part_count; ++i) {
-    PartSpec part;
-    part.shard_count = decoder.number();
-    part.steps = decoder.string();
-    if (part.shard_count > left) decoder.refuse("its parts have more shards than it has");
-    left -= part.shard_count;
-    spec.parts.push_back(std::move(part));
-  }
-  if (part_count != 0 && left != 0) decoder.refuse("its parts have fewer shards than it has");
-  spec.edition = decoder.number();
-  decoder.finish();
-  return spec;
+  return decode_as<SourceSpec>(kEncoding, encoded, code_source);
 }
 
 std::int64_t compression_code(std::optional<Compression> compression) noexcept {

@@ -10,13 +10,13 @@ namespace {
 
 using namespace std::string_view_literals;
 
-struct Mark {
+struct Signature {
   std::string_view bytes;
   const char* name;
   std::size_t at = 0;
 };
 
-constexpr Mark kMarks[] = {
+constexpr Signature kSignatures[] = {
     {"version https://git-lfs.github.com/"sv, "a Git LFS pointer: `git lfs pull` fetches the file"},
     {"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"sv, "ArrayRecord"},
     {"PAR1"sv, "Parquet"},
@@ -69,7 +69,7 @@ bool is_text(std::span<const std::uint8_t> head) {
 
 std::string look_alike(std::span<const std::uint8_t> head, std::span<const std::uint8_t> tail) {
   const std::string_view text = text_of(head);
-  for (const Mark& mark : kMarks) {
+  for (const Signature& mark : kSignatures) {
     if (text.size() > mark.at && text.substr(mark.at).starts_with(mark.bytes)) return mark.name;
   }
   if (text_of(tail).ends_with(kTableEnd)) return "the index of a TensorFlow checkpoint";

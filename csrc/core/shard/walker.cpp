@@ -20,7 +20,8 @@ class MappedWalker final : public ShardWalker {
 
 class PreadWalker final : public ShardWalker {
  public:
-  using ShardWalker::ShardWalker;
+  PreadWalker(std::shared_ptr<const StoredFile> file, LookAhead ahead)
+      : ShardWalker(std::move(file)), ahead_(std::move(ahead)) {}
   ShardWindow window(std::uint64_t offset, std::size_t wanted) override {
     offset = std::min(offset, file().bytes());
     const std::uint64_t end = offset + std::min<std::uint64_t>(wanted, file().bytes() - offset);
@@ -32,7 +33,7 @@ class PreadWalker final : public ShardWalker {
  private:
   void fill(std::uint64_t offset, std::size_t wanted_bytes) {
     const StorageTraits& traits = file().traits();
-    const bool everything = expected() == Wanted::everything;
+    const bool everything = expected() == Access::everything;
     const std::size_t size =
         std::max(wanted_bytes, everything ? traits.request_bytes : traits.gap_bytes);
     const auto count =
@@ -42,7 +43,7 @@ class PreadWalker final : public ShardWalker {
     const bool goes_on = offset >= window_.begin && offset < window_.end;
     const auto kept = static_cast<std::size_t>(goes_on ? window_.end - offset : 0);
     PooledBuffer larger;
-    if (buffer_.capacity() < size) larger = PooledBuffer(size);
+    if (buffer_.capacity() < count) larger = PooledBuffer(count);
     std::uint8_t* const into = larger.data() == nullptr ? buffer_.data() : larger.data();
     if (kept > 0) std::memmove(into, buffer_.data() + (offset - window_.begin), kept);
     window_ = {};  // after a failed read, the window is empty
@@ -87,11 +88,11 @@ void LookAhead::add(std::uint64_t end, std::unique_ptr<Announcement> announcemen
   ahead_.add(end, std::move(announcements));
 }
 
-std::unique_ptr<ShardWalker> walk(std::shared_ptr<const StoredFile> file) {
+std::unique_ptr<ShardWalker> walk(std::shared_ptr<const StoredFile> file, LookAhead ahead) {
   if (file->mapping() != nullptr || file->bytes() == 0) {
     return std::make_unique<MappedWalker>(std::move(file));
   }
-  return std::make_unique<PreadWalker>(std::move(file));
+  return std::make_unique<PreadWalker>(std::move(file), std::move(ahead));
 }
 
 }  // namespace tfrfast

@@ -51,8 +51,8 @@ class ShardWalker {
   // are left. Valid until the next call. Touch the window's bytes only inside run_guarded().
   virtual ShardWindow window(std::uint64_t offset, std::size_t wanted) = 0;
   // Says whether the caller will read everything. If so, an unmapped file is read in larger pieces.
-  enum class Wanted : bool { here_and_there, everything };
-  void expect(Wanted wanted) noexcept { expected_ = wanted; }
+  enum class Access : bool { here_and_there, everything };
+  void expect(Access wanted) noexcept { expected_ = wanted; }
 
   // Returns whether the shard has at least `bytes` bytes. A compressed shard's size is known only
   // at its end, so this may walk on. file().bytes() and windows give the size known so far.
@@ -74,15 +74,16 @@ class ShardWalker {
   void set_pulse(std::function<void()> pulse) { pulse_ = std::move(pulse); }
 
  protected:
-  Wanted expected() const noexcept { return expected_; }
+  Access expected() const noexcept { return expected_; }
   const std::function<void()>& pulse() const noexcept { return pulse_; }
 
  private:
   std::function<void()> pulse_ = [] {};
-  Wanted expected_ = Wanted::here_and_there;
+  Access expected_ = Access::here_and_there;
   const std::shared_ptr<const StoredFile> file_;
 };
 
-std::unique_ptr<ShardWalker> walk(std::shared_ptr<const StoredFile> file);
+std::unique_ptr<ShardWalker> walk(std::shared_ptr<const StoredFile> file,
+                                  LookAhead ahead = LookAhead());
 
 }  // namespace tfrfast

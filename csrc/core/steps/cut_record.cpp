@@ -31,7 +31,7 @@ std::string_view text_of(WireBytes bytes) {
 }
 
 // A feature along the axis, with its values counted.
-struct Found {
+struct CountedFeature {
   std::string_view name;
   StepForm form = StepForm::bytes;
   WireBytes list;
@@ -66,7 +66,7 @@ bool skip_value(WireReader& reader, StepForm form) noexcept {
 }
 
 // Counts the values by reading each.
-void count_values(Found& found) {
+void count_values(CountedFeature& found) {
   if (found.form == StepForm::packed_floats) {
     found.count = found.list.size() / 4;
     found.value_bytes = 4;
@@ -85,6 +85,11 @@ void count_values(Found& found) {
   }
   if (!have_one_size) found.value_bytes = 0;
 }
+
+constexpr auto code_axis = [](auto& coder, auto& axis) {
+  coder.list(axis.prefixes, [&](auto& prefix) { coder.string(prefix); });
+  coder.by_name(axis.features, [&](auto& values) { coder.number(values); });
+};
 
 class Cutting {
  public:
@@ -154,7 +159,11 @@ class Cutting {
   CutFeature cut_list(std::string_view name, WireBytes list) const {
     CutFeature cut{name, listed(StepForm::bytes), 0, list, 0, {}};
     WireReader reader(list);
+    const auto refuse_form = [&] {
+      refuse("has a Feature of an unusual form in the list " + quoted(name));
+    };
     bool has_form = false;
+    std::size_t empty = 0;  // Features before the first with values
     for (std::uint64_t before = 0; !reader.at_end(); ++before) {
       if (before == kMaxSteps) refuse("has too many steps in " + quoted(name));
       const std::size_t left = reader.bytes_left();
@@ -164,7 +173,7 @@ class Cutting {
       }
       const auto bytes = static_cast<std::uint32_t>(left - reader.bytes_left());
       cut.sizes.push_back(bytes);
-      Found found{name, StepForm::bytes, {}, 0, 0};
+      CountedFeature found{name, StepForm::bytes, {}, 0, 0};
       ListKind kind;
       if (!read_list_kind(feature, kind)) refuse("has no list in " + quoted(name));
       if (kind != ListKind::none) {
@@ -180,12 +189,13 @@ class Cutting {
         }
         has_form = true;
         cut.form = listed(found.form);
-      } else if (kind != ListKind::none && !has_form) {
-        cut.form = listed(found.form);  // an empty list has a kind, too
+      } else if (!has_form) {
+        ++empty;
+        if (kind != ListKind::none) cut.form = listed(found.form);  // an empty list has a kind, too
       }
       if (value_bytes_of(has_form ? cut.form : listed(found.form), bytes) != found.list.size() ||
           (!found.list.empty() && found.list.data() + found.list.size() != reader.position())) {
-        refuse("has a Feature of an unusual form in the list " + quoted(name));
+        refuse_form();
       }
       const auto count = static_cast<std::uint32_t>(found.count);
       if (before == 0) cut.values = count;
@@ -194,6 +204,9 @@ class Cutting {
         refuse("has " + std::to_string(count) + " values in a Feature of " + quoted(name) +
                " instead of " + std::to_string(wanted));
       }
+    }
+    for (std::size_t i = 0; i < empty; ++i) {
+      if (value_bytes_of(cut.form, cut.sizes[i]) != 0) refuse_form();
     }
     return cut;
   }
@@ -241,7 +254,7 @@ class Cutting {
     return before.substr(0, before.size() - kRowLengths.size());
   }
 
-  const Found* row_lengths(std::string_view ragged, unsigned level) const {
+  const CountedFeature* row_lengths(std::string_view ragged, unsigned level) const {
     const auto found =
         found_.find(std::string(ragged) + std::string(kRowLengths) + std::to_string(level));
     return found == found_.end() ? nullptr : &found->second;
@@ -250,7 +263,7 @@ class Cutting {
   // Counts the steps. Features with a known number of values per step decide. Otherwise the
   // shortest feature has one value per step.
   std::uint64_t count_steps() const {
-    const Found* decides = nullptr;
+    const CountedFeature* decides = nullptr;
     std::uint64_t steps = 0;
     for (const auto& [name, found] : found_) {
       const auto ragged = ragged_name(name);
@@ -281,12 +294,12 @@ class Cutting {
     return steps;
   }
 
-  [[noreturn]] static void refuse_count(const Found& found, std::uint64_t values) {
+  [[noreturn]] static void refuse_count(const CountedFeature& found, std::uint64_t values) {
     refuse("has " + std::to_string(found.count) + " values in " + quoted(found.name) +
            ", which are not " + std::to_string(values) + " for each step");
   }
 
-  CutFeature cut_feature(const Found& found, std::uint32_t steps) const {
+  CutFeature cut_feature(const CountedFeature& found, std::uint32_t steps) const {
     CutFeature cut{found.name, found.form, 0, found.list, 0, {}};
     if (const auto ragged = ragged_name(found.name); ragged && row_lengths(*ragged, 0) != &found) {
       cut_ragged(found, *ragged, steps, cut);
@@ -313,12 +326,12 @@ class Cutting {
   }
 
   // Applies the row lengths of every level, down to the level of the list.
-  void cut_ragged(const Found& found, std::string_view ragged, std::uint32_t steps,
+  void cut_ragged(const CountedFeature& found, std::string_view ragged, std::uint32_t steps,
                   CutFeature& cut) const {
     std::vector<std::uint64_t> counts(steps, 1);  // for each step, the rows of the level above
     std::uint64_t total = steps;
     for (unsigned level = 0;; ++level) {
-      const Found* const lengths = row_lengths(ragged, level);
+      const CountedFeature* const lengths = row_lengths(ragged, level);
       if (lengths == nullptr || lengths == &found) break;
       if (lengths->count != total) {
         refuse("has " + std::to_string(lengths->count) + " values in " + quoted(lengths->name) +
@@ -340,7 +353,7 @@ class Cutting {
 
   // Replaces each step's number of rows by the sum of the rows' lengths. Returns the sum over all
   // steps.
-  static std::uint64_t sum_rows(const Found& lengths, std::vector<std::uint64_t>& counts) {
+  static std::uint64_t sum_rows(const CountedFeature& lengths, std::vector<std::uint64_t>& counts) {
     if (list_kind_of(lengths.form) != ListKind::ints) {
       refuse("has no integers in " + quoted(lengths.name));
     }
@@ -379,7 +392,7 @@ class Cutting {
   const WireBytes record_;
   const StepAxis& axis_;
   std::map<std::string_view, WireBytes, std::less<>> lists_;  // along the axis
-  std::map<std::string_view, Found, std::less<>> found_;
+  std::map<std::string_view, CountedFeature, std::less<>> found_;
   std::vector<WireBytes> rest_;
 };
 
@@ -393,29 +406,11 @@ bool StepAxis::has(std::string_view name) const noexcept {
 }
 
 std::string StepAxis::encode() const {
-  Encoder encoder(kEncoding);
-  encoder.number(prefixes.size());
-  for (const std::string& prefix : prefixes) encoder.string(prefix);
-  encoder.number(features.size());
-  for (const auto& [name, values] : features) {
-    encoder.string(name);
-    encoder.number(values);
-  }
-  return encoder.finish();
+  return encode_as(kEncoding, *this, code_axis);
 }
 
 StepAxis StepAxis::decode(std::string_view encoded) {
-  Decoder decoder(kEncoding, encoded);
-  StepAxis axis;
-  for (std::size_t left = decoder.count(); left > 0; --left) {
-    axis.prefixes.emplace_back(decoder.string());
-  }
-  for (std::size_t left = decoder.count(); left > 0; --left) {
-    std::string name(decoder.string());
-    axis.features[std::move(name)] = decoder.small_number();
-  }
-  decoder.finish();
-  return axis;
+  return decode_as<StepAxis>(kEncoding, encoded, code_axis);
 }
 
 CutRecord cut_record(WireBytes record, const StepAxis& axis) {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/example/entry_head.h"
 #include "core/order/permutation.h"
 #include "core/order/siphash.h"
-#include "core/steps/step_example.h"
 
 namespace tfrfast {
 namespace {

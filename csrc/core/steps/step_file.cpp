@@ -9,9 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/crc32c/crc32c.h"
-#include "core/index/believed.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -25,9 +24,9 @@ constexpr std::uint64_t kMaxStepsOfRecord = std::uint64_t{1} << 31;
 std::shared_ptr<const StepFile> StepFile::open(const std::string& path, const ShardSet& data,
                                                std::uint64_t stamp) {
   // Not std::make_shared: the constructor is private.
-  std::shared_ptr<StepFile> opened(new StepFile(open_own_file(path)));
-  refuse_unless_believed(
-      *opened->file_, data, "The step file",
+  std::shared_ptr<StepFile> opened(new StepFile(open_sidecar(path)));
+  data.refuse_unless_believed(
+      *opened->file_, "The step file",
       "Remove it, or keep your own elsewhere: tfr.build_steps(..., folder=...).");
   opened->read_header(data, stamp);
   return opened;
@@ -288,6 +287,50 @@ std::uint32_t StepFile::crc(const StepFeature& feature, std::uint64_t place) con
     return true;
   });
   return crc;
+}
+
+StepPart StepFile::part() const {
+  StepPart part;
+  part.left_out = left_out();
+  for (const StepFeature& each : features_) {
+    FeaturePart made;
+    made.name = each.name;
+    made.form = each.form;
+    made.values = each.values;
+    made.run_steps = each.run_steps;
+    made.width = each.width;
+    made.has_sizes = each.width == 0;
+    part.features.push_back(std::move(made));
+  }
+  std::vector<std::uint32_t> bases(features_.size());
+  for (std::size_t record = 0; record + 1 < first_steps_.size(); ++record) {
+    const std::uint64_t first = first_steps_[record], end = first_steps_[record + 1];
+    const Entries entries = row(record, bases.data());
+    part.steps.push_back(static_cast<std::uint32_t>(end - first));
+    part.rest_counts.push_back(entries.count);
+    part.rest.resize(part.rest.size() + entries.count);
+    rest(entries, part.rest.data() + part.rest.size() - entries.count);
+    for (std::size_t i = 0; i < features_.size(); ++i) {
+      const StepFeature& feature = features_[i];
+      FeaturePart& made = part.features[i];
+      made.bases.push_back(bases[i]);
+      if (bases[i] == kNoPieces) continue;
+      if (made.has_sizes) {
+        std::uint64_t before = bytes_before(feature, first);
+        for (std::uint64_t step = first; step < end; ++step) {
+          const std::uint64_t after = bytes_before(feature, step + 1);
+          made.sizes.push_back(static_cast<std::uint32_t>(after - before));
+          before = after;
+        }
+      }
+      const std::uint64_t runs = (end - first + made.run_steps - 1) / made.run_steps;
+      const std::uint64_t first_run = first_run_of(record, first, made.run_steps);
+      for (std::uint64_t run = 0; run < runs; ++run) {
+        made.crcs.push_back(crc(feature, first_run + run));
+      }
+    }
+  }
+  return part;
 }
 
 }  // namespace tfrfast

@@ -21,7 +21,7 @@ namespace tfrfast {
 class StepFile {
  public:
   // Opens the step file at `path` for the records of `data`. Throws Error io (ENOENT if the file
-  // does not exist), stale_index if the file may not be believed (own_file.h) or belongs to other
+  // does not exist), stale_index if the file may not be believed (sidecar.h) or belongs to other
   // data, and corrupt if the file is damaged.
   static std::shared_ptr<const StepFile> open(const std::string& path, const ShardSet& data,
                                               std::uint64_t stamp);
@@ -50,6 +50,9 @@ class StepFile {
   std::uint64_t bytes_before(const StepFeature& feature, std::uint64_t step) const;
   // The checksum of a run, by the run's place among all runs.
   std::uint32_t crc(const StepFeature& feature, std::uint64_t place) const;
+
+  // Returns the steps of all records, to begin a file of more records.
+  StepPart part() const;
 
  private:
   explicit StepFile(std::shared_ptr<const StoredFile> file) : file_(std::move(file)) {}

@@ -56,21 +56,9 @@ constexpr bool is_packed(StepForm form) noexcept {
 // A value of the form that is zero, or the empty string.
 std::string zero_of(StepForm form);
 
-constexpr std::size_t varint_bytes(std::uint64_t value) noexcept {
-  std::size_t count = 1;
-  for (; value >= 0x80; value >>= 7) ++count;
-  return count;
-}
-
 // Returns the size of the values at the end of a piece of `piece_bytes` bytes, if all lengths of
 // its messages are encoded in the shortest way, and the messages hold nothing else. Empty if no
 // such piece has this size.
 std::optional<std::uint64_t> value_bytes_of(StepForm form, std::uint64_t piece_bytes) noexcept;
-
-inline std::uint8_t* put_varint(std::uint8_t* out, std::uint64_t value) noexcept {
-  for (; value >= 0x80; value >>= 7) *out++ = static_cast<std::uint8_t>(value | 0x80);
-  *out++ = static_cast<std::uint8_t>(value);
-  return out;
-}
 
 }  // namespace tfrfast

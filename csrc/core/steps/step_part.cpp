@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "core/base/encoding.h"
 #include "core/base/error.h"
@@ -24,19 +23,53 @@ std::uint32_t run_steps_for(std::uint64_t piece_bytes) {
       std::bit_floor(std::clamp<std::uint64_t>(steps, 1, kMaxRunSteps)));
 }
 
-template <class T>
-void put(Encoder& encoder, const std::vector<T>& values) {
-  encoder.string({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
+void code_whole_axis(Encoder& encoder, const StepAxis& axis) {
+  encoder.string(axis.encode());
+}
+void code_whole_axis(Decoder& decoder, StepAxis& axis) {
+  axis = StepAxis::decode(decoder.string());
 }
 
-template <class T>
-std::vector<T> get(Decoder& decoder) {
-  const std::string_view bytes = decoder.string();
-  if (bytes.size() % sizeof(T) != 0) decoder.refuse("a table has no whole number of values");
-  std::vector<T> values(bytes.size() / sizeof(T));
-  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
+constexpr auto code_layout = [](auto& coder, auto& layout) {
+  code_whole_axis(coder, layout.axis);
+  coder.by_name(layout.runs, [&](auto& run) {
+    coder.number(run);
+    coder.require(std::has_single_bit(run) && run <= kMaxRunSteps, "a run has no such length");
+  });
+  coder.names(layout.renamed);
+};
+
+constexpr auto code_part = [](auto& coder, auto& part) {
+  coder.flag(part.left_out);
+  coder.table(part.steps);
+  coder.table(part.rest_counts);
+  coder.table(part.rest);
+  coder.list(part.features, [&](auto& each) {
+    coder.string(each.name);
+    coder.choice(each.form, kLastForm);
+    coder.number(each.values);
+    coder.number(each.run_steps);
+    coder.number(each.width);
+    coder.flag(each.has_sizes);
+    coder.table(each.bases);
+    coder.table(each.sizes);
+    coder.table(each.crcs);
+    coder.require(std::has_single_bit(each.run_steps) && each.bases.size() == part.steps.size(),
+                  "a feature does not fit its records");
+    std::uint64_t pieces = 0, runs = 0;
+    for (std::size_t record = 0; record < part.steps.size(); ++record) {
+      if (each.bases[record] == kNoPieces) continue;
+      pieces += part.steps[record];
+      runs += (std::uint64_t{part.steps[record]} + each.run_steps - 1) / each.run_steps;
+    }
+    coder.require(each.sizes.size() == (each.has_sizes ? pieces : 0) && each.crcs.size() == runs,
+                  "a feature does not have a size and a checksum for each step");
+  });
+  std::uint64_t rest = 0;
+  for (const std::uint32_t count : part.rest_counts) rest += count;
+  coder.require(part.rest_counts.size() == part.steps.size() && rest == part.rest.size(),
+                "the counts of its records do not fit");
+};
 
 }  // namespace
 
@@ -62,94 +95,19 @@ StepLayout StepLayout::of(const StepAxis& axis, WireBytes sample) {
 }
 
 std::string StepLayout::encode() const {
-  Encoder encoder(kLayoutEncoding);
-  encoder.string(axis.encode());
-  encoder.number(runs.size());
-  for (const auto& [name, run] : runs) {
-    encoder.string(name);
-    encoder.number(run);
-  }
-  encoder.number(renamed.size());
-  for (const std::string& name : renamed) encoder.string(name);
-  return encoder.finish();
+  return encode_as(kLayoutEncoding, *this, code_layout);
 }
 
 StepLayout StepLayout::decode(std::string_view encoded) {
-  Decoder decoder(kLayoutEncoding, encoded);
-  StepLayout layout{StepAxis::decode(decoder.string()), {}};
-  for (std::size_t left = decoder.count(); left > 0; --left) {
-    std::string name(decoder.string());
-    const std::uint64_t run = decoder.number();
-    if (!std::has_single_bit(run) || run > kMaxRunSteps) decoder.refuse("a run has no such length");
-    layout.runs[std::move(name)] = static_cast<std::uint32_t>(run);
-  }
-  for (std::size_t left = decoder.count(); left > 0; --left) {
-    layout.renamed.emplace(decoder.string());
-  }
-  decoder.finish();
-  return layout;
+  return decode_as<StepLayout>(kLayoutEncoding, encoded, code_layout);
 }
 
 std::string StepPart::encode() const {
-  Encoder encoder(kPartEncoding);
-  encoder.flag(left_out);
-  put(encoder, steps);
-  put(encoder, rest_counts);
-  put(encoder, rest);
-  encoder.number(features.size());
-  for (const FeaturePart& each : features) {
-    encoder.string(each.name);
-    encoder.choice(each.form);
-    encoder.number(each.values);
-    encoder.number(each.run_steps);
-    encoder.number(each.width);
-    encoder.flag(each.has_sizes);
-    put(encoder, each.bases);
-    put(encoder, each.sizes);
-    put(encoder, each.crcs);
-  }
-  return encoder.finish();
+  return encode_as(kPartEncoding, *this, code_part);
 }
 
 StepPart StepPart::decode(std::string_view encoded) {
-  Decoder decoder(kPartEncoding, encoded);
-  StepPart part;
-  part.left_out = decoder.flag();
-  part.steps = get<std::uint32_t>(decoder);
-  part.rest_counts = get<std::uint32_t>(decoder);
-  part.rest = get<RestEntry>(decoder);
-  for (std::size_t left = decoder.count(); left > 0; --left) {
-    FeaturePart each;
-    each.name = decoder.string();
-    each.form = decoder.choice(kLastForm);
-    each.values = decoder.small_number();
-    each.run_steps = decoder.small_number();
-    each.width = decoder.small_number();
-    each.has_sizes = decoder.flag();
-    each.bases = get<std::uint32_t>(decoder);
-    each.sizes = get<std::uint32_t>(decoder);
-    each.crcs = get<std::uint32_t>(decoder);
-    if (!std::has_single_bit(each.run_steps) || each.bases.size() != part.steps.size()) {
-      decoder.refuse("a feature does not fit its records");
-    }
-    std::uint64_t pieces = 0, runs = 0;
-    for (std::size_t record = 0; record < part.steps.size(); ++record) {
-      if (each.bases[record] == kNoPieces) continue;
-      pieces += part.steps[record];
-      runs += (std::uint64_t{part.steps[record]} + each.run_steps - 1) / each.run_steps;
-    }
-    if (each.sizes.size() != (each.has_sizes ? pieces : 0) || each.crcs.size() != runs) {
-      decoder.refuse("a feature does not have a size and a checksum for each step");
-    }
-    part.features.push_back(std::move(each));
-  }
-  std::uint64_t rest = 0;
-  for (const std::uint32_t count : part.rest_counts) rest += count;
-  if (part.rest_counts.size() != part.steps.size() || rest != part.rest.size()) {
-    decoder.refuse("the counts of its records do not fit");
-  }
-  decoder.finish();
-  return part;
+  return decode_as<StepPart>(kPartEncoding, encoded, code_part);
 }
 
 void StepPartMaker::add(WireBytes record, const std::function<std::string()>& where) {

@@ -12,11 +12,11 @@
 #include "core/base/parallel.h"
 #include "core/crc32c/crc32c.h"
 #include "core/crc32c/hex.h"
+#include "core/example/entry_head.h"
 #include "core/read/bad_row.h"
 #include "core/read/row_order.h"
 #include "core/read/source_spec.h"
 #include "core/shard/framing.h"
-#include "core/steps/step_example.h"
 #include "core/steps/step_spec.h"
 #include "core/storage/fault_guard.h"
 
@@ -27,13 +27,18 @@ namespace {
 constexpr std::uint64_t kStepCostBytes = 4096;
 constexpr std::uint64_t kMaxMeanBytes = std::uint64_t{1} << 32;
 
+EntryHead head_of(const std::string& key, StepForm form, std::uint64_t list_bytes) noexcept {
+  return {key, list_kind_of(form), is_packed(form), list_bytes};
+}
+
 }  // namespace
 
 // Some steps in reading order, with all parts of their Examples.
 struct StepReader::Plan {
   // Contiguous pieces, or zeros in their place.
-  struct Segment {
+  struct PieceSpan {
     std::uint32_t feature = 0;
+    std::uint32_t base = 0;       // where the feature's pieces begin in the record
     std::uint32_t first_run = 0;  // reading begins with this run
     std::uint32_t end_run = 0;    // equals first_run for zeros
     std::uint64_t read_at = 0;    // place of the runs in the record
@@ -41,12 +46,17 @@ struct StepReader::Plan {
     std::uint64_t skipped_bytes = 0;  // read bytes before the needed pieces
     std::uint64_t bytes = 0;          // of the needed pieces
     std::uint32_t zeros = 0;          // steps
-    // Steps whose values lie apart, each in a Feature of its own.
-    std::uint32_t first_listed = 0, end_listed = 0;
+    // Values that lie apart, each step's in a Feature of its own.
+    std::size_t first_listed = 0, end_listed = 0;
     bool is_whole() const noexcept { return read_bytes == bytes; }
   };
+  // The values of a step in a list.
+  struct ListedValues {
+    std::uint64_t end = 0;  // in the segment's runs
+    std::uint64_t bytes = 0;
+  };
   // A feature of a step.
-  struct Entry {
+  struct ReadFeature {
     std::uint32_t feature = 0;
     std::uint32_t first_segment = 0;
     std::uint32_t end_segment = 0;
@@ -54,7 +64,7 @@ struct StepReader::Plan {
     std::uint32_t first_valid = 0;
     std::uint32_t valid_count = 0;
   };
-  struct Step {
+  struct LaidOutStep {
     Row row;  // the episode's record
     std::uint32_t steps = 0;
     std::uint64_t first_step = 0;  // number of the episode's first step in the file
@@ -62,18 +72,18 @@ struct StepReader::Plan {
     std::size_t first_rest = 0, end_rest = 0;
     std::size_t first_absent = 0, end_absent = 0;
     std::uint64_t content_bytes = 0;  // of the map
-    std::uint64_t bytes() const noexcept { return whole_entry_bytes(content_bytes); }
+    std::uint64_t bytes() const noexcept { return field_bytes(content_bytes); }
   };
-  std::vector<Step> steps;
-  std::vector<Entry> entries;
-  std::vector<Segment> segments;
+  std::vector<LaidOutStep> steps;
+  std::vector<ReadFeature> entries;
+  std::vector<PieceSpan> segments;
+  std::vector<ListedValues> listed;
   std::vector<std::uint8_t> valid;  // 1 for each real step of a window
   std::vector<RestEntry> rest;
   std::vector<std::uint32_t> absent;  // features that a step lacks
-  std::vector<std::uint32_t> bases;   // of all features of the file, for each step
 
   void add_ranges(std::size_t step, std::vector<StoredRange>& ranges) const {
-    const Step& each = steps[step];
+    const LaidOutStep& each = steps[step];
     const StoredFile* const file = each.row.shard->file.get();
     const std::uint64_t payload = each.row.frame.offset + kHeaderBytes;
     for (std::size_t e = each.first_entry; e < each.end_entry; ++e) {
@@ -96,19 +106,18 @@ class StepReader::Planning {
         file_(*reader.file_),
         features_(reader.contents_.features),
         plan_(plan),
-        epoch_(epoch) {}
+        epoch_(epoch),
+        bases_(file_.features().size()) {}
 
   void add(std::uint64_t number, const Row& row) {
-    const Place place = reader_.place(number);
+    const StepOrigin place = reader_.place(number);
     const std::vector<std::uint64_t>& first_steps = file_.first_steps();
-    Plan::Step step;
+    Plan::LaidOutStep step;
     step.row = row;
     step.first_step = first_steps[static_cast<std::size_t>(place.record)];
     step.steps = static_cast<std::uint32_t>(
         first_steps[static_cast<std::size_t>(place.record) + 1] - step.first_step);
-    const std::size_t bases = plan_.bases.size();
-    plan_.bases.resize(bases + file_.features().size());
-    StepFile::Entries rest = file_.row(place.record, plan_.bases.data() + bases);
+    StepFile::Entries rest = file_.row(place.record, bases_.data());
     if (!reader_.contents_.has_rest) rest = {};
     step.first_entry = plan_.entries.size();
     drawn_.clear();
@@ -118,7 +127,7 @@ class StepReader::Planning {
     for (std::uint32_t f = 0; f < features_.size(); ++f) {
       const auto& one_of = features_[f].one_of;
       if (one_of && drawn_[one_of->choice] != one_of->number) continue;
-      const std::uint32_t base = plan_.bases[bases + features_[f].number];
+      const std::uint32_t base = bases_[features_[f].number];
       if (base != kNoPieces) add_entry(step, place.step, f, base);
     }
     step.end_entry = plan_.entries.size();
@@ -130,7 +139,7 @@ class StepReader::Planning {
     for (std::size_t r = step.first_rest; r < step.end_rest; ++r) {
       const RestEntry& entry = plan_.rest[r];
       check_inside(step, entry.offset, entry.bytes);
-      step.content_bytes += whole_entry_bytes(entry.bytes);
+      step.content_bytes += field_bytes(entry.bytes);
     }
     plan_.steps.push_back(step);
   }
@@ -144,25 +153,25 @@ class StepReader::Planning {
   }
 
  private:
-  void add_absent(Plan::Step& step) {
+  void add_absent(Plan::LaidOutStep& step) {
     step.first_absent = plan_.absent.size();
     for (std::uint32_t a = 0; a < reader_.contents_.absent.size(); ++a) {
       const StepContents::Absent& absent = reader_.contents_.absent[a];
       const auto begin = plan_.entries.begin() + static_cast<std::ptrdiff_t>(step.first_entry);
-      if (std::any_of(begin, plan_.entries.end(), [&](const Plan::Entry& entry) {
+      if (std::any_of(begin, plan_.entries.end(), [&](const Plan::ReadFeature& entry) {
             return entry.bytes != 0 && features_[entry.feature].name == absent.name;
           })) {
         continue;
       }
       plan_.absent.push_back(a);
-      step.content_bytes += whole_entry_bytes(absent.entry.size());
+      step.content_bytes += field_bytes(absent.entry.size());
     }
     step.end_absent = plan_.absent.size();
   }
 
-  void add_entry(Plan::Step& step, std::uint32_t at, std::uint32_t f, std::uint32_t base) {
+  void add_entry(Plan::LaidOutStep& step, std::uint32_t at, std::uint32_t f, std::uint32_t base) {
     const StepContents::Feature& feature = features_[f];
-    Plan::Entry entry;
+    Plan::ReadFeature entry;
     entry.feature = f;
     entry.first_segment = static_cast<std::uint32_t>(plan_.segments.size());
     entry.first_valid = static_cast<std::uint32_t>(plan_.valid.size());
@@ -181,17 +190,16 @@ class StepReader::Planning {
       plan_.segments.resize(entry.first_segment);
       entry.end_segment = entry.first_segment;
     } else {
-      step.content_bytes +=
-          EntryHead(feature.key, feature.in_file->form, entry.bytes).entry_bytes();
+      step.content_bytes += head_of(feature.key, feature.in_file->form, entry.bytes).entry_bytes();
     }
     if (entry.valid_count != 0) {
       step.content_bytes +=
-          EntryHead(feature.valid_key, StepForm::packed_ints, entry.valid_count).entry_bytes();
+          head_of(feature.valid_key, StepForm::packed_ints, entry.valid_count).entry_bytes();
     }
     if (entry.bytes != 0 || entry.valid_count != 0) plan_.entries.push_back(entry);
   }
 
-  void add_window(const Plan::Step& step, Plan::Entry& entry, std::uint32_t base,
+  void add_window(const Plan::LaidOutStep& step, Plan::ReadFeature& entry, std::uint32_t base,
                   std::uint32_t at) {
     const StepWindow& window = *features_[entry.feature].window;
     const std::int64_t stride = window.stride;
@@ -221,9 +229,9 @@ class StepReader::Planning {
     flush();
   }
 
-  void add_zeros(Plan::Entry& entry) {
+  void add_zeros(Plan::ReadFeature& entry) {
     const std::uint64_t bytes = features_[entry.feature].zeros.size();
-    Plan::Segment segment;
+    Plan::PieceSpan segment;
     segment.feature = entry.feature;
     segment.bytes = bytes;
     segment.zeros = 1;
@@ -231,12 +239,13 @@ class StepReader::Planning {
     entry.bytes += bytes;
   }
 
-  void add_pieces(const Plan::Step& step, Plan::Entry& entry, std::uint32_t base,
+  void add_pieces(const Plan::LaidOutStep& step, Plan::ReadFeature& entry, std::uint32_t base,
                   std::uint32_t first, std::uint32_t end) {
     const StepFeature& feature = *features_[entry.feature].in_file;
     const std::uint32_t run = feature.run_steps;
-    Plan::Segment segment;
+    Plan::PieceSpan segment;
     segment.feature = entry.feature;
+    segment.base = base;
     segment.first_run = first / run;
     segment.end_run = (end - 1) / run + 1;
     const std::uint32_t read_first = segment.first_run * run;
@@ -254,23 +263,24 @@ class StepReader::Planning {
     segment.skipped_bytes = begin - segment.read_at;
     segment.bytes = stop - begin;
     if (is_listed(feature.form)) {
-      segment.first_listed = first;
-      segment.end_listed = end;
+      segment.first_listed = plan_.listed.size();
       segment.bytes = 0;
       for (std::uint64_t from = begin; first < end; ++first) {
         const std::uint64_t next = at(first + 1);
         const std::optional<std::uint64_t> bytes = value_bytes_of(feature.form, next - from);
         if (next < from || next > stop || !bytes) refuse();
+        plan_.listed.push_back({next - segment.read_at, *bytes});
         segment.bytes += *bytes;
         from = next;
       }
+      segment.end_listed = plan_.listed.size();
     }
     check_inside(step, segment.read_at, segment.read_bytes);
     plan_.segments.push_back(segment);
     entry.bytes += segment.bytes;
   }
 
-  void check_inside(const Plan::Step& step, std::uint64_t at, std::uint64_t bytes) const {
+  void check_inside(const Plan::LaidOutStep& step, std::uint64_t at, std::uint64_t bytes) const {
     const std::uint64_t payload = step.row.frame.payload_bytes;
     if (at > payload || bytes > payload - at) refuse();
   }
@@ -288,7 +298,8 @@ class StepReader::Planning {
   const std::vector<StepContents::Feature>& features_;
   Plan& plan_;
   const std::uint64_t epoch_;
-  std::vector<std::size_t> drawn_;  // of each choice
+  std::vector<std::uint32_t> bases_;  // of all features of the file, in the current record
+  std::vector<std::size_t> drawn_;    // of each choice
 };
 
 // Reads the steps of a plan, each to its place. One thread at a time.
@@ -300,7 +311,7 @@ class StepReader::Reading {
   // Writes the Example to `out`, which must have space for the Example. Throws Error io and the
   // like. Returns damage, if any.
   std::optional<BadRow> read(std::size_t number, std::uint8_t* out) {
-    const Plan::Step& step = plan_.steps[number];
+    const Plan::LaidOutStep& step = plan_.steps[number];
     lay_out(step, out);
     const StoredFile& file = *step.row.shard->file;
     bool looks_elsewhere = false;
@@ -337,7 +348,7 @@ class StepReader::Reading {
   };
 
   // Writes everything but the pieces, and lists the ranges to read.
-  void lay_out(const Plan::Step& step, std::uint8_t* out) {
+  void lay_out(const Plan::LaidOutStep& step, std::uint8_t* out) {
     ranges_.clear();
     moves_.clear();
     reads_.clear();
@@ -351,15 +362,15 @@ class StepReader::Reading {
     }
     if (scratch_.size() < scratch_bytes) scratch_.resize(scratch_bytes);
     std::size_t scratch = 0;
-    out = put_message_head(out, 1, step.content_bytes);
+    out = put_field_head(out, 1, step.content_bytes);
     for (std::size_t e = step.first_entry; e < step.end_entry; ++e) {
-      const Plan::Entry& entry = plan_.entries[e];
+      const Plan::ReadFeature& entry = plan_.entries[e];
       const StepContents::Feature& feature = features_[entry.feature];
       if (entry.bytes != 0) {
-        out = EntryHead(feature.key, feature.in_file->form, entry.bytes).put(out);
+        out = head_of(feature.key, feature.in_file->form, entry.bytes).put(out);
       }
       for (std::uint32_t s = entry.first_segment; s < entry.end_segment; ++s) {
-        const Plan::Segment& segment = plan_.segments[s];
+        const Plan::PieceSpan& segment = plan_.segments[s];
         const auto bytes = static_cast<std::size_t>(segment.bytes);
         if (segment.zeros != 0) {
           std::memcpy(out, feature.zeros.data(), bytes);
@@ -368,7 +379,7 @@ class StepReader::Reading {
           std::uint8_t* to = out;
           if (!segment.is_whole()) {
             to = scratch_.data() + scratch;
-            move_from(step, segment, scratch, out);
+            move_from(segment, scratch, out);
             scratch += read_bytes;
           }
           ranges_.push_back({payload + segment.read_at, to, read_bytes});
@@ -377,52 +388,37 @@ class StepReader::Reading {
         out += bytes;
       }
       if (entry.valid_count == 0) continue;
-      out = EntryHead(feature.valid_key, StepForm::packed_ints, entry.valid_count).put(out);
+      out = head_of(feature.valid_key, StepForm::packed_ints, entry.valid_count).put(out);
       std::memcpy(out, plan_.valid.data() + entry.first_valid, entry.valid_count);
       out += entry.valid_count;
     }
     for (std::size_t a = step.first_absent; a < step.end_absent; ++a) {
       const std::string& entry = reader_.contents_.absent[plan_.absent[a]].entry;
-      out = put_message_head(out, 1, entry.size());
+      out = put_field_head(out, 1, entry.size());
       std::memcpy(out, entry.data(), entry.size());
       out += entry.size();
     }
     for (std::size_t r = step.first_rest; r < step.end_rest; ++r) {
       const RestEntry& entry = plan_.rest[r];
-      out = put_message_head(out, 1, entry.bytes);
+      out = put_field_head(out, 1, entry.bytes);
       ranges_.push_back({payload + entry.offset, out, entry.bytes});
       out += entry.bytes;
     }
   }
 
   // Plans the moves of the segment's values from `scratch` to `out`.
-  void move_from(const Plan::Step& step, const Plan::Segment& segment, std::size_t scratch,
-                 std::uint8_t* out) {
+  void move_from(const Plan::PieceSpan& segment, std::size_t scratch, std::uint8_t* out) {
     if (segment.first_listed == segment.end_listed) {
       moves_.push_back({scratch + static_cast<std::size_t>(segment.skipped_bytes), out,
                         static_cast<std::size_t>(segment.bytes)});
       return;
     }
-    const StepFeature& feature = *features_[segment.feature].in_file;
-    const auto at = [&](std::uint32_t number) {
-      return Planning::piece_at(*reader_.file_, feature, base_of(step, segment), step.first_step,
-                                number);
-    };
-    std::uint64_t begin = at(segment.first_listed);
-    for (std::uint32_t number = segment.first_listed; number < segment.end_listed; ++number) {
-      const std::uint64_t end = at(number + 1);
-      const auto bytes = static_cast<std::size_t>(*value_bytes_of(feature.form, end - begin));
-      moves_.push_back(
-          {scratch + static_cast<std::size_t>(end - segment.read_at) - bytes, out, bytes});
+    for (std::size_t i = segment.first_listed; i < segment.end_listed; ++i) {
+      const auto end = static_cast<std::size_t>(plan_.listed[i].end);
+      const auto bytes = static_cast<std::size_t>(plan_.listed[i].bytes);
+      moves_.push_back({scratch + end - bytes, out, bytes});
       out += bytes;
-      begin = end;
     }
-  }
-
-  std::uint32_t base_of(const Plan::Step& step, const Plan::Segment& segment) const {
-    const std::size_t number = static_cast<std::size_t>(&step - plan_.steps.data());
-    return plan_
-        .bases[number * reader_.file_->features().size() + features_[segment.feature].number];
   }
 
   void copy(const StoredFile& file, bool looks_elsewhere) {
@@ -445,12 +441,11 @@ class StepReader::Reading {
     file.count_mapped(bytes);
   }
 
-  std::optional<Wrong> first_wrong(const Plan::Step& step) const {
+  std::optional<Wrong> first_wrong(const Plan::LaidOutStep& step) const {
     const StepFile& file = *reader_.file_;
     for (std::size_t i = 0; i < reads_.size(); ++i) {
-      const Plan::Segment& segment = *reads_[i];
+      const Plan::PieceSpan& segment = *reads_[i];
       const StepFeature& feature = *features_[segment.feature].in_file;
-      const std::uint32_t base = base_of(step, segment);
       const std::uint64_t place = first_run_of(step.row.record, step.first_step, feature.run_steps);
       const std::uint8_t* next = ranges_[i].out;
       std::uint64_t at = segment.read_at;
@@ -458,7 +453,7 @@ class StepReader::Reading {
       for (std::uint32_t run = segment.first_run; run < segment.end_run; ++run) {
         std::uint64_t end = stop;
         if (run + 1 < segment.end_run) {
-          end = Planning::piece_at(file, feature, base, step.first_step,
+          end = Planning::piece_at(file, feature, segment.base, step.first_step,
                                    (run + 1) * feature.run_steps);
         }
         if (end < at || end > stop) end = stop;  // then the checksum is wrong
@@ -484,7 +479,7 @@ class StepReader::Reading {
       std::memcpy(each.out, scratch_.data() + each.scratch, each.bytes);
   }
 
-  BadRow explain(const Plan::Step& step, const Wrong& wrong, const FileRange& range) const {
+  BadRow explain(const Plan::LaidOutStep& step, const Wrong& wrong, const FileRange& range) const {
     const StoredFile& file = *step.row.shard->file;
     const ErrorPlace place{file.path(), static_cast<std::int64_t>(step.row.number),
                            static_cast<std::int64_t>(range.offset)};
@@ -524,7 +519,7 @@ class StepReader::Reading {
   const std::vector<StepContents::Feature>& features_;
   const Plan& plan_;
   std::vector<ReadRange> ranges_;  // of segments, then of the rest
-  std::vector<const Plan::Segment*> reads_;
+  std::vector<const Plan::PieceSpan*> reads_;
   std::vector<Move> moves_;
   std::vector<std::uint8_t> scratch_;
 };
@@ -577,26 +572,7 @@ void StepReader::describe_parts(std::vector<PartSpec>& parts) const {
   parts.push_back({shards().size(), StepSpec{file_->path(), file_->stamp(), options_}.encode()});
 }
 
-std::shared_ptr<const StepReader> StepReader::only(std::string_view chosen) const {
-  StepOptions options = options_;
-  options.chosen = chosen;
-  return std::make_shared<const StepReader>(records_, file_, std::move(options));
-}
-
-std::shared_ptr<const StepReader> StepReader::without_windows() const {
-  StepOptions options = options_;
-  options.without_windows = true;
-  return std::make_shared<const StepReader>(records_, file_, std::move(options));
-}
-
-std::shared_ptr<const StepReader> StepReader::with_columns(
-    const std::vector<std::string>& names) const {
-  StepOptions options = options_;
-  options.columns.emplace(names.begin(), names.end());
-  return std::make_shared<const StepReader>(records_, file_, std::move(options));
-}
-
-StepReader::Place StepReader::place(std::uint64_t step) const noexcept {
+StepReader::StepOrigin StepReader::place(std::uint64_t step) const noexcept {
   if (choice_) step = choice_->number(step);
   const std::vector<std::uint64_t>& starts = unchosen_steps();
   const auto after = std::upper_bound(starts.begin(), starts.end(), step);
@@ -605,7 +581,7 @@ StepReader::Place StepReader::place(std::uint64_t step) const noexcept {
 }
 
 RecordOrigin StepReader::origin(std::uint64_t step) const {
-  const Place here = place(step);
+  const StepOrigin here = place(step);
   RecordOrigin origin = records_->origin(here.record);
   origin.text = "Step " + std::to_string(here.step) + " of record " +
                 std::to_string(origin.record) + " of '" + origin.path + "'";

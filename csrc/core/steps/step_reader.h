@@ -27,22 +27,21 @@ class StepReader final : public FileSource {
   StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<const StepFile> file,
              StepOptions options);
 
-  // The same steps, but only the chosen ones. This reader must not have a choice.
-  std::shared_ptr<const StepReader> only(std::string_view chosen) const;
-  // The same steps, each with its own values in place of windows.
-  std::shared_ptr<const StepReader> without_windows() const;
-  // The same steps with only these features; see StepOptions::columns.
-  std::shared_ptr<const StepReader> with_columns(const std::vector<std::string>& names) const;
+  const StepOptions& step_options() const noexcept { return options_; }
+  // The steps of the same file with other options.
+  std::shared_ptr<const StepReader> with(StepOptions options) const {
+    return std::make_shared<const StepReader>(records_, file_, std::move(options));
+  }
 
   const StepFile& file() const noexcept { return *file_; }
   const Reader& records() const noexcept { return *records_; }
 
   // The record of an existing step, and the step's number in the record.
-  struct Place {
+  struct StepOrigin {
     std::uint64_t record = 0;
     std::uint32_t step = 0;
   };
-  Place place(std::uint64_t step) const noexcept;
+  StepOrigin place(std::uint64_t step) const noexcept;
   // The number of each record's first step, then the number of all steps. Steps that windows leave
   // out, or that are not chosen, do not count.
   const std::vector<std::uint64_t>& first_steps() const noexcept {

@@ -9,7 +9,7 @@
 #include "core/base/encoding.h"
 #include "core/base/error.h"
 #include "core/crc32c/crc32c.h"
-#include "core/storage/local/own_file.h"
+#include "core/storage/local/sidecar.h"
 
 namespace tfrfast {
 namespace {
@@ -46,11 +46,11 @@ void add_text(std::string& out, std::string_view text) {
 
 }  // namespace
 
-StepTables::Feature& StepTables::feature_of(const FeaturePart& part) {
-  for (Feature& each : features_) {
+StepTables::FeatureTables& StepTables::feature_of(const FeaturePart& part) {
+  for (FeatureTables& each : features_) {
     if (each.made.name == part.name && each.made.form == part.form) return each;
   }
-  Feature made;
+  FeatureTables made;
   made.made.name = part.name;
   made.made.form = part.form;
   made.made.values = part.values;
@@ -62,7 +62,7 @@ StepTables::Feature& StepTables::feature_of(const FeaturePart& part) {
 void StepTables::append(const StepPart& part) {
   const std::size_t records = rest_counts_.size();
   for (const FeaturePart& each : part.features) {
-    Feature& feature = feature_of(each);
+    FeatureTables& feature = feature_of(each);
     FeaturePart& made = feature.made;
     if (is_listed(made.form) && made.values != each.values) made.values = 0;
     if ((!is_listed(made.form) && made.values != each.values) || made.run_steps != each.run_steps) {
@@ -77,7 +77,7 @@ void StepTables::append(const StepPart& part) {
   for (const std::uint32_t steps : part.steps) first_steps_.push_back(first_steps_.back() + steps);
   for (const FeaturePart& each : part.features) append_feature(part, each);
   // Features that this part lacks.
-  for (Feature& each : features_) {
+  for (FeatureTables& each : features_) {
     FeaturePart& made = each.made;
     made.bases.resize(records + part.steps.size(), kNoPieces);
     if (!made.has_sizes) continue;
@@ -94,7 +94,7 @@ void StepTables::append(const StepPart& part) {
   left_out_ = left_out_ || part.left_out;
 }
 
-void StepTables::list_sizes(Feature& feature, std::size_t records) {
+void StepTables::list_sizes(FeatureTables& feature, std::size_t records) {
   FeaturePart& made = feature.made;
   made.bases.resize(records, kNoPieces);
   std::vector<std::uint64_t> begins;
@@ -111,7 +111,7 @@ void StepTables::list_sizes(Feature& feature, std::size_t records) {
 }
 
 void StepTables::append_feature(const StepPart& part, const FeaturePart& from) {
-  Feature& feature = feature_of(from);
+  FeatureTables& feature = feature_of(from);
   FeaturePart& made = feature.made;
   const std::size_t before = rest_counts_.size();
   made.bases.resize(before, kNoPieces);
@@ -146,7 +146,7 @@ StepFileBytes StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp)
     throw Error(ErrorKind::invalid,
                 "No record has any step: `along` names no feature of these records.");
   }
-  std::sort(features_.begin(), features_.end(), [](const Feature& a, const Feature& b) {
+  std::sort(features_.begin(), features_.end(), [](const FeatureTables& a, const FeatureTables& b) {
     return a.made.name != b.made.name ? a.made.name < b.made.name : a.made.form < b.made.form;
   });
   const std::size_t records = rest_counts_.size();
@@ -160,7 +160,7 @@ StepFileBytes StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp)
   for (std::size_t record = 0; record <= records; ++record) {
     rows.push_back(rest);
     if (record < records) rest += rest_counts_[record];
-    for (const Feature& each : features_) {
+    for (const FeatureTables& each : features_) {
       rows.push_back(record < records ? each.made.bases[record] : kNoPieces);
     }
   }
@@ -172,7 +172,7 @@ StepFileBytes StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp)
   add_number(description, rows_at, 8);
   add_number(description, rest_at, 8);
   add_number(description, features_.size(), 4);
-  for (Feature& each : features_) {
+  for (FeatureTables& each : features_) {
     FeaturePart& made = each.made;
     PackedBytes packed;
     if (made.has_sizes) {

@@ -97,21 +97,21 @@ class StepTables {
   StepFileBytes finish(std::uint64_t fingerprint, std::uint64_t stamp) &&;
 
  private:
-  struct Feature {
+  struct FeatureTables {
     FeaturePart made;  // tables of all records; `sizes` is not used
     OffsetPacker ends;
     std::uint64_t end = 0;  // the sum of all sizes
   };
-  Feature& feature_of(const FeaturePart& part);
+  FeatureTables& feature_of(const FeaturePart& part);
   void append_feature(const StepPart& part, const FeaturePart& from);
   // Lists the sizes of all steps of the first `records` records, which had one width so far.
-  void list_sizes(Feature& feature, std::size_t records);
+  void list_sizes(FeatureTables& feature, std::size_t records);
 
   const StepAxis axis_;
   std::vector<std::uint64_t> first_steps_{0};
   std::vector<std::uint32_t> rest_counts_;
   std::vector<RestEntry> rest_;
-  std::vector<Feature> features_;
+  std::vector<FeatureTables> features_;
   bool left_out_ = false;
 };
 

@@ -1,13 +1,12 @@
 // The kinds of storage. The scheme of a path, as in "memory://shard", selects the kind. A path
-// without a known scheme names a local file.
+// without a known scheme names a local file. Only local files are written here: Python uploads them
+// to other storages.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "core/storage/publication.h"
 #include "core/storage/storage_options.h"
 #include "core/storage/stored_file.h"
 
@@ -22,16 +21,12 @@ struct Storage {
   std::shared_ptr<const StoredFile> (*open)(const std::string& path, IoMode mode,
                                             const StorageOptions& options);
   FileFacts (*examine)(const std::string& path, const StorageOptions& options);
-  // Null if files are only read.
-  std::unique_ptr<Publication> (*publish)(const std::string& path);
   // The number of names after the scheme that form one place, beside which other owners may write:
   // 1 for a bucket, more for a dataset, as in "hf://datasets/org/name/shard".
   int root_names = 1;
 };
 
 const Storage& storage_of(std::string_view path) noexcept;
-// Every storage with a scheme, which is every storage except local files.
-std::vector<const Storage*> storages_with_schemes();
 // Whether the path names a local file.
 bool is_local(std::string_view path) noexcept;
 
@@ -43,9 +38,5 @@ void add_storage(const Storage& storage);
 inline FileFacts examine_file(const std::string& path, const StorageOptions& options = {}) {
   return storage_of(path).examine(path, options);
 }
-// Throws Error invalid if the storage is only read.
-std::unique_ptr<Publication> publish_file(const std::string& path);
-// Publishes the bytes of a file under another path, in any storage. Throws like publish_file().
-void publish_copy(const std::string& from, const std::string& to, bool durable, Existing existing);
 
 }  // namespace tfrfast

@@ -29,7 +29,7 @@ Deflater& deflater_of_thread(Compression compression, int level) {
 
 }  // namespace
 
-MemberWriter::MemberWriter(Publication& file, Compression compression, int level)
+MemberWriter::MemberWriter(PublishedFile& file, Compression compression, int level)
     : file_(file), compression_(compression), level_(level) {
   deflater_of_thread(compression_, level_);  // throws now rather than after hours of encoding
 }

@@ -10,7 +10,7 @@
 #include "core/base/pool.h"
 #include "core/codec/codec.h"
 #include "core/codec/seek_points.h"
-#include "core/storage/publication.h"
+#include "core/storage/local/published_file.h"
 
 namespace tfrfast {
 
@@ -22,7 +22,7 @@ inline constexpr std::size_t kMemberBytes = 1 << 20;
 class MemberWriter {
  public:
   // `level` is 0 to 9, or kDefaultLevel. Throws Error io if the machine has no zlib.
-  MemberWriter(Publication& file, Compression compression, int level);
+  MemberWriter(PublishedFile& file, Compression compression, int level);
 
   void append(std::span<const std::uint8_t> bytes);
   // Ends the current member and frees memory.
@@ -41,7 +41,7 @@ class MemberWriter {
     std::vector<std::uint8_t> bytes;
   };
 
-  Publication& file_;
+  PublishedFile& file_;
   const Compression compression_;
   const int level_;
   PooledBuffer buffer_;

@@ -12,8 +12,7 @@
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/place.h"
-#include "core/storage/storage.h"
+#include "core/storage/local/write_checks.h"
 
 namespace tfrfast {
 namespace {
@@ -41,23 +40,23 @@ ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
     : options_(options),
       index_folder_(index_folder_for(path, options)),
       new_folders_(options.index_folder_is_tried ? "" : index_folder_),
-      file_(publish_file(checked_target(path, options.existing))) {
+      file_(checked_target(path, options.existing)) {
   options_.buffer_bytes = std::max(options_.buffer_bytes, kMinBufferBytes);
   if (!index_folder_.empty()) {
     check_folder_for_indexes(index_folder_, options_.index_folder_is_tried);
-    file_->keep_temporary_in(index_folder_);
+    file_.keep_temporary_in(index_folder_);
   }
   if (options_.compression != Compression::none) {
-    members_.emplace(*file_, options_.compression, options_.level);
+    members_.emplace(file_, options_.compression, options_.level);
   }
-  if (options_.existing == Existing::replace) file_->keep_permissions();
-  file_->reserve_ahead(options_.reserved_bytes);
+  if (options_.existing == Existing::replace) file_.keep_permissions();
+  file_.reserve_ahead(options_.reserved_bytes);
   if (options_.durable) {
-    file_->flush_early();
-    check_flushable(folder_of(file_->path()));
+    file_.flush_early();
+    check_flushable(folder_of(file_.path()));
     if (!index_folder_.empty()) check_flushable(index_folder_);
   }
-  if (!options_.hold_descriptor) file_->park();
+  if (!options_.hold_descriptor) file_.park();
 }
 
 void ShardWriter::write(std::span<const std::uint8_t> payload) {
@@ -116,9 +115,9 @@ void ShardWriter::write_out(std::span<const std::uint8_t> payload,
   if (members_) {
     for (const ByteView piece : {ByteView(buffered), payload, footer}) members_->append(piece);
   } else {
-    file_->append({buffered, payload, footer});
+    file_.append({buffered, payload, footer});
   }
-  if (!options_.hold_descriptor) file_->park();
+  if (!options_.hold_descriptor) file_.park();
   failed_ = false;
   written_bytes_ += buffered.size() + payload.size() + footer.size();
   buffer_.clear();
@@ -145,11 +144,11 @@ void ShardWriter::drop_buffer() {
 
 void ShardWriter::park() {
   drop_buffer();
-  file_->park();
+  file_.park();
 }
 
 void ShardWriter::rename(const std::string& path) {
-  file_->rename(path);
+  file_.rename(path);
 }
 
 void ShardWriter::finish() {
@@ -160,8 +159,8 @@ void ShardWriter::finish() {
   if (!members_) facts.samples_crc = samples_.crc();
   // Waiting for the clock's next tick would also prove the state, but dominates 100,000 small
   // shards.
-  if (!index_folder_.empty()) facts.by_writer = file_->set_back(&facts.mtime_ns);
-  if (options_.durable) file_->flush();
+  if (!index_folder_.empty()) facts.by_writer = file_.set_back(&facts.mtime_ns);
+  if (options_.durable) file_.flush();
   if (!index_folder_.empty()) {
     offsets_.push_back(bytes());
     index_ = std::make_shared<const ShardIndex>(facts, std::exchange(offsets_, {}),
@@ -184,7 +183,7 @@ void ShardWriter::publish() {
   if (index_ != nullptr) {
     addition.emplace(place_for(options_.index_folder, path()), *index_);
   }
-  file_->commit(false, options_.existing);
+  file_.commit(false, options_.existing);
   if (addition) {
     // The shard has its final version only now, and the index must name that version.
     try {

@@ -15,7 +15,7 @@
 #include "core/index/shard_index.h"
 #include "core/read/record_batch.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/publication.h"
+#include "core/storage/local/published_file.h"
 #include "core/write/frame_buffer.h"
 #include "core/write/member_writer.h"
 
@@ -78,7 +78,7 @@ class ShardWriter {
   // Like drop_buffer(), and closes the descriptors.
   void park();
 
-  const std::string& path() const noexcept { return file_->path(); }
+  const std::string& path() const noexcept { return file_.path(); }
   // Empty without an index.
   const std::string& index_folder() const noexcept { return index_folder_; }
   std::uint64_t record_count() const noexcept { return record_count_; }
@@ -96,7 +96,7 @@ class ShardWriter {
   WriteOptions options_;
   const std::string index_folder_;
   const NewFolders new_folders_;  // for the index
-  const std::unique_ptr<Publication> file_;
+  PublishedFile file_;
   std::shared_ptr<const ShardIndex> index_;  // null until complete
   std::optional<MemberWriter> members_;      // only for compressed shards
   FrameBuffer buffer_;

@@ -11,8 +11,7 @@
 #include "core/index/folder_writing.h"
 #include "core/storage/local/file_descriptor.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/place.h"
-#include "core/storage/storage.h"
+#include "core/storage/local/write_checks.h"
 
 namespace tfrfast {
 namespace {
@@ -51,7 +50,6 @@ bool take(std::string_view& text, std::string_view wanted) {
 std::vector<std::string> list_named(const std::string& folder, std::string_view prefix,
                                     std::string_view suffix) {
   std::vector<std::string> found;
-  if (!is_local(folder)) return found;  // other storages have no listing
   for (std::string& each : list_folder(folder)) {
     std::string_view name = each;
     if (take(name, prefix) && take(name, "-") && take_number(name) >= kNumberDigits &&

@@ -18,8 +18,8 @@ std::string shard_name(const std::string& prefix, std::size_t number, std::size_
 std::vector<std::string> list_shards(const std::string& prefix);
 
 // Throws the foreseeable Errors io of publishing `count` shards of `prefix` with their indexes (see
-// place.h). A count of 0 means that the count is unknown. The folder of the shards must exist. The
-// folder of the indexes is made.
+// write_checks.h). A count of 0 means that the count is unknown. The folder of the shards must
+// exist. The folder of the indexes is made.
 void check_shard_places(const std::string& prefix, std::size_t count, const WriteOptions& options);
 
 struct ShardedOptions {

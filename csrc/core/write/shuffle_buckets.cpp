@@ -1,14 +1,19 @@
 #include "core/write/shuffle_buckets.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <numeric>
+#include <atomic>
+#include <bit>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/parallel.h"
+#include "core/base/waiting.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/in_place.h"
+#include "core/storage/local/writable_file.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -17,15 +22,21 @@ namespace {
 constexpr std::size_t kKeysAtOnce = 1024;
 constexpr std::size_t kMemoryPieceBytes = std::size_t{4} << 20;
 constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
+constexpr std::size_t kOpenAtOnce = 64;
+constexpr std::size_t kWrittenAtOnce = std::size_t{1} << 20;
+constexpr std::size_t kKeysOfPart = std::size_t{1} << 16;
+constexpr std::size_t kPartsAtOnce = 64;
+// About as many keys are sorted as there are records, divided by this number.
+constexpr std::size_t kBinsOfPlace = 1024;
+constexpr std::size_t kMaxBins = std::size_t{1} << 24;
 
 }  // namespace
 
-ShuffledBucket::ShuffledBucket(std::vector<FrameBuffer> frames, std::uint64_t seed,
-                               const std::string& origin)
-    : frames_(std::move(frames)) {
+ShuffledBucket::ShuffledBucket(std::vector<Piece> pieces, std::uint64_t seed)
+    : pieces_(std::move(pieces)) {
   std::vector<std::int64_t> numbers;
-  for (const FrameBuffer& piece : frames_) {
-    const std::span<const std::uint8_t> bytes = piece.bytes();
+  for (const Piece& piece : pieces_) {
+    const std::span<const std::uint8_t> bytes = piece.frames.bytes();
     for (std::size_t at = 0; at < bytes.size();) {
       const std::size_t left = bytes.size() - at;
       const std::uint8_t* frame = bytes.data() + at;
@@ -35,10 +46,11 @@ ShuffledBucket::ShuffledBucket(std::vector<FrameBuffer> frames, std::uint64_t se
       if (left < kFrameOverhead + kNumberBytes || !header_is_intact(header) ||
           payload_bytes < kNumberBytes || payload_bytes > left - kFrameOverhead ||
           decode_footer(payload + payload_bytes) != masked_crc32c(payload, payload_bytes)) {
+        const std::uint64_t byte = piece.offset + at;
         throw Error(ErrorKind::corrupt,
-                    "The intermediate file '" + origin + "' is damaged at byte " +
-                        std::to_string(at) + ". Remove its folder and begin the shuffle again.",
-                    {origin, {}, static_cast<std::int64_t>(at)});
+                    "The intermediate file '" + piece.origin + "' is damaged at byte " +
+                        std::to_string(byte) + ". Remove its folder and begin the shuffle again.",
+                    {piece.origin, {}, static_cast<std::int64_t>(byte)});
       }
       numbers.push_back(static_cast<std::int64_t>(load_little_endian<std::uint64_t>(payload)));
       entries_.push_back({0, frame});
@@ -48,7 +60,68 @@ ShuffledBucket::ShuffledBucket(std::vector<FrameBuffer> frames, std::uint64_t se
   Permutation(kShuffleKeys, seed, 0).evaluate(numbers.data(), numbers.size(), numbers.data());
   for (std::size_t row = 0; row < numbers.size(); ++row) entries_[row].key = numbers[row];
   std::sort(entries_.begin(), entries_.end(),
-            [](const Entry& a, const Entry& b) { return a.key < b.key; });
+            [](const KeyedFrame& a, const KeyedFrame& b) { return a.key < b.key; });
+}
+
+ShuffledBucket ShuffledBucket::read(std::span<const Place> places, std::uint64_t seed,
+                                    std::size_t record_count, const StorageOptions& storage) {
+  std::vector<Piece> pieces;
+  for (std::size_t first = 0; first < places.size(); first += kOpenAtOnce) {
+    const auto some = places.subspan(first, std::min(kOpenAtOnce, places.size() - first));
+    std::vector<std::shared_ptr<const StoredFile>> files;
+    std::vector<std::unique_ptr<Announcement>> announced;
+    for (const Place& place : some) {
+      files.push_back(StoredFile::open(place.path, IoMode::pread, storage));
+      const FileRange range{place.offset, place.bytes};
+      announced.push_back(files.back()->announce({&range, 1}));
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const auto bytes = static_cast<std::size_t>(some[i].bytes);
+      Piece& piece = pieces.emplace_back(Piece{{}, some[i].path, some[i].offset});
+      piece.frames.fill(bytes,
+                        [&](std::uint8_t* out) { files[i]->read(some[i].offset, out, bytes); });
+    }
+  }
+  ShuffledBucket sorted(std::move(pieces), seed);
+  if (sorted.size() != record_count) {
+    const std::string& path = places.empty() ? std::string() : places.front().path;
+    throw Error(ErrorKind::corrupt,
+                "The intermediate file '" + path + "'" +
+                    (places.size() > 1 ? " and those beside it have " : " has ") +
+                    std::to_string(sorted.size()) + " records instead of " +
+                    std::to_string(record_count) +
+                    ". Remove its folder and begin the shuffle again.",
+                {path, {}, {}});
+  }
+  return sorted;
+}
+
+std::vector<std::uint64_t> ShuffledBucket::append_to(const std::string& path,
+                                                     std::span<const std::int64_t> keys) const {
+  WritableFile file(path, WritableFile::IfMissing::make);
+  std::vector<std::uint64_t> cuts;
+  std::vector<std::uint8_t> buffer;
+  std::uint64_t bytes = 0;
+  for (const auto& [key, frame] : entries_) {
+    while (cuts.size() < keys.size() && key >= keys[cuts.size()]) {
+      cuts.push_back(bytes);
+    }
+    const auto size = static_cast<std::size_t>(decode_header(frame).payload_bytes) + kFrameOverhead;
+    if (buffer.size() + size > kWrittenAtOnce) {
+      file.append(buffer);
+      buffer.clear();
+    }
+    if (size > kWrittenAtOnce) {
+      file.append({frame, size});
+    } else {
+      buffer.insert(buffer.end(), frame, frame + size);
+    }
+    bytes += size;
+  }
+  cuts.resize(keys.size(), bytes);
+  file.append(buffer);
+  file.close();
+  return cuts;
 }
 
 std::span<const std::uint8_t> ShuffledBucket::operator[](std::size_t row) const noexcept {
@@ -62,7 +135,7 @@ ShuffleBuckets::ShuffleBuckets(const Options& options)
                                std::vector<std::uint64_t>(options.bucket_count),
                                std::vector<std::uint64_t>(options.bucket_count)}) {}
 
-ShuffleBuckets::ShuffleBuckets(const Options& options, State state)
+ShuffleBuckets::ShuffleBuckets(const Options& options, WrittenBuckets state)
     : options_(options),
       keys_(kShuffleKeys, options.seed, 0),
       state_(std::move(state)),
@@ -86,7 +159,7 @@ ShuffleBuckets::ShuffleBuckets(const Options& options, State state)
                       "again.",
                   {path, {}, {}});
     }
-    cut_file(path, expected);
+    WritableFile(path).cut(expected);
   }
 }
 
@@ -150,35 +223,25 @@ void ShuffleBuckets::write_out() {
 
 void ShuffleBuckets::append(std::size_t bucket, std::span<const std::uint8_t> frames) {
   // Opened for each write, because there may be more buckets than the system allows open files.
-  const std::string advice = "The same call goes on where it stopped.";
-  GrowingFile file(bucket_path(bucket));
-  file.append(frames, advice);
-  file.close(advice);
+  WritableFile file(bucket_path(bucket), WritableFile::IfMissing::make,
+                    "The same call goes on where it stopped.");
+  file.append(frames);
+  file.close();
   state_.bucket_bytes[bucket] += frames.size();
 }
 
 ShuffledBucket ShuffleBuckets::take(std::size_t bucket) {
   if (options_.folder.empty()) {
-    return {std::exchange(buffers_, {}), options_.seed, "memory"};
+    std::vector<ShuffledBucket::Piece> pieces;
+    for (FrameBuffer& buffer : buffers_) pieces.push_back({std::move(buffer), "memory"});
+    buffers_.clear();
+    return {std::move(pieces), options_.seed};
   }
   write_out();
   for (FrameBuffer& buffer : buffers_) buffer.release();
-  const std::string path = bucket_path(bucket);
-  const auto bytes = static_cast<std::size_t>(state_.bucket_bytes[bucket]);
-  std::vector<FrameBuffer> frames;
-  if (bytes > 0) {
-    const auto file = StoredFile::open(path, IoMode::pread);
-    frames.emplace_back().fill(bytes, [&](std::uint8_t* out) { file->read(0, out, bytes); });
-  }
-  ShuffledBucket sorted(std::move(frames), options_.seed, path);
-  if (sorted.size() != state_.bucket_records[bucket]) {
-    throw Error(ErrorKind::corrupt,
-                "The intermediate file '" + path + "' has " + std::to_string(sorted.size()) +
-                    " records instead of " + std::to_string(state_.bucket_records[bucket]) +
-                    ". Remove its folder and begin the shuffle again.",
-                {path, {}, {}});
-  }
-  return sorted;
+  const ShuffledBucket::Place place{bucket_path(bucket), 0, state_.bucket_bytes[bucket]};
+  return ShuffledBucket::read({&place, place.bytes > 0 ? 1u : 0u}, options_.seed,
+                              static_cast<std::size_t>(state_.bucket_records[bucket]), {});
 }
 
 void ShuffleBuckets::remove(std::size_t bucket) noexcept {
@@ -187,6 +250,65 @@ void ShuffleBuckets::remove(std::size_t bucket) noexcept {
 
 std::string ShuffleBuckets::bucket_path(std::size_t bucket) const {
   return options_.folder + "/bucket-" + std::to_string(bucket);
+}
+
+std::vector<std::int64_t> shuffle_keys_at(std::span<const std::uint64_t> places,
+                                          std::uint64_t record_count, std::uint64_t seed) {
+  const Permutation permutation(kShuffleKeys, seed, 0);
+  const std::size_t bins =
+      std::bit_ceil(std::clamp<std::size_t>(places.size() * kBinsOfPlace, 1, kMaxBins));
+  const int shift = std::countr_zero(static_cast<std::uint64_t>(kShuffleKeys) / bins);
+  const auto for_all_keys = [&](const auto& take) {
+    for (std::uint64_t begin = 0; begin < record_count; begin += kKeysOfPart * kPartsAtOnce) {
+      if (WaitCheck* const check = wait_check()) check->check();
+      parallel_for(kPartsAtOnce, usable_processors(), [&](std::size_t part) {
+        const std::uint64_t first = std::min(begin + part * kKeysOfPart, record_count);
+        std::vector<std::int64_t> keys(std::min<std::uint64_t>(kKeysOfPart, record_count - first));
+        permutation.evaluate_range(static_cast<std::int64_t>(first), keys.size(), keys.data());
+        take(keys);
+      });
+    }
+  };
+  std::vector<std::atomic<std::uint64_t>> counts(bins);
+  for_all_keys([&](const std::vector<std::int64_t>& keys) {
+    for (const std::int64_t key : keys) {
+      counts[static_cast<std::size_t>(key >> shift)].fetch_add(1, std::memory_order_relaxed);
+    }
+  });
+  // The bin of each place, and the number of records before each wanted bin.
+  std::vector<std::size_t> bin_of;
+  std::map<std::size_t, std::pair<std::uint64_t, std::vector<std::int64_t>>> wanted;
+  std::size_t bin = 0;
+  std::uint64_t before = 0;
+  for (const std::uint64_t place : places) {
+    while (bin < bins && before + counts[bin] <= place) before += counts[bin++];
+    bin_of.push_back(bin);
+    if (bin < bins) wanted[bin].first = before;
+  }
+  std::vector<bool> is_wanted(bins);
+  for (const auto& [number, _] : wanted) is_wanted[number] = true;
+  std::mutex mutex;
+  for_all_keys([&](const std::vector<std::int64_t>& keys) {
+    std::vector<std::int64_t> mine;
+    for (const std::int64_t key : keys) {
+      if (is_wanted[static_cast<std::size_t>(key >> shift)]) mine.push_back(key);
+    }
+    const std::lock_guard lock(mutex);
+    for (const std::int64_t key : mine) {
+      wanted[static_cast<std::size_t>(key >> shift)].second.push_back(key);
+    }
+  });
+  for (auto& [_, held] : wanted) std::sort(held.second.begin(), held.second.end());
+  std::vector<std::int64_t> keys;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (bin_of[i] == bins) {
+      keys.push_back(kShuffleKeys);
+    } else {
+      const auto& [first, held] = wanted[bin_of[i]];
+      keys.push_back(held[static_cast<std::size_t>(places[i] - first)]);
+    }
+  }
+  return keys;
 }
 
 }  // namespace tfrfast

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/order/permutation.h"
+#include "core/storage/storage_options.h"
 #include "core/write/content_hash.h"
 #include "core/write/frame_buffer.h"
 
@@ -23,22 +24,47 @@ inline constexpr std::int64_t kShuffleKeys = kMaxPermutationSize;
 // A bucket's records in their final order. Immutable. Owns its memory.
 class ShuffledBucket {
  public:
-  // Takes frames whose payloads begin with the record's number. Throws Error corrupt, which names
-  // `origin`, for other bytes.
-  ShuffledBucket(std::vector<FrameBuffer> frames, std::uint64_t seed, const std::string& origin);
+  // A part of an intermediate file.
+  struct Place {
+    std::string path;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  // Frames whose payloads begin with the record's number, and their origin for messages.
+  struct Piece {
+    FrameBuffer frames;
+    std::string origin;
+    std::uint64_t offset = 0;
+  };
+
+  // Throws Error corrupt for other bytes than such frames.
+  ShuffledBucket(std::vector<Piece> pieces, std::uint64_t seed);
+  // Reads the pieces at these places, which must have `record_count` records in all. Throws Error.
+  static ShuffledBucket read(std::span<const Place> places, std::uint64_t seed,
+                             std::size_t record_count, const StorageOptions& storage);
 
   std::size_t size() const noexcept { return entries_.size(); }
   std::span<const std::uint8_t> operator[](std::size_t row) const noexcept;
 
+  // Appends all frames in order, numbers included, to a local file. Returns the bytes of the frames
+  // before each of the ascending keys. Throws Error io.
+  std::vector<std::uint64_t> append_to(const std::string& path,
+                                       std::span<const std::int64_t> keys) const;
+
  private:
-  struct Entry {
+  struct KeyedFrame {
     std::int64_t key;
     const std::uint8_t* frame;
   };
 
-  std::vector<FrameBuffer> frames_;
-  std::vector<Entry> entries_;
+  std::vector<Piece> pieces_;
+  std::vector<KeyedFrame> entries_;
 };
+
+// Returns the keys at these ascending places of the order of `record_count` records; kShuffleKeys
+// for places after the last. Threads evaluate all keys twice.
+std::vector<std::int64_t> shuffle_keys_at(std::span<const std::uint64_t> places,
+                                          std::uint64_t record_count, std::uint64_t seed);
 
 // Takes records in the order of their numbers, and deals each to a bucket. One thread at a time.
 class ShuffleBuckets {
@@ -49,7 +75,7 @@ class ShuffleBuckets {
     std::size_t buffer_bytes = 0;  // of each bucket; unused for buckets in memory
     std::uint64_t seed = 0;
   };
-  struct State {
+  struct WrittenBuckets {
     RecordTotals totals;
     std::vector<std::uint64_t> bucket_bytes;
     std::vector<std::uint64_t> bucket_records;
@@ -58,13 +84,13 @@ class ShuffleBuckets {
   explicit ShuffleBuckets(const Options& options);
   // Continues after the last write_out(), and cuts off later bytes. Throws Error io, and
   // `truncated` if a file is shorter than after write_out().
-  ShuffleBuckets(const Options& options, State state);
+  ShuffleBuckets(const Options& options, WrittenBuckets state);
 
   // Throws Error io. After an Error, only a new object can continue, from a saved state.
   void add(std::span<const std::uint8_t> payload);
   void write_out();
 
-  const State& state() const noexcept { return state_; }
+  const WrittenBuckets& state() const noexcept { return state_; }
 
   // Returns all records of a bucket, sorted. A bucket in memory is empty afterwards. Throws Error.
   ShuffledBucket take(std::size_t bucket);
@@ -78,7 +104,7 @@ class ShuffleBuckets {
 
   Options options_;
   Permutation keys_;
-  State state_;
+  WrittenBuckets state_;
   std::vector<FrameBuffer> buffers_;    // one per bucket; in memory: the full buffers
   std::vector<std::int64_t> upcoming_;  // keys of the next records
   std::size_t upcoming_used_ = 0;

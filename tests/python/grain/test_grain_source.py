@@ -125,6 +125,8 @@ def test_damaged_records_are_none_or_an_error(damaged: list[str], features: Any)
     assert source[20] is None
     rows = source._getitems([20, 19, 20, 20, 21])
     assert [row is None for row in rows] == [True, False, True, True, False]
+    from_the_end = source._getitems([20, 19 - NUM_RECORDS, 20 - NUM_RECORDS, 21])
+    assert [row is None for row in from_the_end] == [True, False, True, False]
     kept = list(grain.MapDataset.source(source).to_iter_dataset())
     assert len(kept) == NUM_RECORDS - 1
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from counted import assert_counted
 from record_files import write_shard
 from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
 
@@ -207,3 +208,16 @@ def test_a_transform_replaces_columns(shards: list[str]) -> None:
         assert ours.state_dict() == plain.state_dict()
     with pytest.raises(TypeError, match="transform must return the Batch it was given"):
         next(iter(tj.Loader(columns(shards, transform=len))))
+
+
+def test_an_error_names_the_argument() -> None:
+    with pytest.raises(TypeError, match="loader must be .*Loader, not 5"):
+        tj.Loader(5)
+
+
+def test_an_epoch_counts_in_both_loaders(shards: list[str]) -> None:
+    given = columns(shards)
+    ours = tj.Loader(given)
+    batches = len(ids(ours))
+    assert_counted(given.stats(), NUM_RECORDS, batches)
+    assert ours.stats() == given.stats()

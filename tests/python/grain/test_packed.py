@@ -44,6 +44,14 @@ def test_batches_are_dicts_with_grains_names(tmp_path: Path) -> None:
             assert (np.asarray(batch["ids"]) == same["ids"]).all()
 
 
+def test_a_packed_batch_is_no_pytree_but_its_dict_is(tmp_path: Path) -> None:
+    loader = tfr.Loader(write_tokens(tmp_path / "a", LENGTHS), PACKS, features=IDS)
+    batch = next(iter(loader))
+    with pytest.raises(TypeError, match=r"take batch\.as_dict\(\)"):
+        jax.tree.map(np.copy, batch)
+    assert jax.tree.map(np.copy, batch.as_dict()).keys() >= KEYS
+
+
 def test_rows_are_sharded(tmp_path: Path) -> None:
     path = write_tokens(tmp_path / "a", LENGTHS)
     mesh = jax.make_mesh((jax.device_count(),), ("rows",))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 import tfrfast as tfr
 from tfrfast.cli import main
+from tfrfast.cli.messages import message_features
+from tfrfast.cli.view.data_set import DataSet
 
 
 @pytest.fixture
@@ -43,6 +46,16 @@ def test_cat_shows_the_fields_that_are_there(
     assert "Did you mean 'tracks'?" in capsys.readouterr().err
 
 
+def test_truncate_divides_no_character(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, text = str(tmp_path / "events"), "a€b".encode()
+    with tfr.Writer(path) as writer:
+        writer.write(b"\x1a" + bytes([len(text)]) + text)
+    for limit, shown in ((1, "a"), (2, "a"), (3, "a"), (4, "a€"), (5, "a€b")):
+        command = ["cat", path, "--message", "tensorflow.Event", "--columns", "file_version"]
+        assert main([*command, "--json", "--truncate", str(limit)]) == 0
+        assert json.loads(capsys.readouterr().out)["features"] == {"file_version": shown}
+
+
 def test_schema_prints_code_that_runs(
     files: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,7 +86,7 @@ def test_stats_count_the_values_of_all_levels(
     assert [*json.loads(capsys.readouterr().out)["features"]] == ["id"]
 
 
-def test_cat_shows_zeros_that_records_have(
+def test_cat_and_view_show_zeros_that_records_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(tmp_path / "events")
@@ -88,6 +101,13 @@ def test_cat_shows_zeros_that_records_have(
         "  summary.value.tensor.int64_val: [0, 0]",
         "record 2: 4 bytes",
     ]
+    data = DataSet([path], features=message_features(tfr.Message.event(), None))
+    assert [[each["values"] for each in row["features"]] for row in data.rows(0, 0, 3)["rows"]] == [
+        [[0.0]],
+        [[0, 0]],
+        [],
+    ]
+    data.close()
 
 
 def test_info_says_that_a_file_holds_events(
@@ -98,3 +118,36 @@ def test_info_says_that_a_file_holds_events(
         writer.write(b"\x09" + bytes(8) + b"\x1a\x0dbrain.Event:2")
     assert main(["info", path]) == 0
     assert "events       of TensorBoard: `tfrfast export`" in capsys.readouterr().out
+
+
+def test_view_shows_fields_and_refuses_conditions(files: tuple[str, list[str]]) -> None:
+    shard, (_, proto, _, name) = files
+    message = tfr.Message(proto, name)
+    data = DataSet([shard], features=message_features(message, None))
+    (row,) = data.rows(0, 2, 1)["rows"]
+    shown = {each["name"]: each for each in row["features"]}
+    assert (shown["tracks.states.x"]["count"], shown["tracks.states.x"]["values"]) == (1, [2.0])
+    assert [each["text"] for each in shown["tracks.kind"]["values"]] == ["UNSET", "CAR"]
+    assert "tracks" not in shown
+    assert data.value(2, "tracks.kind", 1)[1] == b"CAR"
+    for by in ("condition", "key"):
+        with pytest.raises(ValueError, match="features of tf.train.Examples, and these records"):
+            data.choose({"by": by, "condition": "id > 1", "feature": "id", "key": "s1"})
+    assert data.choose({"by": "sample", "count": "3"})["records"] == 3
+    while "features" not in (found := data.statistics()):
+        time.sleep(0.01)
+    assert {each["name"]: each["values"] for each in found["features"]}["tracks.kind"] == 4
+    data.close()
+
+
+def test_view_says_why_a_record_is_no_such_message(tmp_path: Path) -> None:
+    path = str(tmp_path / "events")
+    with tfr.Writer(path) as writer:
+        for record in (b"", b"\xff", b""):
+            writer.write(record)
+    data = DataSet([path], features=message_features(tfr.Message.event(), None))
+    rows = data.rows(0, 0, 3)["rows"]
+    assert ["damaged" in row for row in rows] == [False, True, False]
+    for shown in (rows[1], data.record(1)):
+        assert "tensorflow.Event" in shown["damaged"]
+    data.close()

@@ -80,6 +80,19 @@ def test_records_are_copied(
     assert sorted(os.listdir("out")) == [f"x-{n:05}-of-00004" for n in range(4)]
 
 
+def test_records_are_shuffled(
+    local_ray: Any, data: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the workers are in another folder
+    options: dict[str, Any] = {"num_shards": 6, "splits": {"a": 0.8, "b": 0.2}, "seed": 4}
+    one = tfr.shuffle(data, "one/x", **options)
+    made = tfr.shuffle("data/*", "out/x", executor=RayExecutor(), **options)
+    assert [Path(p).read_bytes() for p in made.paths] == [Path(p).read_bytes() for p in one.paths]
+    assert made[2:] == one[2:]
+    assert len(tfr.Reader(made.paths, index="require")) == 1500
+    assert os.listdir("out.tfrfast") == ["index"]
+
+
 def test_keys_are_collected(local_ray: Any, data: list[str]) -> None:
     path = tfr.build_keys(data, "id", executor=RayExecutor())
     made = Path(path).read_bytes()
@@ -135,11 +148,17 @@ def test_commands_run_on_ray(
     assert main(["verify", *data, "--ray"]) == 0
     assert "1,500 records in 3 shards" in capsys.readouterr().out
     assert main(["keys", "--ray", *data, "--by", "id"]) == 0
+    folder = str(tmp_path / "data")
+    assert main(["diff", "--ray", folder, folder, "--key", "id"]) == 0
+    assert "the same        1,500" in capsys.readouterr().out
     copying = ["--records", str(tmp_path / "numbers"), "--out", str(tmp_path / "x")]
     assert main(["copy", "--ray", *data, *copying]) == 0
     reader = tfr.Reader(data)
     made = tfr.Reader(str(tmp_path / "x-00000-of-00001"))
     assert list(made) == [reader[7], reader[3], reader[1499]]
+    shuffling = ["--out", str(tmp_path / "mixed"), "--num-shards", "2"]
+    assert main(["shuffle", "--ray", *data, *shuffling]) == 0
+    assert "1,500 records" in capsys.readouterr().out
     assert (
         main(["export", "--ray", *data, "--out", str(tmp_path / "x.parquet"), "--columns", "id"])
         == 0

@@ -46,13 +46,12 @@ def ids(dataset: Any) -> list[int]:
 def source_of(paths: Any, features: Any = None, **options: Any) -> Any:
     """Returns the source that `read` hands to Ray."""
     from tfrfast.ray.datasource import RecordSource
-    from tfrfast.ray.parts import Columns
 
-    names = list(features or ID)
     order = options.pop("order", None)
     reader = tfr.Reader(paths, **options)
     plan = None if order is None else tfr.Plan(order, 1, num_records=len(reader))
-    return RecordSource(reader, Columns(features or ID, names, 100), plan, 0)
+    scan = tfr.scan(reader, features=features or ID, batch_size=100, tensors=True)
+    return RecordSource(scan, plan, 0)
 
 
 @pytest.mark.parametrize("blocks", [1, 7])
@@ -168,7 +167,7 @@ def test_a_shard_that_was_written_again_is_refused(local_ray: Any, tmp_path: Pat
     path = write_shard(tmp_path / "data", [some_example(number) for number in range(20)])
     dataset = tray.read(path, features=ID)
     write_shard(tmp_path / "data", [some_example(number) for number in range(21)])
-    with pytest.raises(tfr.StaleIndexError, match="20 in .* when the work was planned"):
+    with pytest.raises(tfr.StaleIndexError, match="20 in .* where this job was begun"):
         dataset.take_all()
 
 
@@ -186,7 +185,7 @@ def test_parts_are_small_and_read_without_ray(shards: list[str]) -> None:
         parts = [pickle.dumps(part) for part in source.parts(7)]
         assert len(parts) == 7
         assert max(map(len, parts)) < limit
-        read = [pickle.loads(part).read(lambda given: given, 1) for part in parts]
+        read = [part.read(part.rows, 1) for part in map(pickle.loads, parts)]
         found = [row for tables in read for table in tables for row in table["id"].to_pylist()]
         assert found == list(expected)
 
@@ -198,7 +197,7 @@ def test_more_tasks_than_records_lose_none(tmp_path: Path, kind: Any, some: Any)
     path = write_shard(tmp_path / "data", [some_example(number) for number in range(4)])
     for count in (1, 3, 4, 5, 10, 100):
         parts = list(source_of(path, order=order).parts(count))
-        tables = [table for part in parts for table in part.read(lambda given: given, 1)]
+        tables = [table for part in parts for table in part.read(part.rows, 1)]
         found = [row for table in tables for row in table["id"].to_pylist()]
         assert sorted(found) == ([0, 1, 1, 3] if order is not None and some else [0, 1, 2, 3])
         assert len(parts) == min(count, 4)

@@ -97,3 +97,9 @@ def bucket(moto: str) -> Iterator[Any]:
     bucket.objects.delete()
     for each in bucket.multipart_uploads.all():
         each.abort()
+
+
+@pytest.fixture
+def storage(moto: str, s3_keys: dict[str, str]) -> dict[str, Any]:
+    """The options that reach `bucket`."""
+    return {"endpoint": moto, **s3_keys}

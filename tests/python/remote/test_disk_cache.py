@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from range_server import RangeServer, Seen, Trouble
 from record_files import flip_payload_byte, some_records, write_shard
 from tfrfast import _native
 from tfrfast.cli import main
-from tfrfast.loading import remote_records
+from tfrfast.loading import shuffle_costs
 from tfrfast.storage.remote.options import Storage, place_of
 
 pytest.importorskip("obstore", reason="needs obstore")
@@ -195,25 +194,6 @@ def test_damage_of_what_is_compressed_in_the_cache_is_fetched_again(
     subprocess.run(command, env=environment, check=True, timeout=PATIENCE_S)
 
 
-def test_a_damaged_cache_is_noticed_without_the_checksums_of_records(
-    urls: list[str], shards: list[str], folder: Path
-) -> None:
-    tfr.build_index(urls)
-    here = list(tfr.Reader(shards))
-    cache = tfr.DiskCache(folder, LARGE)
-    with tfr.Reader(urls, cache=cache) as reader:
-        assert list(reader.read(range(800))) == here
-        settle(folder)
-    for path in kept_files(folder):
-        data = bytearray(path.read_bytes())
-        data[100::5000] = bytes(255 - byte for byte in data[100::5000])
-        path.write_bytes(data)
-    with tfr.Reader(urls, cache=cache, verify="header") as reader:
-        for _ in range(2):
-            assert list(reader.read(range(800))) == here
-            settle(folder)
-
-
 def flip_on_the_way(server: RangeServer, path: str, begin: int, times: int) -> None:
     """Flips a bit of that byte in the answers to its first `times` requests."""
     right = server.objects[path].data
@@ -294,39 +274,6 @@ def large(server: RangeServer, tmp_path: Path) -> list[str]:
     return urls
 
 
-def lru_hits(plans: list[list[int]], capacity: int) -> list[int]:
-    kept: OrderedDict[int, None] = OrderedDict()
-    hits = []
-    for plan in plans:
-        hits.append(0)
-        for record in plan:
-            hits[-1] += record in kept
-            kept[record] = None
-            kept.move_to_end(record)
-            if len(kept) > capacity:
-                kept.popitem(last=False)
-    return hits
-
-
-def belady_hits(plans: list[list[int]], capacity: int) -> list[int]:
-    """Returns the records with the nearest next use, which a cache that knows the future keeps."""
-    uses: dict[int, list[int]] = {}
-    for time, record in enumerate(record for plan in plans for record in plan):
-        uses.setdefault(record, []).append(time)
-    kept: set[int] = set()
-    hits, time = [], 0
-    for plan in plans:
-        hits.append(0)
-        for record in plan:
-            hits[-1] += record in kept
-            uses[record].pop(0)
-            kept.add(record)
-            if len(kept) > capacity:
-                kept.remove(max(kept, key=lambda each: uses[each][0] if uses[each] else 1 << 60))
-            time += 1
-    return hits
-
-
 def test_half_of_a_set_is_read_from_a_cache_of_half_its_size(
     server: RangeServer, large: list[str], folder: Path
 ) -> None:
@@ -340,24 +287,19 @@ def test_half_of_a_set_is_read_from_a_cache_of_half_its_size(
 
     server.trouble = watch
     reader = tfr.Reader(large, cache=tfr.DiskCache(folder, limit))
-    plans = []
     from_cache = []
     for epoch in range(4):
         server.forget()
         before = _native.cache_bytes_read()
         # Not a Loader, which would read the next epoch ahead.
-        plans.append(shuffled(len(reader), 7, epoch).tolist())
+        plan = shuffled(len(reader), 7, epoch).tolist()
         for begin in range(0, len(reader), 10):
-            reader.read(plans[-1][begin : begin + 10])
+            reader.read(plan[begin : begin + 10])
         settle(folder)
         from_cache.append((_native.cache_bytes_read() - before) / size)
-    bound = belady_hits(plans, len(plans[0]) // 2)
-    lru = lru_hits(plans, len(plans[0]) // 2)
     # In an epoch, no cache hits more than it holds at the beginning of the epoch.
-    assert max(bound[1:]) <= len(plans[0]) // 2
-    for ours, best, simple in zip(from_cache[1:], bound[1:-1], lru[1:], strict=False):
-        assert best / len(plans[0]) - 0.02 <= ours <= limit / size
-        assert ours > simple / len(plans[0]) + 0.05
+    for share in from_cache[1:]:
+        assert limit / size - 0.05 <= share <= limit / size
     assert 0 < max(used) <= limit
     assert disk_bytes(folder) <= limit
 
@@ -544,7 +486,7 @@ def test_the_command_shows_how_much_was_read_from_it(
 def test_small_records_that_fit_are_no_slow_path(
     server: RangeServer, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_records, "_said", False)
+    monkeypatch.setattr(shuffle_costs, "_said", set())
     urls = put(server, [write_shard(tmp_path / "small", [bytes(100)] * 30_000)])
     tfr.build_index(urls)
     with tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE)) as reader:

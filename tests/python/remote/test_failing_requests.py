@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import pickle
+import socket
+import sys
 import time
 from pathlib import Path
 
@@ -12,7 +16,7 @@ import pytest
 import tfrfast as tfr
 from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first
 from record_files import write_shard, write_shards
-from tfrfast.storage.remote import failures
+from tfrfast.storage.remote import failures, silence
 from tfrfast.storage.remote.options import Storage
 
 pytest.importorskip("obstore", reason="needs obstore")
@@ -121,31 +125,6 @@ def test_the_record_that_could_not_be_read_is_the_one_that_is_named(
     assert [each[:1] for each in next(batches)][3:] == [bytes([20]), bytes([2]), bytes([30])]
 
 
-def test_a_batch_that_failed_is_tried_again_at_its_place(
-    server: RangeServer, urls: list[str], shards: list[str]
-) -> None:
-    loader = tfr.Loader(tfr.Reader(urls, storage={"retries": 0}), 64, seed=2)
-    expected = [list(batch) for batch in tfr.Loader(shards, 64, seed=2)]
-    failing = True
-    ranges = len(server.reads())
-    server.trouble = lambda seen, _: (
-        Trouble(500)
-        if failing and seen.begin is not None and len(server.reads()) > ranges
-        else None
-    )
-    it = iter(loader)
-    got: list[list[bytes]] = []
-    failures = 0
-    while len(got) < len(expected):
-        try:
-            got.append(list(next(it)))
-        except OSError:
-            failures += 1
-            failing = False
-    assert failures
-    assert got == expected
-
-
 def test_a_missing_object_is_a_missing_file(server: RangeServer, urls: list[str]) -> None:
     with pytest.raises(FileNotFoundError, match="There is no object") as caught:
         tfr.Reader([*urls, f"{server.url}/set/none"])
@@ -203,6 +182,43 @@ def test_a_certificate_that_is_not_valid() -> None:
         " error: InvalidCertificate(\n        UnknownIssuer,\n ) } }"
     )
     assert failures.in_words(error, ()).endswith("certificate is not valid: UnknownIssuer")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("how", ["dead", "silent", "alive"])
+def test_a_terminal_is_told_after_two_seconds_that_nothing_answers(
+    server: RangeServer, urls: list[str], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setattr(silence, "_known", set())
+    url, place = urls[0], server.url
+    if how == "dead":
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            place = f"http://127.0.0.1:{unused.getsockname()[1]}"
+            url = f"{place}/a"
+    elif how == "silent":
+        server.trouble = lambda seen, number: Trouble(silent=True)
+    storage = {"timeout": 4, "retries": 7, "retry_seconds": 4}
+    began = time.monotonic()
+    for _ in range(2):
+        with contextlib.suppress(OSError):
+            tfr.Reader([url], storage=storage)
+    said = " ".join(terminal.getvalue().split())
+    if how == "alive":
+        assert said == ""
+        return
+    cause = ": Connection refused" if how == "dead" else ""
+    assert said == (
+        f"tfrfast: {place} has not answered for 2 s{cause}. It is tried for up to 4 s; Ctrl-C ends "
+        "that."
+    )
+    assert all(len(line) <= 80 for line in terminal.getvalue().splitlines())
+    assert time.monotonic() - began < 40
 
 
 def test_what_is_refused_is_not_asked_for_often(server: RangeServer, urls: list[str]) -> None:

@@ -17,22 +17,6 @@ from tfrfast.storage.remote.options import Storage
 pytest.importorskip("obstore", reason="needs obstore")
 
 
-def test_an_s3_bucket(moto: str, bucket: Any, s3_keys: dict[str, str], shards: list[str]) -> None:
-    for shard in shards:
-        bucket.upload_file(shard, f"sets/one/{Path(shard).name}")
-    storage = {"endpoint": moto, **s3_keys}
-    here = tfr.Reader(shards)
-    for paths in ("s3://somebucket/sets/one/data-*", "s3://somebucket/sets/one/data-00[0-2]"):
-        there = tfr.Reader(paths, storage=storage)
-        assert list(there) == list(here)
-        assert there._fingerprint == here._fingerprint
-    numbers = [list(batch) for batch in tfr.Loader(there, 50, seed=4)]
-    assert numbers == [list(batch) for batch in tfr.Loader(here, 50, seed=4)]
-    bucket.put_object(Key="sets/one/data-000", Body=Path(shards[2]).read_bytes())
-    with pytest.raises(tfr.StaleIndexError):
-        there[0]
-
-
 def test_the_usual_variables_of_the_environment(
     moto: str, bucket: Any, shards: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import tfrfast as tfr
 from orders import order_of
-from range_server import OLD, RangeServer, fails_at_first
+from range_server import OLD, RangeServer
 from record_files import (
     cut,
     flip_payload_byte,
@@ -27,6 +27,7 @@ from record_files import (
 )
 from tfrfast.cli import main
 from tfrfast.jobs.indexing import objects
+from tfrfast.jobs.running import Workers
 from tfrfast.jobs.verifying import plan_verification
 from tfrfast.storage.remote.options import Storage
 
@@ -64,18 +65,6 @@ def test_batches_and_states_are_those_of_the_files(
     onward = tfr.Loader(shards, 32, order=order_of(shuffle, 5))
     onward.load_state_dict(state)
     assert got + batches(onward) == expected
-
-
-def test_each_record_comes_exactly_once_although_requests_fail(
-    server: RangeServer, urls: list[str]
-) -> None:
-    reader = tfr.Reader(urls)
-    server.trouble = lambda _, number: (
-        None if number % 10 else fails_at_first(1, status=503)(server.seen[-1], 0)
-    )
-    for _ in range(2):
-        numbers = np.concatenate([b.indices for b in tfr.Loader(reader, 50, seed=1)])
-        assert sorted(numbers) == list(range(800))
 
 
 def test_damage_is_the_same_as_in_files(
@@ -157,7 +146,7 @@ def test_objects_are_not_read_to_plan_who_verifies_them(
 ) -> None:
     with ThreadPoolExecutor(3) as pool:
         server.forget()
-        tasks = plan_verification(urls, pool, None, Storage(None))
+        tasks = plan_verification(urls, Workers(pool), Storage(None))
         assert server.seen == []
         assert len(tasks) == 3
         assert tfr.verify(urls, executor=pool)[:2] == (3, 800)
@@ -186,6 +175,16 @@ def test_indexes_that_cannot_be_kept_are_an_error(
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "taken"))
     with ThreadPoolExecutor(1) as pool, pytest.raises(OSError, match="taken"):
         tfr.build_index(urls, executor=pool)
+
+
+def test_a_folder_of_indexes_that_is_a_url_is_not_made(
+    urls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = os.listdir()
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="is a URL"):
+        tfr.build_index(urls, executor=pool, index_folder="s3://bucket/indexes")
+    assert os.listdir() == before
 
 
 def test_build_index_keeps_it_on_this_machine(server: RangeServer, urls: list[str]) -> None:
@@ -303,7 +302,7 @@ def test_records_of_the_same_blocks_share_requests(server: RangeServer, tmp_path
     ("size", "batch_size"), [(600, 4096), (600, 32), (8_000, 64), (50_000, 32)]
 )
 def test_the_requests_that_are_said_are_those_that_come(size: int, batch_size: int) -> None:
-    from tfrfast.loading.remote_records import _shared
+    from tfrfast.loading.shuffle_costs import _shared
 
     records = 400_000
     order = np.random.default_rng(0).permutation(records)
@@ -338,10 +337,10 @@ def test_the_next_epoch_is_read_ahead_once_it_is_known_to_come(
 def test_a_request_a_record_is_said_once(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfrfast.loading import remote_records
+    from tfrfast.loading import shuffle_costs
 
-    remote_records._said = False
-    monkeypatch.setattr(remote_records, "_shared", lambda records, *_: records)
+    shuffle_costs._said.clear()
+    monkeypatch.setattr(shuffle_costs, "_shared", lambda records, *_: records)
     shard = write_shard(tmp_path / "small", [b"small"] * 12_000)
     server.put("set/small", Path(shard).read_bytes())
     reader = tfr.Reader(f"{server.url}/set/small")
@@ -361,9 +360,9 @@ def test_a_request_a_record_is_said_once(
 def test_what_is_compressed_is_asked_for_once_if_memory_holds_it(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfrfast.loading import remote_records
+    from tfrfast.loading import shuffle_costs
 
-    remote_records._said = False
+    shuffle_costs._said.clear()
     with tfr.Writer(tmp_path / "small.gz", compression="GZIP") as writer:
         for _ in range(12_000):
             writer.write(b"small")
@@ -372,14 +371,9 @@ def test_what_is_compressed_is_asked_for_once_if_memory_holds_it(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tfr.Loader(reader, 10)
-    monkeypatch.setattr(remote_records._native, "inflated_bytes", lambda: 12_000 * 21 // 10)
+    monkeypatch.setattr(shuffle_costs._native, "inflated_bytes", lambda: 12_000 * 21 // 10)
     with pytest.warns(tfr.SlowPathWarning, match="10,800 requests an epoch, each for about a MiB"):
         tfr.Loader(reader, 10)
-
-
-def test_an_empty_object_has_no_records(server: RangeServer) -> None:
-    server.put("set/empty", b"")
-    assert len(tfr.Reader(f"{server.url}/set/empty")) == 0
 
 
 def test_bench_times_the_network(
@@ -398,24 +392,6 @@ def test_bench_times_the_network(
         assert each["records_per_s"]["tfr.Loader"] > 0
     assert main(["bench", "--rounds", "1", *urls]) == 0
     assert "of 3 shards" in capsys.readouterr().out
-
-
-def test_commands_read_urls(
-    server: RangeServer,
-    urls: list[str],
-    shards: list[str],
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:
-    for command in (["count"], ["cat", "--raw"], ["verify"], ["head", "--raw"], ["info"]):
-        outputs = []
-        for paths in (urls, shards):
-            assert main([*command, *paths]) == 0
-            outputs.append(capfdbinary.readouterr().out)
-        if command[0] in ("count", "cat", "head"):
-            folder = str(Path(shards[0]).parent).encode()
-            assert outputs[0] == outputs[1].replace(folder, f"{server.url}/set".encode())
-    assert main(["index", *urls]) == 0
-    assert main(["sample", "--raw", "-n", "3", *urls]) == 0
 
 
 def test_objects_without_version_tags(server: RangeServer, shards: list[str]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import tfrfast as tfr
 from range_server import RangeServer
+from record_files import write_rows
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -29,9 +30,7 @@ def test_only_the_parts_of_steps_are_fetched(
     server: RangeServer, tmp_path: Path, is_cached: bool
 ) -> None:
     local = str(tmp_path / "data")
-    with tfr.Writer(local) as writer:
-        for each in episodes():
-            writer.write(tfr.encode_example(each))
+    write_rows(local, episodes())
     server.put("set/data", Path(local).read_bytes())
     url = f"{server.url}/set/data"
     expected = tfr.Steps(local, along="steps/")
@@ -58,3 +57,22 @@ def test_only_the_parts_of_steps_are_fetched(
     for batch in tfr.Loader(steps, 16, seed=1):
         seen |= dict(zip(batch.indices.tolist(), map(bytes, batch), strict=True))
     assert seen == dict(enumerate(expected))
+
+
+def test_an_object_that_was_replaced_by_one_of_the_same_size(
+    server: RangeServer, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    url = f"{server.url}/set/data"
+    keys.mkdir()
+    for names in ("abcd", "dcba"):
+        local = str(tmp_path / names)
+        write_rows(local, [{"id": [each.encode()], "steps/n": [ord(each)]} for each in names])
+        server.put("set/data", Path(local).read_bytes())
+        reader = tfr.Reader(url, index_folder=str(tmp_path / "indexes"))
+        if names == "dcba":
+            with pytest.raises(tfr.StaleIndexError, match="belongs to other data"):
+                reader.by_key("id", folder=str(keys))
+        tfr.build_keys(reader, "id", folder=str(keys))
+        assert reader.by_key("id", folder=str(keys)).find(["a"]) == [names.index("a")]
+        assert list(tfr.Steps(reader, along="steps/")) == list(tfr.Steps(local, along="steps/"))

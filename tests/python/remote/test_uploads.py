@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from buckets import keys, unfinished
 from patience import PATIENCE_S
 from tfrfast.storage.remote import uploads
 
@@ -39,14 +40,6 @@ def storage(moto: str, s3_keys: dict[str, str]) -> dict[str, Any]:
     return {"endpoint": moto, "retries": 3, **s3_keys}
 
 
-def keys(bucket: Any) -> list[str]:
-    return sorted(each.key for each in bucket.objects.all())
-
-
-def unfinished(bucket: Any) -> int:
-    return len(list(bucket.multipart_uploads.all()))
-
-
 def wait_until(holds: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE_S
     while not holds() and time.monotonic() < until:
@@ -68,14 +61,6 @@ def test_small_and_large_shards_make_one_set(bucket: Any, storage: dict[str, Any
     with tfr.ShardedWriter(f"{ROOT}/empty", num_shards=2, storage=storage) as writer:
         pass
     assert len(tfr.Reader(writer.paths, storage=storage, index="require")) == 0
-
-
-def test_compressed_shards(bucket: Any, storage: dict[str, Any]) -> None:
-    records = records_of(12)
-    with tfr.Writer(f"{ROOT}/x", compression="GZIP", level=0, storage=storage) as writer:
-        writer.write_batch(records)
-    assert bucket.Object("sets/one/x").e_tag.endswith('-3"')
-    assert list(tfr.Reader(f"{ROOT}/x", storage=storage, index="require")) == records
 
 
 def test_nothing_is_left_of_what_is_given_up(

@@ -49,6 +49,7 @@ WORKING = {
     "where": ["where", DATA, "--record", "12"],
     "view": ["view", "--no-open", DATA],
     "shuffle": ["shuffle", DATA, "--out", f"{SET}-mixed/train", "--num-shards", "2"],
+    "diff": ["diff", DATA, f"{SET}/", "--key", "label"],
     "copy": ["copy", DATA, "--records", "numbers", "--out", f"{SET}-some/train"],
     "keys": ["keys", DATA, "--by", "label", "--folder", "keys"],
     "export": ["export", DATA, "--out", "out.parquet"],
@@ -57,6 +58,7 @@ WORKING = {
 }
 #: Functions that take a URL only as one argument, and the error for the other argument.
 REFUSED = {
+    "delete": (["delete", DATA, "--finish"], "tfr.delete replaces files of this machine"),
     "import": (
         ["import", f"{SET}/x.parquet", "--out", "out"],
         "tfrfast import reads files of this machine",
@@ -137,6 +139,7 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "infer_features": lambda: 20 * bool(tfr.infer_features(tfr.Reader(DATA))),
     "build_index": lambda: sum(each.num_records for each in tfr.build_index(DATA)),
     "build_keys": lambda: 20 * bool(tfr.build_keys(DATA, "label", folder="keys")),
+    "diff": lambda: tfr.diff(DATA, f"{SET}/", key="label").same,
     "copy": lambda: tfr.copy(DATA, range(20), f"{SET}-copy/x").num_records,
     "shuffle": lambda: tfr.shuffle(DATA, f"{SET}-mixed/x", num_shards=2).num_records,
     "verify": lambda: tfr.verify(DATA).num_records,

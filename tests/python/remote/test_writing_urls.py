@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 import remote_child
 import tfrfast as tfr
+from buckets import keys, unfinished
 from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import some_records, write_shard
@@ -24,11 +25,6 @@ from tfrfast.storage.remote import objects
 pytest.importorskip("obstore", reason="needs obstore")
 
 ROOT = "s3://somebucket/sets/one"
-
-
-@pytest.fixture
-def storage(moto: str, s3_keys: dict[str, str]) -> dict[str, Any]:
-    return {"endpoint": moto, **s3_keys}
 
 
 @pytest.fixture
@@ -50,14 +46,6 @@ def keys_in_environment(monkeypatch: pytest.MonkeyPatch, storage: dict[str, Any]
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", storage["endpoint"])
-
-
-def keys(bucket: Any) -> list[str]:
-    return sorted(each.key for each in bucket.objects.all())
-
-
-def unfinished(bucket: Any) -> int:
-    return len(list(bucket.multipart_uploads.all()))
 
 
 def test_a_shard(bucket: Any, storage: dict[str, Any], tmp_path: Path) -> None:
@@ -131,20 +119,6 @@ def test_a_set_and_its_index(
     assert len(tfr.Reader(f"{prefix}-*", storage=storage, index="require")) == 100
 
 
-def test_nothing_appears_of_what_is_not_closed(
-    bucket: Any, storage: dict[str, Any], tmp_path: Path
-) -> None:
-    def fail() -> None:
-        with tfr.ShardedWriter(f"{ROOT}/x", max_bytes=100, storage=storage) as writer:
-            writer.write_batch(some_records(10))
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert keys(bucket) == []
-    assert not list((tmp_path / "tmp").iterdir())
-
-
 def test_copies_without_index_or_with_one_elsewhere(
     bucket: Any, storage: dict[str, Any], shards: list[str], tmp_path: Path
 ) -> None:
@@ -173,6 +147,14 @@ def test_a_shuffle_with_splits(
     assert there.content_hash == here.content_hash
     read = tfr.Reader(there.splits["train"], storage=storage, index="require")
     assert list(read) == list(tfr.Reader(here.splits["train"]))
+    with ThreadPoolExecutor(2) as pool:
+        spread = shuffled(
+            f"{ROOT}/y", storage=storage, executor=pool, work=tmp_path / "work", max_memory="16MiB"
+        )
+    assert list(tfr.Reader(spread.splits["test"], storage=storage, index="require")) == list(
+        tfr.Reader(here.splits["test"])
+    )
+    assert not (tmp_path / "work").exists()
     with pytest.raises(FileExistsError, match="overwrite=True"):
         shuffled(f"{ROOT}/x", storage=storage)
     assert not list((tmp_path / "tmp").iterdir())
@@ -200,18 +182,6 @@ def test_indexes_are_published_on_request(
     bucket.upload_file(shards[2], "sets/one/data-000")
     with pytest.raises(tfr.StaleIndexError):
         tfr.Reader(f"{ROOT}/data-000", storage=storage, index="require")
-
-
-def test_large_objects_go_in_parts(
-    bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", 5 << 20)
-    records = [bytes([number]) * (1 << 20) for number in range(12)]
-    with tfr.ShardedWriter(f"{ROOT}/large", max_bytes=1 << 30, storage=storage) as writer:
-        writer.write_batch(records)
-    assert bucket.Object("sets/one/large-00000-of-00001").e_tag.endswith('-3"')
-    assert list(tfr.Reader(writer.paths, storage=storage, index="require")) == records
-    assert unfinished(bucket) == 0
 
 
 def test_sections_that_another_writer_adds_meanwhile_are_kept(
@@ -310,21 +280,6 @@ def test_an_upload_that_fails_keeps_the_shards(server: RangeServer, tmp_path: Pa
     assert "AccessDenied" in str(caught.value)
     assert "SECRET" not in str(caught.value)
     kept = str(caught.value).partition("All shards are complete in '")[2].partition("'")[0]
-    assert list(tfr.Reader(Path(kept) / "x")) == [b"record"]
-
-
-def test_ctrl_c_keeps_the_shards(server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tfrfast.storage.remote.uploads.upload_files", interrupt)
-    writer = tfr.Writer("s3://bucket/set/x", storage=storage)
-    writer.write(b"record")
-    with pytest.raises(KeyboardInterrupt, match="All shards are complete in") as caught:
-        writer.close()
-    kept = str(caught.value).partition("complete in '")[2].partition("'")[0]
     assert list(tfr.Reader(Path(kept) / "x")) == [b"record"]
 
 

@@ -34,6 +34,23 @@ def test_records_come_byte_for_byte_in_the_order_given(
     assert made.num_bytes == sum(Path(path).stat().st_size for path in made.paths)
 
 
+def test_records_are_deleted_by_a_condition(
+    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("duckdb")
+    shards = tfr.copy(shards, slice(None), tmp_path / "set", num_shards=4).paths
+    labels = tfr.parse_example(list(tfr.Reader(shards)), {"label": tfr.FixedLen((), "int64")})
+    kept = [
+        each for each, label in zip(tfr.Reader(shards), labels["label"], strict=True) if label != 1
+    ]
+    assert 0 < len(kept) < COUNT
+    would = tfr.delete(shards, where="label = 1", dry_run=True)
+    assert would.num_records == COUNT - len(kept)
+    _, said, _ = run(capsys, "delete", *shards, "--where", "label == 1")
+    assert f"{COUNT - len(kept)} records deleted from 4 shards" in said
+    assert list(tfr.Reader(shards)) == kept
+
+
 @pytest.mark.parametrize(
     ("records", "expected"),
     [
@@ -152,6 +169,13 @@ def test_the_command_takes_a_condition(
     ]
     copied = tfr.parse_example(tfr.Reader(str(tmp_path / "x-*"))[:], features)
     assert copied["id"].tolist() == expected
+    assert run(capsys, "copy", *shards, "--where", "true", *out)[0] == 0
+    assert len(tfr.Reader(str(tmp_path / "x-*"))) == COUNT
+    status, _, error = run(capsys, "copy", *shards, "--where", "random() < 0.1", *out)
+    if engine == "duckdb":
+        assert 0 < len(tfr.Reader(str(tmp_path / "x-*"))) < COUNT / 3
+    else:
+        assert "Polars refuses 'random() < 0.1'" in error
     status, _, error = run(capsys, "copy", *shards, "--where", "nothing = 3", *out)
     assert status == 2
     assert "names no feature" in error
@@ -217,3 +241,20 @@ def test_a_condition_may_compare_text(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (status, error) == (0, "")
     copied = tfr.parse_example(tfr.Reader(str(tmp_path / "dogs-*"))[:], ["n"])
     assert copied["n"].tolist() == [21, 24, 27]
+
+
+def test_names_that_duckdb_does_not_tell_apart_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("duckdb")
+    with tfr.Writer(tmp_path / "x") as writer:
+        for number in range(10):
+            writer.write_example({"label": number, "Label": 9 - number, "Record": 9 - number})
+    out = ["--out", str(tmp_path / "out"), "--overwrite"]
+    for where in ("label = 3 or Label = 3", "Record = 3"):
+        status, _, error = run(capsys, "copy", tmp_path / "x", "--where", where, *out)
+        assert status == 2
+        assert "DuckDB does not tell" in error
+    status, said, _ = run(capsys, "copy", tmp_path / "x", "--where", "Label < 3", *out)
+    assert status == 0
+    assert "3 records" in said

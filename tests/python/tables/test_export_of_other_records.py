@@ -6,6 +6,7 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import run
+from record_files import write_rows
 from record_kinds import event, sequence_example
 
 pytest.importorskip("pyarrow")
@@ -27,9 +28,10 @@ def test_a_set_with_another_kind_of_record_is_refused(
 
 
 def test_a_feature_of_a_single_late_record_is_exported(tmp_path: Path) -> None:
-    with tfr.Writer(tmp_path / "x") as writer:
-        for number in range(3000):
-            writer.write_example({"label": number} | ({"rare": 1.5} if number == 2222 else {}))
+    write_rows(
+        tmp_path / "x",
+        ({"label": number} | ({"rare": 1.5} if number == 2222 else {}) for number in range(3000)),
+    )
     tfr.export(tmp_path / "x", tmp_path / "out.parquet")
     import pyarrow.parquet
 

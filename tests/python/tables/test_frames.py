@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from record_files import flip_payload_byte
+from record_files import flip_payload_byte, write_rows
 from table_data import FEATURES, expected_row
 
 COUNT = 1500
@@ -63,9 +63,7 @@ def test_pandas_reads_a_scan(shards: list[str]) -> None:
 def damaged(tmp_path: Path) -> str:
     """A hundred records. Record 60 is damaged."""
     path = tmp_path / "x"
-    with tfr.Writer(path) as writer:
-        for number in range(100):
-            writer.write_example({"a": number, "b": [number, number], "c": b"text"})
+    write_rows(path, ({"a": number, "b": [number, number], "c": b"text"} for number in range(100)))
     flip_payload_byte(str(path), tfr.Reader(str(path)), 60)
     return str(path)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tfrfast as tfr
+from cli_files import damage
 from tfrfast.cli import main
 
 pa = pytest.importorskip("pyarrow")
@@ -58,6 +59,7 @@ EVENTS = [
         value(b"v", tensor(b"\x08\x01" + tagged(2, tagged(2, b"\x08\x02")) + tagged(4, b"\0" * 4))),
     ),
     event(6, value(b"text", tensor(b"\x08\x01" + tagged(5, b"\0" * 4), b"text"))),
+    event(6, value(b"text", tensor(b"\x08\x01" + tagged(5, b"\0" * 4), b"scalars\0"))),
     event(7, value(b"image", tagged(4, b"\x08\x01"))),
 ]
 SCALARS = {
@@ -128,6 +130,14 @@ def test_export_writes_the_scalars_of_event_files(shard: str, tmp_path: Path) ->
     table = pq.read_table(out).to_pydict()
     assert table["value"] == [*SCALARS["value"], 0.25]
     assert table["file"] == [shard] * 14 + [other]
+
+
+def test_export_leaves_out_a_damaged_first_event(shard: str, tmp_path: Path) -> None:
+    damage(shard, 0)
+    out = str(tmp_path / "scalars.parquet")
+    assert main(["export", shard, "--out", out]) == 2
+    assert main(["export", shard, "--out", out, "--on-corruption", "skip"]) == 1
+    assert pq.read_table(out).to_pydict() == SCALARS
 
 
 def test_export_writes_fields_of_a_message(shard: str, tmp_path: Path) -> None:

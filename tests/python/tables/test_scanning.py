@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,10 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from children import in_threads, is_right_in_child
 from example_files import write_examples
 from mixed_files import mixture_of, write_sets
-from record_files import flip_payload_byte
+from record_files import flip_payload_byte, write_rows
 from step_files import FEATURES as STEP_FEATURES
 from step_files import numbers_in, open_steps
 from table_data import FEATURES, expected_row
@@ -248,9 +247,13 @@ def test_text_is_checked_and_becomes_strings(tmp_path: Path) -> None:
         b"\xc0\xaf",
         b"ok, \xe0\x80\x80",
     ]
-    with tfr.Writer(tmp_path / "x") as writer:
-        for number, name in enumerate([*names, *wrong]):
-            writer.write_example({"one": name, "many": [b"", name, b"x"][: number + 1]})
+    write_rows(
+        tmp_path / "x",
+        (
+            {"one": name, "many": [b"", name, b"x"][: number + 1]}
+            for number, name in enumerate([*names, *wrong])
+        ),
+    )
     specs = {"one": tfr.FixedLen((), "bytes"), "many": tfr.VarLen("bytes")}
     source = str(tmp_path / "x")
     table = table_of(source, features=specs, text=["one", "many"], records=slice(len(names)))
@@ -319,23 +322,14 @@ def test_a_scan_can_be_used_again_and_streams_are_independent(shards: list[str])
 def test_streams_may_run_on_many_threads(shards: list[str]) -> None:
     scan = tfr.scan(shards, features=FEATURES, batch_size=50)
     tables: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: tables.append(pa.table(scan).combine_chunks()))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads([lambda: tables.append(pa.table(scan).combine_chunks())] * 4)
     assert len(tables) == 4
     assert all(table == tables[0] for table in tables)
 
 
 def test_nothing_is_read_before_the_first_batch(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    with tfr.Writer(path) as writer:
-        for number in range(10):
-            writer.write_example({"a": number})
+    write_rows(path, ({"a": number} for number in range(10)))
     with tfr.Reader(str(path)) as reader:
         scan = tfr.scan(reader, features={"a": tfr.FixedLen((), "int64")})
         flip_payload_byte(str(path), tfr.Reader(str(path)), 0)
@@ -347,9 +341,7 @@ def test_nothing_is_read_before_the_first_batch(tmp_path: Path) -> None:
 
 def test_damage_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    with tfr.Writer(path) as writer:
-        for number in range(100):
-            writer.write_example({"a": number})
+    write_rows(path, ({"a": number} for number in range(100)))
     flip_payload_byte(str(path), tfr.Reader(str(path)), 42)
     features = {"a": tfr.FixedLen((), "int64")}
     with pytest.raises(OSError, match="[Rr]ecord 42"):
@@ -388,14 +380,7 @@ def test_memory_is_released_on_threads_without_python(shards: list[str]) -> None
     import pyarrow.parquet as pq
 
     scan = tfr.scan(shards, features=FEATURES, batch_size=20)
-    threads = [
-        threading.Thread(target=lambda: pq.write_table(pa.table(scan), pa.BufferOutputStream()))
-        for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads([lambda: pq.write_table(pa.table(scan), pa.BufferOutputStream())] * 3)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -403,33 +388,45 @@ def test_a_forked_child_goes_on_and_releases(shards: list[str]) -> None:
     scan = tfr.scan(shards, features=FEATURES, batch_size=100)
     stream = pa.RecordBatchReader.from_stream(scan)
     first = stream.read_next_batch()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            fresh = pa.RecordBatchReader.from_stream(scan).read_next_batch()
-            second = stream.read_next_batch()
-            fits = fresh.equals(first) and second["id"][0].as_py() == 100
-            del first, stream, fresh, second
-            gc.collect()
-            status = 0 if fits else 2
-        finally:
-            os._exit(status)
-    _, waited = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(waited) == 0
+
+    def goes_on() -> bool:
+        nonlocal first, stream
+        fresh = pa.RecordBatchReader.from_stream(scan).read_next_batch()
+        second = stream.read_next_batch()
+        fits: bool = fresh.equals(first) and second["id"][0].as_py() == 100
+        first = stream = fresh = second = None  # releases all of them
+        gc.collect()
+        return fits
+
+    assert is_right_in_child(goes_on)
     assert stream.read_next_batch()["id"][0].as_py() == 100
 
 
-def test_what_a_signal_raises_ends_what_a_consumer_reads(shards: list[str]) -> None:
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (TimeoutError("enough"), "TimeoutError: enough"),
+        (TimeoutError("no text in UTF-8: \udcff"), "TimeoutError"),
+        (UnprintableError(), "UnprintableError"),
+    ],
+)
+def test_what_a_signal_raises_ends_what_a_consumer_reads(
+    shards: list[str], error: Exception, text: str
+) -> None:
     def raise_it(*_: object) -> None:
-        raise TimeoutError("enough")
+        raise error
 
     scan = tfr.scan(shards, features=FEATURES, records=np.zeros(20_000_000, np.int64), threads=1)
     stream = pa.RecordBatchReader.from_stream(scan)
     before = signal.signal(signal.SIGALRM, raise_it)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
-        with pytest.raises(OSError, match="TimeoutError: enough"):
+        with pytest.raises(OSError, match=text):
             stream.read_all()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

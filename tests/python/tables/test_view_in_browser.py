@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import damage
-from tfrfast.columns.thumbnails import png_of
+from tfrfast.columns.shown import png_of
 
 pytest.importorskip("websocket")
 if shutil.which("chromium") is None:
@@ -143,3 +144,27 @@ def test_an_episode_is_a_strip_of_pictures(tmp_path: Path) -> None:
             "[...document.querySelectorAll('.strip img')].every((each) => each.naturalWidth === 30)"
         )
         assert page.value("document.querySelectorAll('aside polyline').length") == 3
+
+
+def test_numbers_from_the_end_are_of_all_records_also_with_a_split(tmp_path: Path) -> None:
+    golden = Path(__file__).parents[2] / "golden" / "tfds" / "little" / "1.0.0"
+    folder = shutil.copytree(golden, tmp_path / "1.0.0")  # a step file is made beside it
+    last = len(tfr.tfds(str(folder), "train[1:3]").reader) - 1
+    with viewed(folder, "--split", "train[1:3]") as page:
+        page.value("document.querySelector('[name=record]').value = '-1'")
+        page.click("#go button")
+        title = page.wait_for("document.querySelector('aside h2')?.textContent")
+        assert title.split()[:2] == ["Record", str(last)]
+
+
+def test_damage_after_the_last_record_is_marked_there(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with tfr.Writer(path, index=False) as writer:
+        for number in range(3):
+            writer.write_example({"label": number})
+    os.truncate(path, path.stat().st_size - 5)
+    with viewed(path) as page:
+        marked = "[...document.querySelectorAll('.torn')].map((row) => row.dataset.at)"
+        assert page.value(marked) == ["1"]
+        assert page.value("document.querySelector('.torn').title").startswith("Damage: bytes ")
+        assert page.value("document.querySelectorAll('.lost').length") == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -15,3 +16,11 @@ def service() -> Iterator[DataService]:
         service = DataService()
         yield service
         service.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_global_seed() -> Iterator[None]:
+    """Ends a global seed with its test. Under a seed, random ops are not lifted."""
+    yield
+    if tf := sys.modules.get("tensorflow"):
+        tf.random.set_seed(None)

@@ -305,7 +305,7 @@ def test_batches_are_cut_from_blocks(
 
     theirs = build(tf.data.TFRecordDataset(files), batch)
     ours = tfr.accelerate(theirs)
-    assert ours._work.plan.pipeline.together == 32 // rows
+    assert ours._work.plan.pipeline.batches_in_block == 32 // rows
     assert ours.element_spec == theirs.element_spec
     assert int(ours.cardinality()) == int(theirs.cardinality())
     expected = outcomes(theirs)
@@ -327,7 +327,7 @@ def test_shuffled_batches_of_blocks_save_positions_alone(
     ours = tfr.accelerate(
         tf.data.TFRecordDataset(files).map(fixed).shuffle(99, seed=1).batch(rows).repeat(2)
     )
-    assert ours._work.plan.pipeline.together == 16 // rows
+    assert ours._work.plan.pipeline.batches_in_block == 16 // rows
     assert "positions alone" in str(tfr.explain(ours))
     assert int(ours._built.cardinality()) == 2 * -(-51 // rows)
     begun = iter(ours)
@@ -377,9 +377,9 @@ def test_what_is_made_whole_depends_on_the_rows(
     if kept == 0:
         assert work.plan is None or work.plan.pipeline.lifted is None
     elif kept is None:
-        assert work.plan.pipeline.single is not None
+        assert work.plan.pipeline.elements is not None
     else:
-        assert (work.plan.pipeline.single, work.plan.pipeline.together) == (None, kept)
+        assert (work.plan.pipeline.elements, work.plan.pipeline.batches_in_block) == (None, kept)
 
 
 def test_batches_that_would_take_too_much_memory_are_not_made_whole(
@@ -403,5 +403,5 @@ def test_an_error_takes_the_rows_of_its_batch_from_a_block(tmp_path: Path, drop:
     for files in ([torn, whole], [torn, torn], [whole, torn, whole]):
         theirs = tf.data.TFRecordDataset(files).map(fixed).prefetch(1).batch(4, drop)
         ours = tfr.accelerate(theirs)
-        assert ours._work.plan.pipeline.together == 4
+        assert ours._work.plan.pipeline.batches_in_block == 4
         assert outcomes(ours) == outcomes(theirs)

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import write_examples
+from example_files import elements, plain, write_examples
 from record_files import write_shards
 
 tf = pytest.importorskip("tensorflow")
+
+from against_tensorflow import resumed  # noqa: E402
 
 COUNTS = [6, 0, 7, 2]
 
@@ -47,18 +49,6 @@ DATASETS: dict[str, Callable[[list[str]], Any]] = {
 }
 
 
-def plain(element: Any) -> Any:
-    value = element.numpy()
-    return value if isinstance(value, bytes) else value.tolist()
-
-
-def test_a_checkpoint_of_a_shuffle_is_small(files: list[str], tmp_path: Path) -> None:
-    iterator = iter(planned(files).shuffle(1, seed=1).repeat().batch(3))
-    next(iterator)
-    tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved" / "it"))
-    assert sum(path.stat().st_size for path in (tmp_path / "saved").glob("it*")) < 8_000
-
-
 def test_all_iterations_are_of_one_dataset(files: list[str]) -> None:
     """TensorFlow optimises each dataset once, which takes longer than an epoch of a few batches."""
     shuffled = planned(files).shuffle(9).batch(4)
@@ -84,9 +74,7 @@ EXPLICIT = [*NOT_SYMBOLIC, "stream, batches", "planned", "planned, part", "shuff
 def test_restores_at_every_position(
     files: list[str], name: str, symbolic: bool, tmp_path: Path
 ) -> None:
-    options = tf.data.Options()
-    options.experimental_symbolic_checkpoint = symbolic
-    dataset = DATASETS[name](files).with_options(options)
+    dataset = DATASETS[name](files).with_options(symbolic_options(symbolic))
     iterator = iter(dataset)
     checkpoint = tf.train.Checkpoint(iterator=iterator)
 
@@ -94,18 +82,18 @@ def test_restores_at_every_position(
         return str(checkpoint.write(str(tmp_path / f"saved-{position}")))
 
     saved = [save(0)]
-    elements = []
+    seen = []
     for element in iterator:
-        elements.append(plain(element))
-        saved.append(save(len(elements)))
-    assert elements
+        seen.append(plain(element))
+        saved.append(save(len(seen)))
+    assert seen
 
     for position in range(0, len(saved), max(1, len(saved) // 5)):
         again = iter(dataset)
         for _ in range(position % 3):  # also after reading other batches
             next(again, None)
         tf.train.Checkpoint(iterator=again).read(saved[position]).assert_consumed()
-        assert [plain(element) for element in again] == elements[position:], position
+        assert elements(again) == seen[position:], position
 
 
 POSITIONS_ALONE = "Checkpoints of its iterators hold positions alone."
@@ -169,6 +157,7 @@ def test_file_order_says_nothing_of_checkpoints(files: list[str]) -> None:
     assert "Checkpoints" not in str(tfr.explain(planned(files).batch(3)))
 
 
+SPECS = {"id": tf.io.FixedLenFeature([], tf.int64)}
 IN_FILE_ORDER: dict[str, Callable[[Any], Any]] = {
     "records": lambda source: source,
     "part": lambda source: source.skip(3).shard(2, 1).repeat(2),
@@ -177,8 +166,11 @@ IN_FILE_ORDER: dict[str, Callable[[Any], Any]] = {
     "columns": lambda source: source.batch(4).parse_example(SPECS),
     "full columns": lambda source: source.batch(4, drop_remainder=True).parse_example(SPECS),
     "symbolic": lambda source: source.batch(4).with_options(symbolic_options()),
+    "blocks": lambda source: source.skip(23).shard(2, 1).batch(2),
+    "symbolic blocks": lambda source: (
+        source.skip(23).shard(2, 1).batch(2).with_options(symbolic_options())
+    ),
 }
-SPECS = {"id": tf.io.FixedLenFeature([], tf.int64)}
 
 
 def symbolic_options(are_symbolic: bool = True) -> Any:
@@ -188,60 +180,30 @@ def symbolic_options(are_symbolic: bool = True) -> Any:
 
 
 @pytest.mark.newest
-@pytest.mark.parametrize("indexed_first", [False, True], ids=["saved without", "saved with"])
-@pytest.mark.parametrize("symbolic", [False, True], ids=["explicit", "symbolic"])
-def test_restores_what_skips_blocks(
-    symbolic: bool, indexed_first: bool, tmp_path: Path, cache: Path
-) -> None:
-    files = write_shards(tmp_path, [40, 30], longest=600_000)
-    options = tf.data.Options()
-    options.experimental_symbolic_checkpoint = symbolic
-
-    def dataset() -> Any:
-        return tfr.TFRecordDataset(files).skip(23).shard(2, 1).batch(2).with_options(options)
-
-    def set_indexes(there: bool) -> None:
-        shutil.rmtree(cache, ignore_errors=True)
-        if there:
-            tfr.Reader(files).close()
-
-    expected = [plain(batch) for batch in dataset()]
-    for position in (1, 7):
-        set_indexes(indexed_first)
-        iterator = iter(dataset())
-        for _ in range(position):
-            next(iterator)
-        path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
-        set_indexes(not indexed_first)
-        other = iter(dataset())
-        tf.train.Checkpoint(iterator=other).read(path).assert_consumed()
-        assert [plain(batch) for batch in other] == expected[position:]
-
-
-@pytest.mark.newest
-@pytest.mark.parametrize("chain", IN_FILE_ORDER.values(), ids=IN_FILE_ORDER)
+@pytest.mark.parametrize("name", IN_FILE_ORDER)
 @pytest.mark.parametrize("indexed_first", [False, True], ids=["saved without", "saved with"])
 def test_restores_whether_there_are_indexes_or_not(
-    chain: Callable[[Any], Any], indexed_first: bool, tmp_path: Path, cache: Path
+    name: str, indexed_first: bool, tmp_path: Path, cache: Path
 ) -> None:
-    files = write_examples(tmp_path, COUNTS)
+    has_blocks = "blocks" in name  # of records that are passed over
+    files = (
+        write_shards(tmp_path, [40, 30], longest=600_000)
+        if has_blocks
+        else write_examples(tmp_path, COUNTS)
+    )
+    chain = IN_FILE_ORDER[name]
+    are_indexed = indexed_first
 
-    def set_indexes(there: bool) -> None:
+    def dataset() -> Any:
+        """With indexes and without, in turns."""
+        nonlocal are_indexed
         shutil.rmtree(cache, ignore_errors=True)
-        if there:
+        if are_indexed:
             tfr.Reader(files).close()
-
-    def elements(iterator: Any) -> list[Any]:
-        return [tf.nest.map_structure(plain, element) for element in iterator]
+        are_indexed = not are_indexed
+        return chain(tfr.TFRecordDataset(files))
 
     expected = elements(chain(tfr.TFRecordDataset(files, num_parallel_reads=1)))
-    for position in (1, 2):
-        set_indexes(indexed_first)
-        iterator = iter(chain(tfr.TFRecordDataset(files)))
-        for _ in range(position):
-            next(iterator)
-        path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
-        set_indexes(not indexed_first)
-        other = iter(chain(tfr.TFRecordDataset(files)))
-        tf.train.Checkpoint(iterator=other).read(path).assert_consumed()
-        assert elements(other) == expected[position:]
+    for position in (1, 7 if has_blocks else 2):
+        left, found = resumed(dataset, position, tmp_path)
+        assert found == left == expected[position:]

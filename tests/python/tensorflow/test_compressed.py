@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from compressed_files import deflated, ways_to_pack
+from compressed_files import deflated
 from record_files import frame_starts
 from tfrecord_model import rested, shard_of
-from tfrfast.loading import inflating
+from tfrfast.loading import shuffle_costs
 
 tf = pytest.importorskip("tensorflow")
 
@@ -67,21 +67,6 @@ def test_small_and_large(tmp_path: Path, compression: str, records: list[bytes])
         for record in records:
             writer.write(record)
     assert list(tfr.Reader(path, index="memory")) == records
-
-
-@pytest.mark.parametrize("way", sorted(ways_to_pack("GZIP")))
-def test_gzip_of_all_kinds_is_the_same_to_both(tmp_path: Path, way: str) -> None:
-    path = tmp_path / "shard"
-    path.write_bytes(ways_to_pack("GZIP")[way](shard_of(RECORDS)))
-    assert told_by_tensorflow(path, "GZIP") == (RECORDS, False)
-    assert list(tfr.Reader(path, index="memory")) == RECORDS
-
-
-def test_concatenated_zlib_is_read_on(tmp_path: Path) -> None:
-    path = tmp_path / "shard"
-    path.write_bytes(deflated(shard_of(RECORDS), "ZLIB") * 2)
-    assert told_by_tensorflow(path, "ZLIB") == (RECORDS, False)  # half of them
-    assert list(tfr.Reader(path, index="memory")) == 2 * RECORDS
 
 
 def damaged_shards(tmp_path: Path, compression: str, count: int, seed: int) -> Iterator[Path]:
@@ -162,7 +147,7 @@ def test_the_drop_in_shuffles(tmp_path: Path, is_kept: bool) -> None:
 
 def test_explain_names_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names, _ = write_set(tmp_path, "GZIP")
-    monkeypatch.setattr(inflating, "_MUCH_BYTES", 0)
+    monkeypatch.setattr(shuffle_costs, "_MUCH_INFLATED_BYTES", 0)
     monkeypatch.setattr(tfr._native, "inflated_bytes", lambda: 0)
     monkeypatch.setattr(reasons, "_told", set())
     with pytest.warns(tfr.SlowPathWarning, match="of the dataset keeps the inflated bytes"):
@@ -339,11 +324,3 @@ def test_a_file_whose_first_byte_is_damaged_is_passed_over(
     assert sorted(values(shuffled.batch(7))) == sorted(good)
     with pytest.raises(tf.errors.DataLossError, match="does not begin like"):
         values(ours)
-
-
-def test_zeros_after_the_last_member(tmp_path: Path) -> None:
-    path = tmp_path / "shard"
-    path.write_bytes(deflated(shard_of(RECORDS), "GZIP") + bytes(1000))
-    theirs, _ = told_by_tensorflow(path, "GZIP")
-    assert theirs == RECORDS[: len(theirs)]
-    assert values(tfr.TFRecordDataset(str(path), "GZIP")) == RECORDS

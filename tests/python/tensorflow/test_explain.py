@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from example_files import write_examples
 
 tf = pytest.importorskip("tensorflow")
 reasons = pytest.importorskip("tfrfast.tensorflow.reasons")
+explaining = pytest.importorskip("tfrfast.tensorflow.explaining")
+internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
 FEATURES = {"id": tf.io.FixedLenFeature([], tf.int64)}
 COUNTS = [20, 0, 11]
@@ -44,10 +48,6 @@ def parse_and_print(record: Any) -> Any:
     parsed = parse_one(record)
     tf.print(parsed["id"], output_stream="file:///dev/null")
     return parsed
-
-
-def parse_and_more(batch: Any) -> Any:
-    return tf.io.parse_example(batch, FEATURES)["id"] + 1
 
 
 def some_image(_: Any) -> Any:
@@ -96,52 +96,16 @@ class TestExplain:
             ("prefetch(2)", False),
         ]
 
-    @pytest.mark.parametrize(
-        ("chain", "why", "instead"),
-        [
-            (lambda source: source.batch(4).shuffle(3), "batches", "before batch"),
-            (lambda source: source.map(parse_and_print).batch(4), "single", "parse_example"),
-            (lambda source: source.map(tf.strings.length).batch(4), "single", "map() on batches"),
-            (lambda source: source.batch(4).map(tf.size), "given batches", ""),
-            (
-                lambda source: source.batch(4).map(lambda each: (parse_and_more(each), each)),
-                "more than parse",
-                ".parse_example(features) first",
-            ),
-            (lambda source: source.batch(4).take(1), "counts batches", "before batch"),
-            (lambda source: source.filter(lambda _: True).take(1), "lets through", ""),
-            (lambda source: source.enumerate(), "one by one", "batch"),
-        ],
-    )
-    def test_says_why_a_call_is_not(
-        self, files: list[str], chain: Any, why: str, instead: str
-    ) -> None:
-        step = tfr.explain(chain(tfr.TFRecordDataset(files))).steps[-1]
-        assert not step.fused
-        assert why in step.why
-        assert instead in step.instead
-        assert bool(instead) == bool(step.instead)
-
-    @pytest.mark.parametrize(
-        ("make", "why"),
-        [
-            (
-                lambda files: tfr.TFRecordDataset(
-                    files, num_parallel_reads=tf.Variable(2, dtype=tf.int64)
-                ),
-                "num_parallel_reads",
-            ),
-            (
-                lambda files: tfr.TFRecordDataset(tf.data.Dataset.list_files(files).repeat()),
-                "come from a dataset",
-            ),
-        ],
-    )
-    def test_says_why_a_source_streams(self, unindexed: list[str], make: Any, why: str) -> None:
-        step = tfr.explain(make(unindexed).batch(4)).steps[-1]
-        assert not step.fused
-        assert why in step.why
-        assert step.instead
+    def test_a_part_of_batches_is_a_part_of_the_plan(self, files: list[str]) -> None:
+        source = tfr.TFRecordDataset(files).shuffle(9, seed=1).batch(4)
+        assert outcome(source.skip(2).take(3).repeat(2).parse_example(FEATURES)) == [
+            ("shuffle(9, seed=1)", True),
+            ("batch(4)", True),
+            ("skip(2)", True),
+            ("take(3)", True),
+            ("repeat(2)", True),
+            ("parse_example({...})", True),
+        ]
 
     def test_walks_through_what_tensorflow_made(self, files: list[str]) -> None:
         ours = tfr.TFRecordDataset(files).shuffle(3)
@@ -168,6 +132,20 @@ class TestExplain:
         text = str(tfr.explain(tfr.Loader(files, 4).to_tf_dataset().take(1)))
         assert "to_tf_dataset(): planned" in text
 
+    def test_an_enumeration_is_one_call_in_each_version_of_tensorflow(
+        self, files: list[str]
+    ) -> None:
+        first, second = (
+            each.TFRecordDataset(files)
+            .map(parse_one)
+            .apply(tf.data.experimental.enumerate_dataset())
+            .batch(8)
+            for each in (tf.compat.v1.data, tf.data)
+        )
+        text = str(tfr.explain(tfr.accelerate(first)))
+        assert text == str(tfr.explain(tfr.accelerate(second)))
+        assert "TensorFlow does the work from enumerate() on" in text
+
     def test_says_where_nothing_is_ours(self) -> None:
         text = str(tfr.explain(tf.data.Dataset.range(3).batch(2)))
         assert "No tfr.TFRecordDataset" in text
@@ -181,116 +159,22 @@ class TestExplain:
                 ("batch(2)", True),
             ]
 
+    def test_is_no_fault_where_a_graph_is_made(self, files: list[str]) -> None:
+        def made() -> Any:
+            names = tf.data.Dataset.from_tensor_slices(files)
+            return names.interleave(tf.data.TFRecordDataset, 2, num_parallel_calls=2).batch(8)
 
-def named(files: list[str], turns: int = 3) -> Any:
-    names = tf.data.Dataset.from_tensor_slices(files)
-    return names.interleave(tf.data.TFRecordDataset, turns)
+        texts: list[str] = []
+        outside = made()
 
+        @tf.function
+        def explained() -> None:
+            texts.extend(str(tfr.explain(each)) for each in (outside, made()))
 
-#: A chain, why its last call is not planned, what explain() advises, and that.
-_ADVISED: dict[str, tuple[Any, str, str, Any]] = {
-    "batches shuffled": (
-        lambda files: tfr.TFRecordDataset(files).batch(4).shuffle(3),
-        "it is given batches",
-        "shuffle() before batch()",
-        lambda files: tfr.TFRecordDataset(files).shuffle(3).batch(4),
-    ),
-    "shuffled twice": (
-        lambda files: tfr.TFRecordDataset(files).shuffle(3).shuffle(3),
-        "there is a shuffle() before it, which is exact",
-        "leave it out",
-        lambda files: tfr.TFRecordDataset(files).shuffle(3),
-    ),
-    "a part of batches": (
-        lambda files: tfr.TFRecordDataset(files).batch(4).skip(1),
-        "it counts batches",
-        "skip() of records, before batch()",
-        lambda files: tfr.TFRecordDataset(files).skip(4).batch(4),
-    ),
-    "a part of what is printed": (
-        lambda files: tfr.TFRecordDataset(files).map(parse_and_print).skip(1),
-        "a map() before it prints each element",
-        "skip() before map()",
-        lambda files: tfr.TFRecordDataset(files).skip(1).map(parse_and_print),
-    ),
-    "a part of interleaved files": (
-        lambda files: tfr.accelerate(named(files).shard(2, 1).shuffle(9).batch(8)),
-        "only some records of interleaved files are shuffled",
-        "shuffle(n, seed=...) of all records, and then the part",
-        lambda files: tfr.accelerate(named(files).shuffle(9, seed=1).shard(2, 1).batch(8)),
-    ),
-    "a function that does more than parse": (
-        lambda files: tfr.TFRecordDataset(files).batch(4).map(lambda e: (parse_and_more(e), e)),
-        "it does more than parse batches",
-        ".parse_example(features) first, and then map() for the rest",
-        lambda files: tfr.TFRecordDataset(files).batch(4).parse_example(FEATURES),
-    ),
-    "strings filtered": (
-        lambda files: tfr.TFRecordDataset(files).map(tf.strings.length).batch(4),
-        "map() before it makes single elements: it does not parse Examples",
-        "batch() first, and then map() on batches",
-        lambda files: tfr.TFRecordDataset(files).batch(4),
-    ),
-    "what a cache keeps": (
-        lambda files: tfr.TFRecordDataset(files).map(parse_one).cache(),
-        "it keeps what map() or filter() made",
-        "cache() before them, or none",
-        lambda files: tfr.TFRecordDataset(files).cache().map(parse_one).batch(4),
-    ),
-    "batches too large": (
-        lambda files: tfr.TFRecordDataset(files).map(a_wide_row).batch(4096),
-        "map() before it makes single elements: its batches are too large to be made whole",
-        "smaller batches",
-        lambda files: tfr.TFRecordDataset(files).map(a_wide_row).batch(16),
-    ),
-    "a kept order, shuffled": (
-        lambda files: tfr.accelerate(
-            named(files, 1).shuffle(9, reshuffle_each_iteration=False).shuffle(9).batch(8)
-        ),
-        "the shuffle() before it has one order in all iterations",
-        "",
-        None,
-    ),
-    "filtered and counted": (
-        lambda files: tfr.TFRecordDataset(files).filter(lambda _: True).repeat(2),
-        "it repeats what filter() lets through",
-        "",
-        None,
-    ),
-    "short batches joined": (
-        lambda files: tfr.TFRecordDataset(files).batch(3, drop_remainder=True).rebatch(2),
-        "drop_remainder=True before it leaves records out",
-        "",
-        None,
-    ),
-    "lists of different lengths": (
-        lambda files: tfr.accelerate(
-            tf.data.TFRecordDataset(files).map(numbers_of_one).padded_batch(8)
-        ),
-        "fewer than 16 rows of this kind cost less one by one",
-        "",
-        None,
-    ),
-}
-
-
-def a_wide_row(record: Any) -> Any:
-    return tf.one_hot(parse_one(record)["id"], 10_000)
-
-
-def numbers_of_one(record: Any) -> Any:
-    specs = {"numbers": tf.io.RaggedFeature(tf.int64)}
-    return tf.io.parse_single_example(record, specs)["numbers"]
-
-
-@pytest.mark.parametrize("name", _ADVISED)
-def test_what_is_advised_is_planned(files: list[str], name: str) -> None:
-    refused, why, instead, advised = _ADVISED[name]
-    first = next(step for step in tfr.explain(refused(files)).steps if step.ends_plan)
-    assert (first.why, first.instead) == (why, instead)
-    if advised is not None:
-        assert not any(step.ends_plan for step in tfr.explain(advised(files)).steps)
-        next(iter(advised(files)))
+        explained()
+        with tf.Graph().as_default():
+            texts.extend(str(tfr.explain(each)) for each in (outside, made()))
+        assert [text for text in texts if "fault" in text] == []
 
 
 def test_pictures_that_are_decoded_one_by_one_would_be_faster_as_features(tmp_path: Path) -> None:
@@ -309,16 +193,6 @@ def test_pictures_that_are_decoded_one_by_one_would_be_faster_as_features(tmp_pa
     assert step.instead.startswith("tfr.Loader with tfr.Image")
     batch = next(iter(tfr.Loader(str(tmp_path / "a"), 8, features={"image": tfr.Image((2, 2), 1)})))
     assert batch["image"].shape == (8, 2, 2, 1)
-
-
-def test_compressed_records_stay_in_memory(tmp_path: Path) -> None:
-    path = str(tmp_path / "data.gz")
-    with tfr.Writer(path, compression="GZIP") as writer:
-        writer.write(b"record")
-    cached = tfr.TFRecordDataset(path, "GZIP").cache().shuffle(4, seed=1)
-    assert [is_fused for _, is_fused in outcome(cached)] == [False, False]
-    assert "inflated again" in str(tfr.explain(cached))
-    assert list(cached.as_numpy_iterator()) == [b"record"]
 
 
 def test_a_heading_says_planned_or_streaming(files: list[str]) -> None:
@@ -451,3 +325,92 @@ def test_the_example_in_the_documentation_is_what_is_printed(files: list[str]) -
     dataset = tfr.TFRecordDataset(files).shuffle(10_000).map(parse).batch(64)
     text = str(tfr.explain(dataset.prefetch(tf.data.AUTOTUNE)))
     assert f"```\n{text}\n```" in page.read_text(encoding="utf-8")
+
+
+def sleepy(seconds: float) -> Any:
+    def wait(record: Any) -> Any:
+        return tf.numpy_function(lambda each: time.sleep(seconds) or each, [record], tf.string)
+
+    return wait
+
+
+@pytest.mark.skipif(internals.ModelProto is None, reason="this TensorFlow does not time its parts")
+@pytest.mark.parametrize("road", ["for", "keras"])
+def test_who_waited_for_whom_is_said_first(files: list[str], road: str) -> None:
+    def trained(work: float, training: float) -> str:
+        dataset = tfr.TFRecordDataset(files).batch(1).map(sleepy(work)).prefetch(2)
+        assert "raining" not in str(tfr.explain(dataset))
+        if road == "for":
+            for _ in dataset:
+                time.sleep(training)
+        else:
+            step = tf.function(lambda batches: sleepy(training)(next(batches)))
+            batches = iter(dataset)
+            for _ in range(31):
+                step(batches)
+            del batches
+        return str(tfr.explain(dataset))
+
+    text = trained(work=0.04, training=0.004)
+    share = re.match(r"Training waited (\d+)% of the time, mostly for map\(wait\)\.\n", text)
+    assert share is not None, text
+    assert int(share[1]) > 50
+    waiting = re.search(r"^map\(wait\) +([0-9.]+) ", text, re.MULTILINE)
+    assert waiting is not None
+    assert float(waiting[1]) > 0.9  # of 31 times 0.04 s, the last may be missing
+    assert re.search(r"^reading, batch\(1\) ", text, re.MULTILINE)
+    text = trained(work=0.001, training=0.06)
+    share = re.match(r"(?:Training|Input is .* training, which) waited (\d+)% of the time", text)
+    assert share is not None, text
+    assert int(share[1]) < 30  # on a busy machine
+
+
+@pytest.mark.skipif(internals.ModelProto is None, reason="this TensorFlow does not time its parts")
+def test_a_model_that_lacks_a_part_ends_no_iteration(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, parts = internals.model_of, []
+
+    def torn(resource: Any) -> Any:
+        model = whole(resource)
+        parts.append(len(model.nodes))
+        lacking = sorted(set(model.nodes) - {model.output})[len(parts) % 2 :]
+        for number in lacking:
+            del model.nodes[number]
+        return model
+
+    monkeypatch.setattr(internals, "model_of", torn)
+    dataset = tfr.TFRecordDataset(files).batch(1).map(sleepy(0.02)).prefetch(2)
+    assert len(list(dataset)) == sum(1 for _ in tf.data.TFRecordDataset(files))
+    assert str(tfr.explain(dataset))
+    assert max(parts) > 2
+
+
+@pytest.mark.skipif(internals.ModelProto is None, reason="this TensorFlow does not time its parts")
+def test_a_fault_ends_the_measurement_and_no_iteration(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    def failing(resource: Any) -> Any:
+        looks.append(resource)
+        raise LookupError("a fault")
+
+    monkeypatch.setattr(internals, "model_of", failing)
+    dataset = tfr.TFRecordDataset(files).batch(1).map(sleepy(0.01)).prefetch(2)
+    with pytest.raises(LookupError, match="a fault"):
+        list(dataset)
+    monkeypatch.setenv("TFRFAST_RAISE_FAULTS", "0")
+    assert len(list(dataset)) == sum(COUNTS)
+    assert len(looks) == 2
+    assert "raining" not in str(tfr.explain(dataset))
+
+
+def test_lines_fit_a_terminal(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = tfr.TFRecordDataset(files).map(parse_and_print).batch(4)
+    whole = str(tfr.explain(dataset))
+    assert max(map(len, whole.splitlines())) > 80
+    monkeypatch.setattr(explaining, "terminal_width", lambda stream: 80)
+    shown = str(tfr.explain(dataset))
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.split() == whole.split()

@@ -45,15 +45,15 @@ def int64(value: Any) -> Any:
 
 def read(source: bytes, sequence: bytes) -> list[bytes]:
     (records,), is_sound, *_ = ops.tfrfast_read(
-        source, sequence, int64([0, 0, 1, 1, 2]), "", b"", column_types=[tf.string]
+        source, sequence, int64([0, 0, 1, 0, 1, 2]), "", b"", column_types=[tf.string]
     )
     assert is_sound
     return list(records.numpy())
 
 
-def load(source: bytes, plan: bytes) -> list[int]:
+def load(source: bytes, plan: bytes, step: int = 1) -> list[int]:
     _, records, _, error = ops.tfrfast_load(
-        source, plan, int64([0, 0, 3]), int64(1), b"", column_types=[tf.string]
+        source, plan, int64([0, 0, 3]), int64(step), b"", column_types=[tf.string]
     )
     assert error == b""
     return list(records.numpy())
@@ -99,6 +99,13 @@ def test_descriptions_that_are_not_are_refused(
 def test_a_source_that_is_damaged_is_refused(source: bytes) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="This source is damaged"):
         read(source[:8] + bytes([source[8] ^ 1]) + source[9:], BATCHES)  # not one that is open
+
+
+@pytest.mark.parametrize(("records", "step"), [(10, -1), (0, 0)])
+def test_a_step_that_no_plan_has_is_refused(source: bytes, records: int, step: int) -> None:
+    plan = tfr.Plan(tfr.InOrder(), 4, num_records=records)._core.encode()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no such step"):
+        load(source, plan, step)
 
 
 @pytest.mark.parametrize("kind", [tf.int32, tf.string, tf.float32], ids=str)

@@ -16,7 +16,7 @@ from record_files import flip_payload_byte
 tf = pytest.importorskip("tensorflow")
 
 from tfrfast.tensorflow.build import batches, pipelines  # noqa: E402
-from tfrfast.tensorflow.sampling import mean_record_bytes  # noqa: E402
+from tfrfast.tensorflow.source import mean_record_bytes  # noqa: E402
 
 pytestmark = pytest.mark.newest
 

@@ -44,7 +44,7 @@ def test_this_tensorflow_has_all_private_names() -> None:
         "tensorflow.python",
         "._variant_tensor",
         "._map_func",
-        *(f'"{each}"' for each in internals._CALLS if each[0] == "_"),
+        *(f'"{each}"' for each in internals._MAKERS if each[0] == "_"),
     ],
 )
 def test_private_names_stand_in_one_file(name: str) -> None:
@@ -57,7 +57,7 @@ def test_this_tensorflow_has_all_datasets_that_are_known_by_their_class() -> Non
         folder = importlib.import_module(place)
         for module in pkgutil.iter_modules(folder.__path__, f"{place}."):
             known |= vars(importlib.import_module(module.name)).keys()
-    assert {*internals._CALLS} - known == set()
+    assert {*internals._MAKERS} - known == set()
 
 
 class TestWithout:

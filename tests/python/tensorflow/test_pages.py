@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +53,8 @@ def given() -> dict[str, Any]:
 
 
 @pytest.fixture
-def seeded() -> Iterator[None]:
+def seeded() -> None:
     keras.utils.set_random_seed(0)
-    yield
-    tf.random.set_seed(None)  # with a seed, random ops are not lifted
 
 
 @pytest.mark.usefixtures("seeded")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ import tfrfast as tfr
 
 tf = pytest.importorskip("tensorflow")
 adapter = pytest.importorskip("tfrfast.tensorflow")
+internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
 RECORDS = [[b"%d-%d" % (shard, i) for i in range(40)] for shard in range(3)]
 EVERY = Counter(record for records in RECORDS for record in records)
@@ -233,18 +235,51 @@ def test_a_program_is_named(tmp_path: Path) -> None:
         assert "ame the program" in failed.stderr
 
 
+def test_the_report_comes_though_tensorflow_times_no_part(pattern: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys, time, tensorflow as tf\n"
+        "from tfrfast.tensorflow import internals\n"
+        "whole = internals.model_of\n"
+        "def bare(resource):\n"
+        "    model = whole(resource)\n"
+        "    for number in set(model.nodes) - {model.output}: del model.nodes[number]\n"
+        "    print('timed')\n"
+        "    return model\n"
+        "internals.model_of = bare\n"
+        "for _ in tf.data.TFRecordDataset(tf.io.gfile.glob(sys.argv[1])).shuffle(50).batch(8):\n"
+        "    time.sleep(0.02)\n"
+    )
+    done = run("--explain", str(script), pattern)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout or internals.ModelProto is None
+    told = done.stderr[done.stderr.index("tfrfast: the treatment of") :]
+    assert f"{script}:10\n" in told
+    assert "shuffle(50)" in told
+
+
 def test_explain_says_where_each_dataset_was_built(pattern: str, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
-        "import sys, tensorflow as tf\n"
+        "import sys, time, tensorflow as tf\n"
         "names = tf.data.Dataset.list_files(sys.argv[1])\n"
         "dataset = names.interleave(tf.data.TFRecordDataset).shuffle(50).batch(16)\n"
         "print(sum(len(batch) for batch in dataset))\n"
         "print(sum(1 for _ in tf.data.Dataset.range(3)))\n"
+        "def made(batch): return tf.data.TFRecordDataset(tf.io.gfile.glob(sys.argv[1]))"
+        ".map(tf.strings.length).batch(batch).prefetch(1)\n"
+        "for dataset in (made(1), made(2), made(2)):\n"
+        "    for _ in dataset: time.sleep(0.002)\n"
     )
     done = run("--explain", str(script), pattern)
     assert done.stdout == "120\n3\n", done.stderr
     told = done.stderr[done.stderr.index("tfrfast: the treatment of") :]
+    factory = told[told.index(f"{script}:6\n") :]
+    alike = told[told.index(f"{script}:6 (2 datasets)\n") :]
+    if internals.ModelProto is not None:
+        assert "batch(1) " in factory
+        assert "batch(2) " in alike
+        assert len(re.findall("(Input is|Training waited) ", factory)) == 2
     assert f"{script}:3\n" in told
     assert "shuffle(50)" in told
     assert "fused" in told

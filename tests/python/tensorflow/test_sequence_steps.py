@@ -156,5 +156,8 @@ def test_lists_that_cannot_be_cut_are_named(tmp_path: Path) -> None:
     refused(listed(wire.ints(1) + wire.ints(1)), "x", "of an unusual form")
     refused(listed(wire.int_feature(one + two)), "x", "of an unusual form")
     refused(listed(b"\x1a\x83\x00" + one), "x", "of an unusual form")
+    none = wire.int_feature(wire.packed_ints())
+    refused(listed(none, unpacked), "x", "of an unusual form")
+    refused(listed(none, wire.bytes_feature(b"")), "x", "of an unusual form")
     refused(listed(wire.int_feature(wire.field(1, b"\x81"))), "x", "cut off")
     refused(listed(wire.ints(1)) * 2, "x", "two lists")

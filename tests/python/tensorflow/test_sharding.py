@@ -121,6 +121,34 @@ def test_what_follows_a_missing_file_is_counted_without_it(tmp_path: Path) -> No
     assert of_files(flat(share.ignore_errors())) == [2]
 
 
+def test_a_share_is_read_to_its_end_from_the_files_that_it_began_with(tmp_path: Path) -> None:
+    """The new file has as many bytes, and its records have the same places."""
+    file = str(tmp_path / "shard.tfrecord")
+
+    def write(letter: bytes) -> None:
+        with tfr.Writer(f"{file}.new") as writer:
+            for _ in range(2000):
+                writer.write(letter * 1000)
+        rested(f"{file}.new")
+        os.replace(f"{file}.new", file)
+        tfr.build_index([file], progress=False)
+
+    write(b"a")
+    dataset = sharded(tfr.TFRecordDataset(file).shuffle(2000, seed=1).batch(10), 2, 0, "FILE")
+    first = iter(dataset)
+    before = [next(first)]
+    write(b"b")
+    second = iter(dataset)
+    after = [next(second)]
+    before += first
+    after += second
+    letters = [
+        {record[:1] for batch in each for record in batch.numpy()} for each in (before, after)
+    ]
+    assert letters == [{b"a"}, {b"b"}]
+    assert [len(each) for each in (before, after)] == [100, 100]
+
+
 @pytest.mark.parametrize("chain", ["in order", "batches in order", "unseeded", "blocks"])
 def test_fewer_files_than_workers_are_shared_by_record(files: list[str], chain: str) -> None:
     shares = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -16,6 +17,7 @@ import tfrfast as tfr
 from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
+internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
 SPECS = {"id": tf.io.FixedLenFeature((), tf.int64)}
 
@@ -71,9 +73,26 @@ def test_a_time_limit_ends_the_planning(
     planned()
     total = interrupted(planned, 0)
     assert total > 100
-    for at in range(1, total, total // 6):
+    for at in range(1, total * 3 // 4, total // 8):  # a later plan may need fewer calls
         with pytest.raises(TimeoutError, match="The program's time is up"):
             interrupted(planned, at)
+
+
+def test_a_time_limit_ends_an_iteration_while_it_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alarm: None
+) -> None:
+    if internals.ModelProto is None:
+        pytest.skip("this TensorFlow does not time its parts")
+    monkeypatch.setenv("TFRFAST_RAISE_FAULTS", "0")
+    monkeypatch.setattr(internals, "model_of", time_is_up)
+    dataset = tfr.TFRecordDataset(write_shard(tmp_path / "shard", [b"record"] * 100))
+    with pytest.raises(TimeoutError, match="The program's time is up"):
+        for _ in dataset:
+            time.sleep(0.01)
+
+
+def time_is_up(_: Any) -> None:
+    signal.raise_signal(signal.SIGALRM)
 
 
 def parse(record: Any) -> Any:

@@ -1,6 +1,5 @@
 """Steps equal the values of TensorFlow's parser for the episode, cut into steps."""
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,49 +11,27 @@ import tensorflow as tf
 import tfrfast as tfr
 from step_choices import COUNT, choosing, row_of, write_choices
 from step_choices import FEATURES as CHOSEN
+from wire_examples import (
+    byte_strings,
+    entry,
+    example,
+    field,
+    float_feature,
+    floats,
+    int_feature,
+    ints,
+    unpacked_floats,
+    unpacked_ints,
+)
 
 
-def field(number: int, content: bytes) -> bytes:
-    length, size = b"", len(content)
-    while size >= 0x80:
-        length, size = length + bytes([size & 0x7F | 0x80]), size >> 7
-    return bytes([number << 3 | 2]) + length + bytes([size]) + content
+def lists(**features: bytes) -> bytes:
+    """An Example of features along the axis: steps/f, steps/i, ..."""
+    return example(*(along(name, feature) for name, feature in features.items()))
 
 
-def varint(value: int) -> bytes:
-    value %= 1 << 64
-    out = b""
-    while value >= 0x80:
-        out, value = out + bytes([value & 0x7F | 0x80]), value >> 7
-    return out + bytes([value])
-
-
-def packed_floats(values: Any) -> bytes:
-    return field(2, field(1, b"".join(struct.pack("<f", each) for each in values)))
-
-
-def floats(values: Any) -> bytes:
-    return field(2, b"".join(b"\x0d" + struct.pack("<f", each) for each in values))
-
-
-def packed_ints(values: Any) -> bytes:
-    return field(3, field(1, b"".join(map(varint, values))))
-
-
-def ints(values: Any) -> bytes:
-    return field(3, b"".join(b"\x08" + varint(each) for each in values))
-
-
-def strings(values: Any) -> bytes:
-    return field(1, b"".join(field(1, each) for each in values))
-
-
-def entry(name: str, feature: bytes) -> bytes:
-    return field(1, field(1, name.encode()) + field(2, feature))
-
-
-def example(*entries: bytes) -> bytes:
-    return field(1, b"".join(entries))
+def along(name: str, feature: bytes) -> bytes:
+    return entry(b"steps/" + name.encode(), feature)
 
 
 def write(path: Path, records: list[bytes]) -> tfr.Steps:
@@ -95,21 +72,30 @@ def check(steps: tfr.Steps, records: list[bytes]) -> None:
     assert number == len(steps)
 
 
-@pytest.mark.parametrize("put_floats", [packed_floats, floats])
-@pytest.mark.parametrize("put_ints", [packed_ints, ints])
+def unpacked(*values: float) -> bytes:
+    return float_feature(unpacked_floats(*values))
+
+
+def unpacked_integers(*values: int) -> bytes:
+    return int_feature(unpacked_ints(*values))
+
+
+@pytest.mark.parametrize("put_floats", [floats, unpacked])
+@pytest.mark.parametrize("put_ints", [ints, unpacked_integers])
 def test_every_form_of_a_list(
-    tmp_path: Path, put_floats: Callable[[Any], bytes], put_ints: Callable[[Any], bytes]
+    tmp_path: Path, put_floats: Callable[..., bytes], put_ints: Callable[..., bytes]
 ) -> None:
     rng = np.random.default_rng(1)
     records = []
     for count in (3, 0, 70, 1, 9):
+        texts = [rng.bytes(int(n)) for n in rng.integers(0, 300, count)]
         fields = [
-            entry("steps/f", put_floats(rng.random(3 * count, np.float32))),
-            entry("steps/i", put_ints(rng.integers(-3, 1 << 33, 2 * count).tolist())),
-            entry("steps/s", strings([rng.bytes(int(n)) for n in rng.integers(0, 300, count)])),
-            entry("steps/bool", put_ints(rng.integers(0, 2, count).tolist())),
-            entry("episode/id", strings([b"e%d" % count])),
-            entry("episode/n", put_ints([count, -1])),
+            along("f", put_floats(*rng.random(3 * count, np.float32).tolist())),
+            along("i", put_ints(*rng.integers(-3, 1 << 33, 2 * count).tolist())),
+            along("s", byte_strings(*texts)),
+            along("bool", put_ints(*rng.integers(0, 2, count).tolist())),
+            entry(b"episode/id", byte_strings(b"e%d" % count)),
+            entry(b"episode/n", put_ints(count, -1)),
         ]
         rng.shuffle(fields)
         records.append(example(*fields))
@@ -118,20 +104,20 @@ def test_every_form_of_a_list(
 
 def test_forms_and_widths_differ_between_episodes(tmp_path: Path) -> None:
     records = [
-        example(
-            entry("steps/f", put(range(6))),
-            entry("steps/i", ints([1, 2, 3, 4])),
-            entry("steps/bool", packed_ints([1, 0])),
-            entry("steps/s", strings(texts)),
-            entry("episode/id", strings([b"x"])),
+        lists(
+            f=put(*range(6)),
+            i=unpacked_integers(1, 2, 3, 4),
+            bool=ints(1, 0),
+            s=byte_strings(*texts),
         )
         for put, texts in (
-            (floats, [b"a", b"b"]),
-            (packed_floats, [b"c", b"d"]),
-            (floats, [b"", b"eeee"]),
+            (unpacked, [b"a", b"b"]),
+            (floats, [b"c", b"d"]),
+            (unpacked, [b"", b"eeee"]),
         )
     ]
-    records.insert(1, example(entry("steps/bool", ints([1, 0, 300])), entry("episode/n", b"")))
+    odd = example(along("bool", unpacked_integers(1, 0, 300)), entry(b"episode/n", b""))
+    records.insert(1, odd)
     steps = write(tmp_path / "data", records)
     assert steps.episodes.lengths.tolist() == [2, 3, 2, 2]
     check(steps, records)
@@ -139,40 +125,35 @@ def test_forms_and_widths_differ_between_episodes(tmp_path: Path) -> None:
 
 def test_odd_records_that_tensorflow_accepts(tmp_path: Path) -> None:
     """Lists after the first, keys given twice, and Examples that were concatenated."""
-    good = [entry("steps/bool", ints([1, 0])), entry("steps/s", strings([b"a", b"b"]))]
+    good = [along("bool", unpacked_integers(1, 0)), along("s", byte_strings(b"a", b"b"))]
+    run = field(1, b"\1\2\3\4")
     records = [
-        example(*good, entry("steps/bool", ints([0, 0]))),
-        example(*good) + example(entry("episode/id", strings([b"two"]))),
-        example(*good, entry("steps/f", floats(range(6)) + floats([9.0]))),
-        example(*good, entry("episode/n", ints([1])), entry("episode/n", ints([2]))),
-        example(*good, entry("steps/i", packed_ints([1, 2, 3, 4]) + packed_ints([5]))),
+        example(*good, along("bool", unpacked_integers(0, 0))),
+        example(*good) + example(entry(b"episode/id", byte_strings(b"two"))),
+        example(*good, along("f", unpacked(*range(6)) + unpacked(9.0))),
+        example(*good, *(entry(b"episode/n", unpacked_integers(n)) for n in (1, 2))),
+        example(*good, along("i", ints(1, 2, 3, 4) + ints(5))),
         # A list in several packed runs, and a run before single values.
-        example(*good, entry("steps/i", field(3, field(1, b"\1\2\3\4") + field(1, b"\5\6")))),
-        example(*good, entry("steps/i", field(3, field(1, b"\1\2\3\4") + b"\x08\x05"))),
-        example(
-            *good, entry("steps/f", floats(range(6))), entry("steps/f", packed_floats([0] * 6))
-        ),
+        example(*good, along("i", int_feature(run + field(1, b"\5\6")))),
+        example(*good, along("i", int_feature(run + b"\x08\x05"))),
+        example(*good, along("f", unpacked(*range(6))), along("f", floats(*[0] * 6))),
     ]
     check(write(tmp_path / "data", records), records)
 
 
 def test_ragged_features_are_cut_by_their_row_lengths(tmp_path: Path) -> None:
-    lengths, inner = [2, 0, 3], [1, 2, 0, 4, 1]
     record = example(
-        entry("steps/i", ints([1, 2, 3])),
-        entry("steps/r/ragged_row_lengths_0", ints(lengths)),
-        entry("steps/r/ragged_row_lengths_1", packed_ints(inner)),
-        entry("steps/r/ragged_flat_values", packed_floats(range(8))),
+        along("i", unpacked_integers(1, 2, 3)),
+        along("r/ragged_row_lengths_0", unpacked_integers(2, 0, 3)),
+        along("r/ragged_row_lengths_1", ints(1, 2, 0, 4, 1)),
+        along("r/ragged_flat_values", floats(*range(8))),
     )
     steps = write(tmp_path / "data", [record])
-    spec = tf.io.RaggedFeature(
-        tf.float32,
-        "steps/r/ragged_flat_values",
-        [
-            tf.io.RaggedFeature.RowLengths("steps/r/ragged_row_lengths_0"),  # type: ignore[attr-defined]
-            tf.io.RaggedFeature.RowLengths("steps/r/ragged_row_lengths_1"),  # type: ignore[attr-defined]
-        ],
-    )
+    lengths = [
+        tf.io.RaggedFeature.RowLengths(f"steps/r/ragged_row_lengths_{n}")  # type: ignore[attr-defined]
+        for n in range(2)
+    ]
+    spec = tf.io.RaggedFeature(tf.float32, "steps/r/ragged_flat_values", lengths)
     whole = tf.io.parse_single_example(record, {"r": spec})["r"].to_list()
     each = [tf.io.parse_single_example(step, {"r": spec})["r"].to_list() for step in steps]
     assert [rows[0] if rows else [] for rows in each] == whole

@@ -59,7 +59,7 @@ USES: dict[str, Callable[[Any], Any]] = {
         lambda batch: tf.concat([batch[3:5], batch[:1]], 0)
     ),
     "decoded": lambda source: source.batch(64).map(lambda batch: tf.strings.substr(batch, 0, 500)),
-    "cut short": lambda source: source.batch(64).take(2),
+    "cut short": lambda source: source.batch(64).enumerate().take(2),
 }
 
 

@@ -74,10 +74,10 @@ def test_elements_are_those_of_the_files(urls: list[str], shards: list[str], nam
 def test_a_request_a_record_is_said_once(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfrfast.loading import remote_records
+    from tfrfast.loading import shuffle_costs
     from tfrfast.tensorflow import reasons
 
-    monkeypatch.setattr(remote_records, "_shared", lambda records, *_: records)
+    monkeypatch.setattr(shuffle_costs, "_shared", lambda records, *_: records)
     reasons._told.discard("requests")
     (shard,) = write_shards(tmp_path, [12_000], longest=5)
     server.put("set/small", Path(shard).read_bytes())

@@ -21,15 +21,6 @@ def steps(tmp_path: Path) -> tfr.Steps:
     return open_steps(tmp_path / "data")
 
 
-def test_a_loader_deals_steps_to_ranks(steps: tfr.Steps) -> None:
-    seen: list[int] = []
-    for rank in range(2):
-        share: dict[str, Any] = {"rank": rank, "world": 2, "remainder": "keep"}
-        for batch in tt.Loader(steps, 8, features=FEATURES, seed=2, **share):
-            seen += numbers_in(batch)
-    assert sorted(seen) == list(range(100))
-
-
 def test_workers_read_steps(steps: tfr.Steps) -> None:
     seen: list[int] = []
     for rank in range(2):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -52,6 +51,54 @@ def test_items_are_the_records(shards: list[str]) -> None:
         check_item(item, number)
     check_item(items[-2], 2)
     assert [item["id"].item() for item in items[1:]] == [2, 2]
+
+
+def test_slices_and_lists_give_several_records(shards: list[str]) -> None:
+    dataset = tt.Dataset(shards)
+    mask = [number in (3, 8) for number in range(NUM_RECORDS)]
+    for index, expected in (
+        (slice(2, 9, 3), [2, 5, 8]),
+        ([4, -1, 4], [4, NUM_RECORDS - 1, 4]),
+        (mask, [3, 8]),
+        (torch.tensor([7, 1]), [7, 1]),
+        ([], []),
+    ):
+        items = dataset[index]
+        assert [item["id"].item() for item in items] == expected
+        if expected:
+            assert tt.collate(items)["id"].tolist() == expected
+    records = tt.Dataset(shards, features=None)
+    assert list(records[1:3]) == [records[1], records[2]] == [*tfr.Reader(shards)[1:3]]
+    assert tt.Dataset(shards, transform=lambda item: item["id"].item())[:3] == [0, 1, 2]
+    with pytest.raises(IndexError, match=f"Record {NUM_RECORDS} does not exist"):
+        dataset[[NUM_RECORDS]]
+
+
+def test_a_split_has_each_record_once(shards: list[str]) -> None:
+    dataset = tt.Dataset(shards, features=ID)
+    train, test = dataset.split(0.75, seed=1)
+    parts = [[item["id"].item() for item in part[:]] for part in (train, test)]
+    assert len(parts[0]) == round(NUM_RECORDS * 0.75)
+    assert sorted(parts[0] + parts[1]) == list(range(NUM_RECORDS))
+    assert parts == [sorted(part) for part in parts]
+    again = dataset.split(0.75, seed=1)[0]
+    assert [item["id"].item() for item in again[:]] == parts[0]
+    assert [item["id"].item() for item in dataset.split(0.75, seed=2)[0][:]] != parts[0]
+    for workers in (0, 2):
+        sampler = tt.BatchSampler(len(train), 7, seed=3)
+        batches = in_data_loader(train, sampler, workers)
+        assert sorted(n for b in batches for n in b["id"].tolist()) == parts[0]
+    # A split of a split, a pickle, and bytes.
+    half, rest = pickle.loads(pickle.dumps(test)).split(0.5)
+    both = [item["id"].item() for part in (half, rest) for item in part[:]]
+    assert sorted(both) == parts[1]
+    records = tt.Dataset(shards, features=None).split(0.75, seed=1)[1]
+    assert records[-1] == tfr.Reader(shards)[parts[1][-1]]
+    with pytest.raises(IndexError, match=f"Record {len(test)} does not exist"):
+        test[len(test)]
+    for wrong in (1.5, -0.1, float("nan"), "0.9"):
+        with pytest.raises(ValueError, match="share is a number from 0 to 1"):
+            dataset.split(wrong)
 
 
 def test_rows_that_hold_rows_are_taken_out_whole() -> None:
@@ -170,6 +217,13 @@ def test_a_sampler_takes_a_plan(shards: list[str]) -> None:
         tt.BatchSampler(100)
 
 
+def test_an_error_names_the_argument(shards: list[str]) -> None:
+    with pytest.raises(TypeError, match="transform is a function of a record, not int"):
+        tt.Dataset(["no such file"], transform=5)
+    with pytest.raises(TypeError, match=r"features must be .*, not 3\.5"):
+        tt.Dataset(shards, features=3.5)
+
+
 def test_epochs_follow_each_other_or_are_chosen() -> None:
     sampler = tt.BatchSampler(30, 10, seed=1)
     orders = [list(sampler) for _ in range(3)]
@@ -183,46 +237,6 @@ def test_epochs_follow_each_other_or_are_chosen() -> None:
     next(iter(sampler))
     sampler.set_epoch(2)
     assert list(sampler) == orders[2]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_two_ranks_of_data_loaders_resume_on_three(shards: list[str], workers: int) -> None:
-    dataset = tt.Dataset(shards, features=ID)
-
-    def rank_of(rank: int, world: int, batch_size: int) -> tuple[Any, Any]:
-        sampler = tt.BatchSampler(NUM_RECORDS, batch_size, seed=3, rank=rank, world=world)
-        return sampler, in_data_loader(dataset, sampler, workers)
-
-    def some(loader: Any, sampler: Any, count: int) -> tuple[list[Any], Any]:
-        got: list[Any] = []
-        for delivered, batch in enumerate(loader, start=1):
-            got += ids([batch])
-            if delivered == count:
-                return got, json.loads(json.dumps(sampler.state_dict(delivered=delivered)))
-        raise AssertionError
-
-    got, states = [], []
-    for rank in range(2):
-        sampler, loader = rank_of(rank, 2, 7)
-        assert len(ids(loader)) == 8
-        batches, state = some(loader, sampler, 3)
-        got += batches
-        states.append(state)
-    assert states[0] == states[1]
-    later = []
-    for rank in range(3):
-        sampler, loader = rank_of(rank, 3, 5)
-        sampler.load_state_dict(states[0])
-        sampler.set_epoch(1)  # like a loop over epochs
-        batches, state = some(loader, sampler, 2)  # and stopped again within the epoch
-        got += batches
-        later.append(state)
-    sampler, loader = rank_of(0, 1, 4)
-    sampler.load_state_dict(later[2])
-    got += ids(loader)
-    assert sorted(flat(got)) == list(range(NUM_RECORDS))
-    assert sampler.epoch == 1
-    assert sorted(flat(ids(loader))) == list(range(NUM_RECORDS))
 
 
 def test_states_count_what_was_asked_for_unless_they_are_told() -> None:
@@ -247,3 +261,21 @@ def test_states_count_what_was_asked_for_unless_they_are_told() -> None:
         tt.BatchSampler(30, 10, seed=2).load_state_dict(at_first)
     with pytest.raises(ValueError, match="Not a state of BatchSampler: missing 'version'"):
         other.load_state_dict({"format": "tfrfast.torch.BatchSampler"})
+
+
+def test_a_state_goes_on_with_other_ranks_and_batches() -> None:
+    def samplers(batch_size: int, world: int) -> list[Any]:
+        options: dict[str, Any] = {"seed": 1, "world": world, "remainder": "keep"}
+        return [tt.BatchSampler(100, batch_size, rank=rank, **options) for rank in range(world)]
+
+    begun = samplers(7, 2)
+    batches = [iter(each) for each in begun]
+    came = [number for each in batches for _ in range(3) for number in next(each)]
+    state = begun[0].state_dict()
+    assert begun[1].state_dict() == state
+    assert state["position"] == len(came) == 42
+    others = samplers(4, 3)
+    for each in others:
+        each.load_state_dict(state)
+    assert sorted(came + [n for each in others for batch in each for n in batch]) == [*range(100)]
+    assert len(list(others[0])) == len(others[0]) == 9  # the next epoch is whole

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from record_files import write_rows
 from torch_data import ID, ids
 
 torch = pytest.importorskip("torch")
@@ -86,7 +87,7 @@ def test_what_a_transform_put_elsewhere_is_not_pinned(shards: list[str], cuda: C
 def test_batches_go_to_the_gpu_of_the_loop(
     shards: list[str], cuda: Cuda, monkeypatch: pytest.MonkeyPatch, device: Any
 ) -> None:
-    from tfrfast.torch import output
+    from tfrfast.torch import batch_work
 
     asked = set()
 
@@ -94,8 +95,8 @@ def test_batches_go_to_the_gpu_of_the_loop(
         asked.add(gpu)
         return batch, None
 
-    monkeypatch.setattr(output, "begin_copy", copied)
-    monkeypatch.setattr(output, "finish_copy", lambda batch, event, gpu: batch)
+    monkeypatch.setattr(batch_work, "begin_copy", copied)
+    monkeypatch.setattr(batch_work, "finish_copy", lambda batch, event, gpu: batch)
     assert ids(tt.Loader(shards, 10, features=ID, device=device, threads=2))
     assert asked == {SECOND}
     assert set(cuda.used) == {1}
@@ -119,9 +120,7 @@ def test_sparse_columns_are_copied_too(tmp_path: Path, monkeypatch: pytest.Monke
     from tfrfast.torch.copying import begin_copy, finish_copy
 
     path = tmp_path / "sparse"
-    with tfr.Writer(path) as writer:
-        for row in range(8):
-            writer.write_example({"at": [row], "of": [1.0], "id": row})
+    write_rows(path, ({"at": [row], "of": [1.0], "id": row} for row in range(8)))
     features = {"x": tfr.SparseIndexed("at", "of", "float32", 8), **ID}
     want = list(tt.Loader(path, 4, features=features, shuffle=False))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from torch_data import ID, flat, ids
+from torch_data import ID, ids
 
 torch = pytest.importorskip("torch")
 tt = pytest.importorskip("tfrfast.torch")
@@ -89,17 +89,6 @@ def test_a_process_ends_within_a_loop(shards: list[str], tmp_path: Path, way: st
     assert ended.returncode == (1 if way == "raise" else 0), ended.stderr
     want = "ValueError: in the training loop" if way == "raise" else ""
     assert ended.stderr.strip().splitlines()[-1:] == ([want] if want else [])
-
-
-def test_an_iterator_that_was_ended_stays_ended(shards: list[str]) -> None:
-    ours = loader(shards, transform=lambda batch: batch, threads=2)
-    first = iter(ours)
-    next(first)
-    ours.set_epoch(0)
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match="has moved this loader"):
-            next(first)
-    assert sorted(flat(ids(ours))) == sorted(flat(ids(loader(shards))))
 
 
 @pytest.mark.parametrize("kind", [dict, OrderedDict, UserDict])

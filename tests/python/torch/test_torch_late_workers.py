@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from typing import Any
 
 import pytest
 
-from patience import PATIENCE_S
+from children import in_threads
 from torch_data import ID, ids
 
 torch = pytest.importorskip("torch")
@@ -72,14 +71,10 @@ def test_threads_that_iterate_at_once_get_different_epochs(shards: list[str]) ->
         for _ in range(40):
             epochs.append(iter(source).state_dict()["epoch"])
 
-    threads = [threading.Thread(target=iterate) for _ in range(4)]
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE_S)
+        in_threads([iterate] * 4)
     finally:
         sys.setswitchinterval(before)
     assert sorted(epochs) == list(range(160))

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import multiprocessing
 import pickle
 import random
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +14,8 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from patience import PATIENCE_S
-from record_files import flip_payload_byte
+from children import in_threads
+from record_files import write_rows
 from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
 
 torch = pytest.importorskip("torch")
@@ -92,9 +88,7 @@ def test_ragged_columns_are_what_torch_takes(shards: list[str]) -> None:
 
 def test_sparse_columns_are_sparse_tensors(tmp_path: Path) -> None:
     path = tmp_path / "sparse"
-    with tfr.Writer(path) as writer:
-        for row in range(4):
-            writer.write_example({"at": [row, 5], "of": [1.0, row], "word": [b"a", b"b"]})
+    write_rows(path, ({"at": [row, 5], "of": [1.0, row], "word": [b"a", b"b"]} for row in range(4)))
     sparse = {"x": tfr.SparseIndexed("at", "of", "float32", 6)}
     batch = next(iter(tt.Loader(path, 4, features=sparse, shuffle=False)))
     want = torch.zeros(4, 6)
@@ -141,45 +135,37 @@ def test_batches_are_the_numpy_loaders(shards: list[str], output: dict[str, Any]
         assert len(ours) == len(want)
 
 
-@pytest.mark.parametrize("world", [1, 2, 3])
-def test_ranks_together_deliver_each_record_once(
-    shards: list[str], world: int, output: dict[str, Any]
+@pytest.mark.parametrize("appended", ["leave", "next epoch"])
+def test_a_state_goes_on_after_an_append(
+    tmp_path: Path, appended: Any, output: dict[str, Any]
 ) -> None:
-    ranks = [loader(shards, rank=rank, world=world, **output) for rank in range(world)]
-    orders = set()
-    for _ in range(3):
-        epoch = [ids(rank) for rank in ranks]
-        assert len({len(batches) for batches in epoch}) == 1
-        numbers = flat(flat(epoch))
-        assert sorted(numbers) == list(range(NUM_RECORDS))
-        orders.add(tuple(numbers))
-    assert len(orders) == 3
+    def write(first: int, end: int) -> None:
+        with tfr.ShardedWriter(tmp_path / "set", num_shards=1, append=True) as writer:
+            for number in range(first, end):
+                writer.write_example(example(number))
 
-
-@pytest.mark.parametrize("taken", [0, 1, 2, 3])
-def test_two_ranks_resume_on_three(shards: list[str], taken: int, output: dict[str, Any]) -> None:
-    first = []
-    ranks = [loader(shards, 7, rank=rank, world=2, **output) for rank in range(2)]
-    for rank in ranks:
-        assert len(ids(rank)) == 8
-        batches = iter(rank)
-        first += ids(next(batches) for _ in range(taken))
-        assert (rank.epoch, rank.step) == (1, taken)
-    states = [json.dumps(rank.state_dict()) for rank in ranks]
-    assert states[0] == states[1]
-    more = [loader(shards, 5, rank=rank, world=3, **output) for rank in range(3)]
-    second, third = [], []
-    for rank in more:
-        rank.load_state_dict(json.loads(states[0]))
-        batches = iter(rank)
-        second += ids(next(batches) for _ in range(2))  # and stopped again within the epoch
-    state = more[0].state_dict()
-    last = loader(shards, 4, **output)
-    last.load_state_dict(state)
-    third = ids(last)
-    assert sorted(flat(first + second + third)) == list(range(NUM_RECORDS))
-    assert sorted(flat(ids(last))) == list(range(NUM_RECORDS))
-    assert last.epoch == 3
+    write(0, 40)
+    data = f"{tmp_path}/set-*"
+    ours = tt.Loader(data, 10, features=ID, seed=3, **output)
+    next(iter(ours))
+    state = ours.state_dict()
+    alone = tfr.Loader(data, 10, features=ID, seed=3)
+    alone.load_state_dict(state)
+    rest = ids(alone)
+    write(40, 47)
+    resumed = tt.Loader(data, 10, features=ID, seed=3, **output)
+    with pytest.raises(ValueError, match="had 40 records, and has 47: 7 records were appended"):
+        resumed.load_state_dict(state)
+    resumed.load_state_dict(state, appended=appended)
+    resumed.load_state_dict(state)  # as it was told
+    old, new = (
+        iter(tt.IterableDataset(each, 10, features=ID)) for each in (f"{data[:-1]}00001-*", data)
+    )
+    with pytest.raises(ValueError, match="The set had 7 records, and has 47: shards were added"):
+        new.load_state_dict(old.state_dict())
+    copied = pickle.loads(pickle.dumps(resumed)) if not output else resumed
+    assert ids(copied) == rest
+    assert sorted(flat(ids(copied))) == list(range(47 if appended == "next epoch" else 40))
 
 
 def test_states_are_those_of_the_numpy_loader(shards: list[str], output: dict[str, Any]) -> None:
@@ -229,119 +215,19 @@ def test_a_loop_that_chooses_its_epochs_resumes(shards: list[str], output: dict[
     assert rest == [whole[1][4:], whole[2]]
 
 
-def test_a_second_for_ends_the_first(shards: list[str], output: dict[str, Any]) -> None:
-    ours = loader(shards, **output)
-    first = iter(ours)
-    next(first)
-    second = iter(ours)
-    got = ids([next(second)])
-    with pytest.raises(RuntimeError, match="Another iteration of this loader has begun"):
-        next(first)
-    assert sorted(flat(got + ids(second))) == list(range(NUM_RECORDS))
-    assert next(second, None) is None
-    assert ours.epoch == 2
-    third = iter(ours)
-    next(third)
-    assert next(second, None) is None
-    ours.close()
-    with pytest.raises(ValueError, match="has been closed"):
-        next(third)
-
-
 def test_threads_share_an_iterator(shards: list[str], output: dict[str, Any]) -> None:
     ours = loader(shards, 2, **output)
     for _ in range(3):
         got: list[list[int]] = []
         shared = iter(ours)
-        threads = [
-            threading.Thread(target=lambda to, of: to.extend(ids(of)), args=(got, shared))
-            for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE_S)
+        in_threads([lambda: got.extend(ids(shared))] * 4)  # noqa: B023
         assert sorted(flat(got)) == list(range(NUM_RECORDS))
 
 
 # ---- transforms and errors
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_transformed_batches_come_in_order(shards: list[str], threads: int) -> None:
-    seen: set[int] = set()
-
-    def transform(batch: Any) -> tuple[list[int], str]:
-        seen.add(threading.get_ident())
-        return ids([slowly(batch)])[0], "more"
-
-    plan = tfr.Plan(tfr.Shuffle(3), 10, num_records=NUM_RECORDS)
-    for epoch, _ in enumerate(range(2)):
-        got = [numbers for numbers, _ in loader(shards, transform=transform, threads=threads)]
-        assert got == [plan.indices(0, step).tolist() for step in range(11)], epoch
-    assert threading.get_ident() not in seen
-
-
-def test_a_transforms_error_comes_at_its_batch_and_can_be_tried_again(shards: list[str]) -> None:
-    failures = Counter({4: 1, 7: 2})
-    plan = tfr.Plan(tfr.Shuffle(3), 10, num_records=NUM_RECORDS)
-    step_of = {int(plan.indices(0, step)[0]): step for step in range(11)}
-
-    def transform(batch: Any) -> Any:
-        step = step_of.get(int(batch.indices[0]))
-        if failures[step] > 0:
-            failures[step] -= 1
-            raise KeyError(step)
-        return slowly(batch)
-
-    ours = loader(shards, transform=transform, threads=3)
-    batches, got, errors = iter(ours), [], []
-    while True:
-        try:
-            got.append(ids([next(batches)])[0])
-        except StopIteration:
-            break
-        except KeyError as error:
-            errors.append((error.args[0], len(got), ours.step))
-            resumed = loader(shards)
-            resumed.load_state_dict(ours.state_dict())
-            assert flat(ids(resumed)) == [
-                number for step in range(len(got), 11) for number in plan.indices(0, step)
-            ]
-    assert errors == [(4, 4, 4), (7, 7, 7), (7, 7, 7)]
-    assert got == [plan.indices(0, step).tolist() for step in range(11)]
-
-
-def test_a_damaged_record_is_an_error_at_its_batch(tmp_path: Path, output: dict[str, Any]) -> None:
-    records = [tfr.encode_example(example(number)) for number in range(40)]
-    path = tmp_path / "damaged"
-    with tfr.Writer(path) as writer:
-        writer.write_batch(records)
-    flip_payload_byte(str(path), records, 23)
-    ours = tt.Loader(path, 5, features=ID, shuffle=False, **output)
-    batches = iter(ours)
-    assert ids(next(batches) for _ in range(4)) == [list(range(5 * i, 5 * i + 5)) for i in range(4)]
-    for _ in range(2):
-        with pytest.raises(tfr.CorruptRecordError):
-            next(batches)
-        assert ours.step == 4
-    skipping = tt.Loader(
-        path, 5, features=ID, shuffle=False, on_corruption="skip", index="memory", **output
-    )
-    assert flat(ids(skipping)) == [i for i in range(40) if i != 23]
-
-
 def test_an_interrupt_loses_nothing(shards: list[str]) -> None:
-    from tfrfast.torch.ahead import in_order
-
-    def source() -> Iterator[int]:
-        yield from range(3)
-        raise KeyboardInterrupt
-
-    results = in_order(str, source(), 5)
-    with pytest.raises(KeyboardInterrupt):
-        next(results)
-
     interrupted = []
 
     def transform(batch: Any) -> Any:
@@ -373,7 +259,7 @@ def test_a_batch_begins_before_the_one_in_front_is_handed_out(shards: list[str])
         return batch
 
     ours = tfr.Loader(shards, 10, features=ID, shuffle=False)
-    ours._deliver_through(lambda batch: begin(batch["id"].tolist()), 1, finish)
+    ours._deliver_through(lambda batch: begin(batch["id"].tolist()), ahead=1, finish=finish)
     first = next(batches := iter(ours))
     assert (first, ours.step) == (list(range(10)), 1)
     next(batches)
@@ -502,36 +388,16 @@ def test_threads_are_the_ranks_share_of_the_processors(monkeypatch: pytest.Monke
 # ---- processes, options, memory
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_and_pickled_copies_go_on_from_what_was_delivered(
+def test_a_pickled_copy_goes_on_from_what_was_delivered(
     shards: list[str], output: dict[str, Any]
 ) -> None:
     ours = loader(shards, **output)
     ids(ours)
     batches = iter(ours)
     ids(next(batches) for _ in range(4))
-    context = multiprocessing.get_context("fork")
-    results: Any = context.SimpleQueue()
-
-    def in_child() -> None:
-        results.put(ids(batches))
-        results.put(ids(ours))
-
-    def anew_in_child() -> None:
-        results.put(ids(ours))
-
-    for target in (in_child, anew_in_child):
-        child = context.Process(target=target)
-        child.start()
-        child.join(PATIENCE_S)
-        assert child.exitcode == 0
     copy = pickle.loads(pickle.dumps(ours))
-    rest, next_epoch = ids(batches), ids(ours)
-    assert results.get() == rest
-    assert results.get() == next_epoch
-    assert results.get() == rest
-    assert ids(copy) == rest
-    assert ids(copy) == next_epoch
+    assert ids(copy) == ids(batches)
+    assert ids(copy) == ids(ours)
 
 
 def test_reader_options_go_to_the_reader(shards: list[str]) -> None:
@@ -541,7 +407,14 @@ def test_reader_options_go_to_the_reader(shards: list[str]) -> None:
     with pytest.raises(TypeError, match="prefetsh"):
         loader(shards, prefetsh=2)
     with pytest.raises(ValueError, match="threads is 0, but must be from 1"):
-        loader(shards, threads=0)
+        loader(["no such file"], threads=0)
+
+
+def test_an_error_names_the_argument(shards: list[str]) -> None:
+    with pytest.raises(TypeError, match=r"device must be .*, not 1\.5\."):
+        loader(shards, device=1.5)
+    with pytest.raises(TypeError, match="transform is a function of a batch, not int"):
+        loader(["no such file"], transform=5)
 
 
 def resident_bytes() -> int:

@@ -82,25 +82,6 @@ def test_a_sampler_of_all_records_would_drop_the_weights(mixture: tfr.Mixture) -
         DataLoader(dataset, batch_size=16, shuffle=True)
 
 
-def test_batches_by_tokens_are_the_plans_in_workers(mixture: tfr.Mixture) -> None:
-    lengths = mixture.reader.lengths
-    plan = tfr.Plan(mixture, tfr.ByTokens(400, lengths))
-    expected = [plan.indices(0, step).tolist() for step in range(plan.steps)]
-    assert len({*map(len, expected)}) > 1
-    sampler = tt.BatchSampler(mixture, tfr.ByTokens(400, lengths))
-    dataset = tt.Dataset(mixture, features=ID)
-    batches = (
-        DataLoader(
-            tt.IterableDataset(mixture, tfr.ByTokens(400, lengths), features=ID),
-            batch_size=None,
-            num_workers=2,
-        ),
-        DataLoader(dataset, batch_sampler=sampler, collate_fn=tt.collate, num_workers=2),
-    )
-    for each in batches:
-        assert [batch.indices.tolist() for batch in each] == expected
-
-
 @pytest.mark.parametrize("given", [{"seed": 0}, {"shuffle": True}, {"order": tfr.Shuffle()}])
 def test_a_mixture_brings_its_own_order(mixture: tfr.Mixture, given: Any) -> None:
     with pytest.raises(TypeError, match="a Mixture"):

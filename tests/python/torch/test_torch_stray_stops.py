@@ -21,13 +21,6 @@ def asks_for_too_much(_: Any) -> Any:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_in_a_loader(shards: list[str], threads: int) -> None:
-    loader = tt.Loader(shards, 10, features=ID, transform=asks_for_too_much, threads=threads)
-    with pytest.raises(RuntimeError, match="StopIteration"):
-        list(loader)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_in_an_iterable_dataset(shards: list[str], workers: int, threads: int) -> None:
     options: dict[str, Any] = {"transform": asks_for_too_much, "threads": threads}

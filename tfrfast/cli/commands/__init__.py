@@ -1,1 +1,1 @@
-"""A module for each subcommand, with `add_parser` and `run`."""
+"""A module for each subcommand, with `add_arguments` and `run`."""

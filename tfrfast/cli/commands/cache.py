@@ -1,7 +1,5 @@
-"""`tfrfast cache`: the files that readers have left in the user's cache.
-
-The cache has an index for each data folder. Bytes of objects are in a `DiskCache`, which `--disk`
-names.
+"""List the data folders in the index cache, least recently used first. $TFRFAST_CACHE_DIR says
+where the cache is and $TFRFAST_CACHE_BYTES how large it may grow (4 GiB).
 """
 
 from __future__ import annotations
@@ -10,26 +8,18 @@ import argparse
 import os
 import time
 from collections import defaultdict
+from operator import itemgetter
+from typing import Any
 
 from tfrfast import _native
-from tfrfast.base.sizes import format_bytes
-from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, print_table
+from tfrfast.base.sizes import counted, format_bytes
+from tfrfast.cli.common import add_common, parse_size, print_json, print_table
 from tfrfast.storage.disk_cache import KeptObject, kept_objects
 from tfrfast.storage.schemes import is_url
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "cache",
-        run,
-        help=help,
-        description="List the data folders in the index cache, least recently used first. "
-        "$TFRFAST_CACHE_DIR says where the cache is and $TFRFAST_CACHE_BYTES how large it may grow "
-        "(4 GiB).",
-        paths=False,
-        progress=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser, paths=False, progress=False)
     parser.add_argument(
         "--prune",
         nargs="?",
@@ -51,11 +41,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     parser.add_argument("--files", action="store_true", help="list every file")
 
 
-Cached = tuple[str, int, int]  # path, bytes, time of the last use in ns
-
-
-def count(files: int) -> str:
-    return "1 file" if files == 1 else f"{files:,} files"
+Facts = dict[str, Any]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,74 +51,69 @@ def run(options: argparse.Namespace) -> int:
         return _show_disk_cache(options)
     if options.clear:
         raise ValueError("--clear goes with --disk FOLDER. --prune removes indexes.")
-    removed = None
-    if options.prune is not None:
-        removed = _native.prune_index_cache(options.prune)
-    cached = _native.cached_indexes()
-    total = sum(size for _, size, _ in cached)
-    folder = _native.index_cache_folder()
+    removed = None if options.prune is None else _native.prune_index_cache(options.prune)
+    files: list[Facts] = [
+        {"path": path, "bytes": size, "last_used": used / 1e9}
+        for path, size, used in _native.cached_indexes()
+    ]
+    folder, limit = _native.index_cache_folder(), _native.index_cache_limit_bytes()
+    used_bytes, folders = _sum("bytes", files), _folders(files)
     if options.json:
         print_json(
             {
                 "folder": folder,
-                "limit_bytes": _native.index_cache_limit_bytes(),
-                "bytes": total,
+                "limit_bytes": limit,
+                "bytes": used_bytes,
                 "removed": removed,
-                "folders": [
-                    {
-                        "folder": folder,
-                        "files": len(files),
-                        "bytes": sum(size for _, size, _ in files),
-                        "last_used": _last_use(files) / 1e9,
-                    }
-                    for folder, files in _by_folder(cached).items()
-                ],
-                "files": [
-                    {"path": path, "bytes": size, "last_used": used / 1e9}
-                    for path, size, used in cached
-                ],
+                "folders": folders,
+                "files": files,
             }
         )
         return 0
     if removed is not None:
-        print(f"{count(removed)} removed")
+        print(f"{counted(removed, 'files')} removed")
     if not folder:
         print("There is no cache: you have no home folder. TFRFAST_CACHE_DIR may name a folder.")
         return 0
-    limit = format_bytes(_native.index_cache_limit_bytes())
-    print(f"{folder}: {count(len(cached))}, {format_bytes(total)} of at most {limit}")
-    if cached and options.files:
+    of_limit = f"{format_bytes(used_bytes)} of at most {format_bytes(limit)}"
+    print(f"{folder}: {counted(len(files), 'files')}, {of_limit}")
+    if files and options.files:
+        header = ["last used", "bytes", "file"]
+        print_table(header, [(_date(each), each["bytes"], each["path"]) for each in files])
+    elif files:
+        header = ["last used", "files", "bytes", "folder"]
         print_table(
-            ["last used", "bytes", "file"],
-            [(_date(used), size, path) for path, size, used in cached],
-        )
-    elif cached:
-        print_table(
-            ["last used", "files", "bytes", "folder"],
-            [
-                (_date(_last_use(files)), len(files), sum(size for _, size, _ in files), folder)
-                for folder, files in _by_folder(cached).items()
-            ],
+            header,
+            [(_date(each), each["files"], each["bytes"], each["folder"]) for each in folders],
         )
     return 0
 
 
-def _by_folder(cached: list[Cached]) -> dict[str, list[Cached]]:
+def _folders(files: list[Facts]) -> list[Facts]:
     """Returns the cache's folders. A folder's name is the data folder's name and a hash of its
     path.
     """
-    groups: dict[str, list[Cached]] = defaultdict(list)
-    for each in cached:
-        groups[os.path.basename(os.path.dirname(each[0]))].append(each)
-    return dict(sorted(groups.items(), key=lambda group: _last_use(group[1])))
+    groups: dict[str, list[Facts]] = defaultdict(list)
+    for each in files:
+        groups[os.path.basename(os.path.dirname(each["path"]))].append(each)
+    folders = [
+        {
+            "folder": folder,
+            "files": len(some),
+            "bytes": _sum("bytes", some),
+            "last_used": max(each["last_used"] for each in some),
+        }
+        for folder, some in groups.items()
+    ]
+    return sorted(folders, key=itemgetter("last_used"))
 
 
-def _last_use(files: list[Cached]) -> int:
-    return max(used for _, _, used in files)
+def _sum(name: str, some: list[Facts]) -> int:
+    return sum(each[name] for each in some)
 
 
-def _date(used_ns: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(used_ns / 1e9))
+def _date(facts: Facts) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["last_used"]))
 
 
 def _show_disk_cache(options: argparse.Namespace) -> int:
@@ -142,13 +123,10 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
         raise FileNotFoundError(2, f"There is no cache in {options.disk!r}", options.disk)
     folder = os.path.abspath(options.disk)
     removed = _native.clear_disk_cache(os.fsencode(folder)) if options.clear else None
-    kept = list(kept_objects(folder))
-    sets: dict[str, list[KeptObject]] = defaultdict(list)
-    for each in kept:
-        sets[each.url.rpartition("/")[0] + "/"].append(each)
-    used = sum(each.kept_bytes for each in kept)
-    served = sum(each.served_bytes for each in kept)
-    fetched = sum(each.fetched_bytes for each in kept)
+    sets = _data_sets(folder)
+    used, served, fetched = (
+        _sum(name, sets) for name in ("bytes", "served_bytes", "fetched_bytes")
+    )
     if options.json:
         print_json(
             {
@@ -157,19 +135,7 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
                 "removed_bytes": removed,
                 "served_bytes": served,
                 "fetched_bytes": fetched,
-                "data_sets": [
-                    {
-                        "url": url,
-                        "objects": len(objects),
-                        "object_bytes": sum(each.object_bytes for each in objects),
-                        "bytes": sum(each.kept_bytes for each in objects),
-                        "last_used": max(each.last_opened for each in objects),
-                        "in_use": any(each.in_use for each in objects),
-                        "served_bytes": sum(each.served_bytes for each in objects),
-                        "fetched_bytes": sum(each.fetched_bytes for each in objects),
-                    }
-                    for url, objects in sets.items()
-                ],
+                "data_sets": sets,
             }
         )
         return 0
@@ -183,25 +149,44 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
             ["last used", "objects", "bytes", "kept", "read from it", "", "set"],
             [
                 (
-                    _date(int(max(each.last_opened for each in objects) * 1e9)),
-                    len(objects),
-                    sum(each.object_bytes for each in objects),
-                    sum(each.kept_bytes for each in objects),
-                    _hits(objects),
-                    "in use" * any(each.in_use for each in objects),
-                    url,
+                    _date(each),
+                    each["objects"],
+                    each["object_bytes"],
+                    each["bytes"],
+                    _hits(each),
+                    "in use" * each["in_use"],
+                    each["url"],
                 )
-                for url, objects in sets.items()
+                for each in sets
             ],
         )
     return 0
 
 
-def _hits(objects: list[KeptObject]) -> str:
+def _data_sets(folder: str) -> list[Facts]:
+    groups: dict[str, list[KeptObject]] = defaultdict(list)
+    for each in kept_objects(folder):
+        groups[each.url.rpartition("/")[0] + "/"].append(each)
+    return [
+        {
+            "url": url,
+            "objects": len(objects),
+            "object_bytes": sum(each.object_bytes for each in objects),
+            "bytes": sum(each.kept_bytes for each in objects),
+            "last_used": max(each.last_opened for each in objects),
+            "in_use": any(each.in_use for each in objects),
+            "served_bytes": sum(each.served_bytes for each in objects),
+            "fetched_bytes": sum(each.fetched_bytes for each in objects),
+        }
+        for url, objects in groups.items()
+    ]
+
+
+def _hits(facts: Facts) -> str:
     """Returns the part of reads that the cache has served, as a bar and a number."""
     width = 10
-    served = sum(each.served_bytes for each in objects)
-    read = served + sum(each.fetched_bytes for each in objects)
+    served = facts["served_bytes"]
+    read = served + facts["fetched_bytes"]
     if read == 0:
         return ""
     bar = "#" * (width * served // read)

@@ -1,4 +1,6 @@
-"""`tfrfast cat`: shows records: the first, those with given numbers, or some drawn at random."""
+"""Print records, the first ten by default. tf.train.Examples are shown feature by feature, other
+messages by --message, and anything else as bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from tfrfast._native import RecordBatch, Survey
-from tfrfast.cli.common import Subparsers, add_command, add_steps, names, parse_record_number
+from tfrfast.cli.common import add_columns, add_common, add_steps, parse_record_number
 from tfrfast.cli.json_lines import JsonLines
 from tfrfast.cli.messages import (
     add_message,
@@ -28,18 +30,8 @@ _MAX_VALUES = 8
 _MAX_BYTES = 48
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "cat",
-        run,
-        help=help,
-        description="Print records, the first ten by default. tf.train.Examples are shown feature "
-        "by feature, other messages by --message, and anything else as bytes.",
-        progress=False,
-        json=False,
-        on_corruption=True,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser, progress=False, json=False, on_corruption=True)
     parser.add_argument(
         "-n",
         "--count",
@@ -51,7 +43,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "--records",
         metavar="I|A:B",
         type=_number_or_range,
-        help="instead, record I, or records A to B-1; negative numbers count from the end",
+        help="instead, record I, or records A to B-1; negative numbers count from the end, as in "
+        "--records=-5:",
     )
     parser.add_argument(
         "--sample",
@@ -67,9 +60,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     how.add_argument(
         "--raw", action="store_true", help="the bytes themselves, nothing between them"
     )
-    parser.add_argument(
-        "--columns", metavar="A,B", type=names, help="show only these features, in this order"
-    )
+    add_columns(parser, "show only these features, in this order")
     parser.add_argument(
         "--truncate",
         metavar="N",
@@ -153,7 +144,9 @@ def _number_or_range(text: str) -> int | tuple[int, int | None]:
         first = parse_record_number(begin or "0")
         last = parse_record_number(end) if end else None
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected A:B, like 0:10 or -5:, not {text!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"expected A:B, like 0:10 or --records=-5:, not {text!r}"
+        ) from None
     if last is not None and (first < 0) == (last < 0) and last < first:
         raise argparse.ArgumentTypeError(f"{text} ends before it begins")
     return first, last

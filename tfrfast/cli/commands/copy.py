@@ -1,52 +1,63 @@
-"""`tfrfast copy`: writes chosen records to new shards."""
+"""Write all records, or chosen ones, verified and byte for byte, to new shards in the order
+given.
+"""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
+import tempfile
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.common import Subparsers, add_command, print_json
+from tfrfast.base.arguments import Int64Array
+from tfrfast.cli.common import (
+    add_common,
+    add_output,
+    add_writing,
+    print_json,
+    print_written,
+    writing_arguments,
+)
 from tfrfast.cli.damage import left_out
-from tfrfast.cli.new_shards import add_output, add_writing, writing_arguments
 from tfrfast.cli.ray import add_ray, executor_of
+from tfrfast.cli.record_numbers import add_choice, numbers_in
+from tfrfast.columns.rows import row_numbers
+from tfrfast.jobs.building_keys import build_key_file
 from tfrfast.jobs.copying import copy
+from tfrfast.jobs.running import Workers
+from tfrfast.order import Plan, Shuffle
 from tfrfast.reader import Reader, all_damage
 from tfrfast.tables.selecting import records_where
 
+_KEYS_MEMORY = 1 << 30
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "copy",
-        run,
-        help=help,
-        description="Write chosen records, verified and byte for byte, to new shards in the order "
-        "given.",
-        on_corruption=True,
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser, on_corruption=True)
+    add_choice(parser.add_mutually_exclusive_group())
+    parser.add_argument(
+        "--drop-duplicates",
+        metavar="FEATURE",
+        help="of the records with equal values of this feature, keep the first",
     )
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--records",
-        metavar="FILE",
-        help="a file with a record number a line, or a .npy file; - reads stdin",
+    parser.add_argument(
+        "--sample",
+        type=_sample,
+        metavar="SHARE",
+        help="draw some of the records, in their order: exactly 1%% of them, or 1000",
     )
-    which.add_argument(
-        "--where",
-        metavar="CONDITION",
-        help="a condition on features in SQL, like 'label == 3'; takes DuckDB or Polars",
-    )
+    parser.add_argument("--seed", type=int, default=0, help="determines the sample (default: 0)")
     add_output(
         parser,
         "out/cats makes out/cats-00000-of-00008",
         num_shards="how many shards (default: 1)",
-        required=False,
     )
     add_writing(parser)
+    parser.add_argument(
+        "--append", action="store_true", help="add the shards to those of these names"
+    )
     add_ray(parser)
 
 
@@ -54,47 +65,70 @@ def run(options: argparse.Namespace) -> int:
     with Reader(
         options.paths, on_corruption=options.on_corruption, progress=options.progress
     ) as reader:
-        records = (
-            records_where(reader, options.where)
-            if options.where is not None
-            else _numbers_in(options.records)
-        )
+        records = _chosen(reader, options)
         made = copy(
             reader,
             records,
             options.out,
             executor=executor_of(options),
+            append=options.append,
             **writing_arguments(options),
         )
         damage = all_damage(made.skipped, reader.skipped)  # the condition read all records
     if options.json:
-        print_json({**made._asdict(), "skipped": [each._asdict() for each in damage]})
+        print_json(made._replace(skipped=damage))
     else:
-        count, shards = counted(made.num_records, "records"), counted(len(made.paths), "shards")
-        print(f"{count}, {format_bytes(made.num_bytes)}, {shards}")
+        print_written(made)
         if options.where is not None and made.num_records == 0:
             print(f"No record matches {options.where!r}.")
     return left_out(damage)
 
 
-def _numbers_in(name: str) -> Any:
-    if name.endswith(".npy"):
-        return np.load(name, allow_pickle=False)
-    if name == "-":
-        return _numbers(sys.stdin.read().split(), "stdin")
-    with open(name, encoding="utf-8") as file:
-        return _numbers(file.read().split(), name)
+def _chosen(reader: Reader, options: argparse.Namespace) -> Int64Array:
+    """Returns the numbers of the records to write, in order."""
+    given: Any = slice(None)
+    if options.where is not None:
+        given = records_where(reader, options.where)
+    elif options.records is not None:
+        given = numbers_in(options.records)
+    numbers = row_numbers(given, len(reader), "Record")
+    if options.drop_duplicates is not None:
+        first_of = _firsts(reader, options)
+        _, rows = np.unique(first_of[numbers], return_index=True)
+        numbers = numbers[np.sort(rows)]
+    if options.sample is not None:
+        share, count = options.sample
+        count = round(len(numbers) * share) if count is None else count
+        if count > len(numbers):
+            raise ValueError(f"--sample {count} is more than all {len(numbers):,} records.")
+        plan = Plan(Shuffle(options.seed), 1, num_records=len(numbers))
+        numbers = numbers[np.sort(plan.records_at(0, 0, count))]
+    return numbers
 
 
-def _numbers(words: Sequence[str], where: str) -> Any:
-    return np.array([_number(word, where) for word in words], np.int64)
+def _firsts(reader: Reader, options: argparse.Namespace) -> Int64Array:
+    """Returns for each record the first record with its key."""
+    with tempfile.TemporaryDirectory(prefix="tfrfast-keys-") as folder:
+        build_key_file(
+            reader,
+            options.drop_duplicates,
+            folder=folder,
+            max_memory=_KEYS_MEMORY,
+            workers=Workers(executor_of(options), progress=options.progress),
+        )
+        repeated, firsts = reader.by_key(options.drop_duplicates, folder=folder).find_duplicates()
+    first_of: Int64Array = np.arange(len(reader))
+    first_of[repeated] = firsts
+    return first_of
 
 
-def _number(word: str, where: str) -> int:
+def _sample(text: str) -> tuple[Fraction, int | None]:
+    """Returns the share of an argument like 1%, or the count of one like 1000."""
     try:
-        number = int(word)
-    except ValueError:
-        raise ValueError(f"{where} has {word!r}, which is not a record number.") from None
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f"{where} has {word!r}, and no data set has so many records.")
-    return number
+        share = Fraction(text.removesuffix("%")) / 100 if text.endswith("%") else Fraction(0)
+        count = None if text.endswith("%") else int(text)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"expected 1% or 1000, not {text!r}") from None
+    if not 0 <= share <= 1 or (count is not None and count < 0):
+        raise argparse.ArgumentTypeError(f"expected a part of all records, not {text!r}")
+    return share, count

@@ -1,11 +1,13 @@
-"""`tfrfast export`: writes the features of Examples to Parquet."""
+"""Write the features of tf.train.Examples, or the fields of other messages, to a Parquet file,
+which appears when it is complete. Event files of TensorBoard become a table of their scalars. Takes
+PyArrow.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.common import Subparsers, add_command, print_json
+from tfrfast.cli.common import add_columns, add_common, names, print_json, print_written
 from tfrfast.cli.damage import left_out
 from tfrfast.cli.messages import add_message, message_features, message_of
 from tfrfast.cli.ray import add_ray, executor_of
@@ -14,17 +16,8 @@ from tfrfast.jobs.exporting_scalars import export_scalars, holds_events
 from tfrfast.reader import Reader
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "export",
-        run,
-        help=help,
-        description="Write the features of tf.train.Examples, or the fields of other messages, "
-        "to a Parquet file, which appears when it is complete. Event files of TensorBoard become "
-        "a table of their scalars. Takes PyArrow.",
-        on_corruption=True,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser, on_corruption=True)
     parser.add_argument("--out", required=True, metavar="OUT.parquet", help="the new file")
     parser.add_argument(
         "--num-shards",
@@ -32,9 +25,13 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         metavar="N",
         help="write many files: out.parquet makes out-00000-of-00008.parquet",
     )
-    parser.add_argument("--columns", metavar="A,B", help="only these features, in this order")
+    add_columns(parser, "only these features, in this order")
     parser.add_argument(
-        "--text", metavar="A,B", default="", help="features that hold text, and become strings"
+        "--text",
+        metavar="A,B",
+        type=names,
+        default=[],
+        help="features that hold text, and become strings",
     )
     parser.add_argument("--record", action="store_true", help="add a column of record numbers")
     parser.add_argument("--overwrite", action="store_true", help="replace files of these names")
@@ -43,7 +40,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    columns = None if options.columns is None else options.columns.split(",")
+    columns = options.columns
     message = message_of(options)
     if message is None and columns is None:
         with Reader(options.paths, on_corruption=options.on_corruption) as reader:
@@ -59,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         features=features,
         columns=columns,
         record_column=options.record,
-        text=[name for name in options.text.split(",") if name],
+        text=options.text,
         overwrite=options.overwrite,
         progress=options.progress,
         on_corruption=options.on_corruption,
@@ -81,8 +78,7 @@ def _scalars(reader: Reader, options: argparse.Namespace) -> Exported:
 
 def _tell(options: argparse.Namespace, made: Exported, what: str) -> int:
     if options.json:
-        print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
+        print_json(made)
     else:
-        count, files = counted(made.num_records, what), counted(len(made.paths), "files")
-        print(f"{count}, {format_bytes(made.num_bytes)}, {files}")
+        print_written(made, what, "files")
     return left_out(made.skipped)

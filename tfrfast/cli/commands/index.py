@@ -1,4 +1,6 @@
-"""`tfrfast index`: builds indexes beside the data."""
+"""Build the indexes of shards and save them in the folder beside the data folder (imagenet/ ->
+imagenet.tfrfast/), where every reader looks first.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,14 @@ import argparse
 import os
 
 from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.common import Subparsers, add_command, add_steps, print_json, print_table
+from tfrfast.cli.common import add_common, add_steps, print_json, print_table
 from tfrfast.cli.ray import add_ray, executor_of
 from tfrfast.jobs.indexing.building import build_index
 from tfrfast.steps.building import build_steps
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "index",
-        run,
-        help=help,
-        description="Build the indexes of shards and save them in the folder beside the data "
-        "folder (imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser)
     parser.add_argument(
         "--index-folder",
         metavar="FOLDER",
@@ -60,8 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if options.steps:
         path = _build_steps(options)
     if options.json:
-        indexes = [each._asdict() for each in built]
-        print_json(indexes if path is None else {"indexes": indexes, "steps": path})
+        print_json(built if path is None else {"indexes": built, "steps": path})
     else:
         records = sum(each.num_records for each in built)
         new = sum(each.was_built for each in built)

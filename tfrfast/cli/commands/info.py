@@ -1,4 +1,4 @@
-"""`tfrfast info`: describes a data set."""
+"""Print counts, sizes, compression and a histogram of record sizes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from tfrfast._native import record_kind
 from tfrfast.base.sizes import format_bytes
 from tfrfast.cli.common import (
-    Subparsers,
-    add_command,
+    add_common,
     add_steps,
     print_json,
     print_table,
     say,
 )
-from tfrfast.cli.damage import damage_table, tell_of_unfinished_sets
+from tfrfast.cli.damage import damage_table, tell_of_unfinished_work
 from tfrfast.errors import RecordError
 from tfrfast.reader import Reader
 from tfrfast.steps.steps import Steps
@@ -32,14 +31,8 @@ _TRIED_RECORDS = 16
 _TRIED_SHARDS = 64
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "info",
-        run,
-        help=help,
-        description="Print counts, sizes, compression and a histogram of record sizes.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser)
     add_steps(parser, "also describe the steps of episodes")
     parser.add_argument("--shards", action="store_true", help="list every shard")
 
@@ -53,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         lengths = [shard.lengths for shard in reader.shards]
         all_lengths = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
         histogram = size_histogram(all_lengths)
-        facts = {**_facts(reader, all_lengths), "damage": [each._asdict() for each in damage]}
+        facts = {**_facts(reader, all_lengths), "damage": damage}
         steps = Steps(reader, along=options.steps) if options.steps else None
         if steps is not None:
             facts["steps"] = len(steps)
@@ -79,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
             print("\nNo record was verified. `tfrfast verify` does that.")
             if steps is not None:
                 say(f"\n{steps._found_features()}")
-        tell_of_unfinished_sets(shard.path for shard in reader.shards)
+        tell_of_unfinished_work(shard.path for shard in reader.shards)
         return 1 if damage else 0
 
 

@@ -1,4 +1,7 @@
-"""`tfrfast run`: runs an unchanged program with accelerated datasets."""
+"""Run a Python program. Every tf.data dataset that it iterates is read by tfrfast, as by
+tfr.accelerate(). All else is as `python SCRIPT` runs it. With TFRFAST_ACCELERATE=0 this is `python
+SCRIPT`.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tfrfast.startup
-from tfrfast.cli.common import Subparsers, add_command
 
 _OWN = ("--explain", "-h", "--help")
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "run",
-        run,
-        help=help,
-        description="Run a Python program. Every tf.data dataset that it iterates is read by "
-        "tfrfast, as by tfr.accelerate(). All else is as `python SCRIPT` runs it. With "
-        "TFRFAST_ACCELERATE=0 this is `python SCRIPT`.",
-        paths=False,
-        progress=False,
-        json=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tfrfast run [-h] [--explain] (SCRIPT | -m MODULE) [ARGS ...]"
     parser.add_argument(
         "--explain",

@@ -1,4 +1,6 @@
-"""`tfrfast schema`: infers the features of a data set's Examples."""
+"""Infer the features of tf.train.Examples from the first records. Print them as a table, and as the
+Python code that parses them.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,7 @@ from tfrfast._native import RecordBatch
 from tfrfast.base.contents import contents_of
 from tfrfast.base.sizes import counted
 from tfrfast.cli.common import (
-    Subparsers,
-    add_command,
+    add_common,
     add_steps,
     print_json,
     print_table,
@@ -28,17 +29,8 @@ from tfrfast.messages import Message
 _OPENED = 64
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "schema",
-        run,
-        help=help,
-        description="Infer the features of tf.train.Examples from the first records. Print them as "
-        "a table, and as the Python code that parses them.",
-        progress=False,
-        on_corruption=True,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser, progress=False, on_corruption=True)
     add_steps(parser, "infer the features of the steps of episodes")
     add_message(parser)
     parser.add_argument("--sample", type=int, default=1000, help="records to examine (1000)")

@@ -1,27 +1,28 @@
-"""`tfrfast shuffle`: shuffles, reshards, merges and splits data sets larger than memory."""
+"""Write all records in a uniformly random order to new shards, in bounded memory. After an
+interruption, the same command resumes where it stopped.
+"""
 
 from __future__ import annotations
 
 import argparse
 
 from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json
+from tfrfast.cli.common import (
+    add_common,
+    add_max_memory,
+    add_output,
+    add_writing,
+    print_json,
+    writing_arguments,
+)
 from tfrfast.cli.damage import left_out
-from tfrfast.cli.new_shards import add_output, add_writing, writing_arguments
+from tfrfast.cli.ray import add_ray, executor_of
 from tfrfast.jobs.shuffling.resumable_folder import can_resume
 from tfrfast.jobs.shuffling.shuffle import Shuffled, shuffle
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "shuffle",
-        run,
-        help=help,
-        description="Write all records in a uniformly random order to new shards, in bounded "
-        "memory. After an interruption, the same command resumes where it stopped.",
-        on_corruption=True,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser, on_corruption=True)
     add_output(
         parser,
         "out/train makes out/train-00000-of-00064",
@@ -35,15 +36,10 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         metavar="NAME=SHARE,...",
         help="for each split its share, as in train=0.9,test=0.1; they add up to 1",
     )
-    parser.add_argument(
-        "--max-memory",
-        type=parse_size,
-        default=1 << 30,
-        metavar="BYTES",
-        help="about how much memory to use (default: 1GiB)",
-    )
+    add_max_memory(parser, "about how much memory to use")
     parser.add_argument("--work", metavar="FOLDER", help="where intermediate files go")
     add_writing(parser)
+    add_ray(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
             raise KeyboardInterrupt("The same command goes on where this one stopped.") from None
         raise
     if options.json:
-        print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
+        print_json(made)
         return left_out(made.skipped)
     for name, paths in made.splits.items():
         print(f"{name}: {counted(len(paths), 'shards')}")
@@ -75,6 +71,7 @@ def _shuffle(options: argparse.Namespace) -> Shuffled:
         max_memory=options.max_memory,
         work=options.work,
         on_corruption=options.on_corruption,
+        executor=executor_of(options),
         **writing_arguments(options),
     )
 

@@ -1,4 +1,6 @@
-"""`tfrfast stats`: statistics of the features of Examples."""
+"""Read all records once, and show for each feature of tf.train.Examples how many records have it,
+its type, lengths, range, mean, and most frequent values.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +8,19 @@ import argparse
 from typing import Any
 
 from tfrfast.base.sizes import counted, rounded
-from tfrfast.cli.common import Subparsers, add_command, names, print_json, print_table
+from tfrfast.cli.common import add_columns, add_common, print_json, print_table
 from tfrfast.cli.damage import left_out
-from tfrfast.cli.json_stats import json_of_stats
 from tfrfast.cli.messages import add_message, message_features, message_of
+from tfrfast.cli.plain import plain_stats
 from tfrfast.reader import Reader
 from tfrfast.tables.statistics import FeatureStats, statistics
 
 _SHOWN_BYTES = 24
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "stats",
-        run,
-        help=help,
-        description="Read all records once, and show for each feature of tf.train.Examples how "
-        "many records have it, its type, lengths, range, mean, and most frequent values.",
-        on_corruption=True,
-    )
-    parser.add_argument("--columns", metavar="A,B", type=names, help="only these features")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser, on_corruption=True)
+    add_columns(parser, "only these features")
     add_message(parser)
 
 
@@ -48,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
                 "records": records,
                 "shards": shards,
                 "bytes": num_bytes,
-                "features": {each.name: json_of_stats(each) for each in found.features},
-                "skipped": [each._asdict() for each in damage],
+                "features": {each.name: plain_stats(each) for each in found.features},
+                "skipped": damage,
             }
         )
     elif not found.features:
@@ -65,11 +59,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _row(stats: FeatureStats) -> tuple[str, ...]:
     share = stats.records / stats.of_records if stats.of_records else 0.0
-    values = (
-        str(stats.min_values)
-        if stats.min_values == stats.max_values
-        else f"{stats.min_values} to {stats.max_values}"
-    )
+    values = f"{stats.min_values:,}"
+    if stats.min_values < stats.max_values:
+        values += f" to {stats.max_values:,}"
     if stats.type == "bytes":
         low, mean, high = stats.min_bytes, stats.mean_bytes, stats.max_bytes
         unit = " B"
@@ -90,4 +82,4 @@ def _row(stats: FeatureStats) -> tuple[str, ...]:
 def _shown(value: Any) -> str:
     if isinstance(value, bytes):
         return repr(value[:_SHOWN_BYTES])[1:] + ("..." if len(value) > _SHOWN_BYTES else "")
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"

@@ -1,27 +1,22 @@
-"""`tfrfast verify`: checks every CRC of every record."""
+"""Read every record and check both its CRCs. If any are wrong, list the damaged byte ranges and
+exit with code 1.
+"""
 
 from __future__ import annotations
 
 import argparse
 
 from tfrfast.base.sizes import counted
-from tfrfast.cli.common import Subparsers, add_command, print_json
-from tfrfast.cli.damage import damage_table, tell_of_unfinished_sets
+from tfrfast.cli.common import add_common, print_json
+from tfrfast.cli.damage import damage_table, tell_of_unfinished_work
 from tfrfast.cli.ray import add_ray, executor_of
 from tfrfast.jobs.verifying import verify
 from tfrfast.storage.paths import expand_paths
 from tfrfast.storage.schemes import is_url
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "verify",
-        run,
-        help=help,
-        description="Read every record and check both its CRCs. If any are wrong, list the damaged "
-        "byte ranges and exit with code 1.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser)
     add_ray(parser)
 
 
@@ -33,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
             {
                 "good_records": found.num_records,
                 "bytes": found.num_bytes,
-                "damage": [each._asdict() for each in damage],
+                "damage": damage,
             }
         )
     elif damage:
@@ -46,5 +41,5 @@ def run(options: argparse.Namespace) -> int:
             f"{counted(found.num_bytes, 'bytes')}: "
             "all good"
         )
-    tell_of_unfinished_sets(expand_paths(path for path in options.paths if not is_url(path)))
+    tell_of_unfinished_work(expand_paths(path for path in options.paths if not is_url(path)))
     return 1 if damage else 0

@@ -1,4 +1,6 @@
-"""`tfrfast view`: shows a data set in a browser."""
+"""Open a page in the browser with the records of a data set: pictures, text, numbers, statistics,
+damage. Only this machine can see it. Ctrl-C ends it.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +14,20 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfrfast.cli.common import Subparsers, add_command, add_steps
+from tfrfast.cli.common import add_common, add_steps
+from tfrfast.cli.messages import add_message, message_features, message_of
 from tfrfast.cli.view.data_set import DataSet
 from tfrfast.cli.view.server import Server
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "view",
-        run,
-        help=help,
-        description="Open a page in the browser with the records of a data set: pictures, text, "
-        "numbers, statistics, damage. Only this machine can see it. Ctrl-C ends it.",
-        progress=False,
-        json=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser, progress=False, json=False)
     parser.add_argument(
         "--split",
         help="of a folder of TensorFlow Datasets, as in tfds.load (default: all)",
     )
     add_steps(parser, "also show the steps of episodes")
+    add_message(parser)
     parser.add_argument(
         "--port", type=_port, default=0, help="the port on 127.0.0.1 (default: a free one)"
     )
@@ -42,7 +37,11 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    data = DataSet(options.paths, steps=options.steps, split=options.split)
+    message = message_of(options)
+    features = None if message is None else message_features(message, None)
+    if features is not None and options.steps is not None:
+        raise ValueError("--steps is of tf.train.Examples. Leave it out, or --proto and --message.")
+    data = DataSet(options.paths, steps=options.steps, split=options.split, features=features)
     try:
         with _served(data, options.port) as server:
             print(server.address, flush=True)

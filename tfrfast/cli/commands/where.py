@@ -1,4 +1,6 @@
-"""`tfrfast where`: the file, the number in the file and the byte of records."""
+"""Print the file, the number in the file and the byte of records: by their numbers, by a key, or of
+a training step.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfrfast.base.sizes import counted
-from tfrfast.cli.common import Subparsers, add_command, parse_record_number, print_json, print_table
+from tfrfast.cli.common import add_common, parse_record_number, print_json, print_table
 from tfrfast.order import InOrder, Order, Plan, Shuffle
 from tfrfast.reader import Reader
 
 _ORDER = re.compile(r"order version=1 shuffle=(?:none|exact seed=(-?\d+)) records=(\d+)")
 
 
-def add_parser(subparsers: Subparsers, help: str) -> None:
-    parser = add_command(
-        subparsers,
-        "where",
-        run,
-        help=help,
-        description="Print the file, the number in the file and the byte of records: by their "
-        "numbers, by a key, or of a training step.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_common(parser)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--record",
@@ -75,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _numbers(reader: Reader, options: argparse.Namespace) -> Sequence[int]:
     if options.record is not None:
-        return [each + len(reader) if each < 0 else each for each in options.record]
+        count = len(reader)
+        return [each + count if -count <= each < 0 else each for each in options.record]
     if options.key is not None:
         keyed = reader.by_key(options.by)
         found: list[int] = keyed.all(keyed._parse(options.key)).indices.tolist()

@@ -23,7 +23,7 @@ _SHARDS = 4
 Numbers = NDArray[np.int64]
 
 
-class Count(NamedTuple):
+class Tally(NamedTuple):
     """The numbers of records of an epoch that came once, never, or more often."""
 
     records: int
@@ -32,10 +32,6 @@ class Count(NamedTuple):
     once: int
     missing: int
     repeated: int
-
-    @property
-    def exact(self) -> bool:
-        return self.once == self.records
 
 
 def write_numbered(folder: Path, count: int) -> list[str]:
@@ -48,7 +44,7 @@ def write_numbered(folder: Path, count: int) -> list[str]:
     return sorted(str(path) for path in (folder / "numbered").glob(f"{count}-*"))
 
 
-def count_records(folder: Path, count: int) -> list[Count]:
+def count_records(folder: Path, count: int) -> list[Tally]:
     """Counts shuffled epochs: of the Loader on 1, 3 and 8 ranks, of TFRecordDataset on one."""
     shards = write_numbered(folder, count)
     counts = []
@@ -81,9 +77,9 @@ def _of_rank(reader: Reader, rank: int, world: int) -> Numbers:
     return np.concatenate(batches)
 
 
-def _counted(records: int, reader: str, ranks: int, seen: Numbers) -> Count:
+def _counted(records: int, reader: str, ranks: int, seen: Numbers) -> Tally:
     times = np.bincount(seen, minlength=records)
-    return Count(
+    return Tally(
         records,
         reader,
         ranks,

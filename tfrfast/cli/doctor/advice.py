@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tfrfast.base.sizes import counted, format_bytes
-from tfrfast.cli.doctor.data import Data
-from tfrfast.cli.doctor.machine import Machine
+from tfrfast.cli.doctor.data import DataFacts
+from tfrfast.cli.doctor.machine import MachineFacts
 
 __all__ = ["advice_on"]
 
@@ -15,13 +15,13 @@ _MANY_SHARDS = 256
 _REQUESTS_AT_ONCE = 128
 
 
-def advice_on(machine: Machine, data: Data | None) -> list[str]:
+def advice_on(machine: MachineFacts, data: DataFacts | None) -> list[str]:
     """Returns sentences, the most important first. Empty if nothing is known to be slow."""
     found = [] if data is None else list(_on_data(machine, data))
     return found + list(_on_machine(machine))
 
 
-def _on_data(machine: Machine, data: Data) -> Iterator[str]:
+def _on_data(machine: MachineFacts, data: DataFacts) -> Iterator[str]:
     for place in data.places:
         if place.request_ms is not None:
             yield (
@@ -80,7 +80,7 @@ def _shuffled_per_s(request_ms: float) -> float:
     return _REQUESTS_AT_ONCE * 1000 / max(request_ms, 0.1)
 
 
-def _on_machine(machine: Machine) -> Iterator[str]:
+def _on_machine(machine: MachineFacts) -> Iterator[str]:
     if machine.crc32c_kernel == "portable":
         yield (
             "This processor has no instruction for CRC-32C that tfrfast knows. Checking records "

@@ -27,7 +27,7 @@ _PACKAGES = (
 )
 
 
-class Machine(NamedTuple):
+class MachineFacts(NamedTuple):
     versions: dict[str, str]
     """Versions of tfrfast, Python, NumPy, and the installed packages that tfrfast works with."""
     system: str
@@ -51,7 +51,7 @@ class Machine(NamedTuple):
     """Environment variables that change tfrfast's behaviour."""
 
 
-def look_at_machine() -> Machine:
+def look_at_machine() -> MachineFacts:
     isal, zlib = _native.inflaters()
     folder = _native.index_cache_folder()
     try:
@@ -64,7 +64,7 @@ def look_at_machine() -> Machine:
         "numpy": importlib.metadata.version("numpy"),
     }
     versions |= {name: found for name in _PACKAGES if (found := version_of(name))}
-    return Machine(
+    return MachineFacts(
         versions=versions,
         system=_system(),
         processor=processor_name(),

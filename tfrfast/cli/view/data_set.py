@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import threading
 from collections import OrderedDict
@@ -11,11 +12,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrfast.cli.json_stats import json_of_stats
-from tfrfast.cli.view.values import RECORD, ROW, all_plain, media_of, records_of
+from tfrfast.cli.plain import plain, plain_stats
+from tfrfast.cli.view.values import (
+    EXACT,
+    RECORD,
+    ROW,
+    leaves_of,
+    media_of,
+    messages_of,
+    records_of,
+    strings_of,
+)
 from tfrfast.errors import RecordError
 from tfrfast.example.parsing import parse_example
-from tfrfast.features import VarLen
+from tfrfast.messages import MessageFeature
 from tfrfast.order import Plan, Shuffle
 from tfrfast.reader import Reader
 from tfrfast.steps.steps import Steps
@@ -31,7 +41,7 @@ _SHOWN_SHARDS = 1000
 _KEPT_CHOICES = 16
 
 
-class Chosen(NamedTuple):
+class Choice(NamedTuple):
     """Chosen records, in the order of the list."""
 
     numbers: Any
@@ -41,10 +51,19 @@ class Chosen(NamedTuple):
 class DataSet:
     """Records of shards. Many threads may ask at once."""
 
-    def __init__(self, paths: list[str], *, steps: str | None, split: str | None) -> None:
+    def __init__(
+        self,
+        paths: list[str],
+        *,
+        steps: str | None = None,
+        split: str | None = None,
+        features: dict[str, MessageFeature] | None = None,
+    ) -> None:
+        """`features` are the fields of records that hold other messages than Examples."""
         self.title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
         self._kinds: Mapping[str, FeatureKind] = {}
-        self._choices: OrderedDict[int, Chosen] = OrderedDict()
+        self._features = features
+        self._choices: OrderedDict[int, Choice] = OrderedDict()
         self._lock = threading.Lock()
         #: The record numbers of a split that is a part of its shards.
         self._indices: Any = None
@@ -70,7 +89,7 @@ class DataSet:
         counts = [shard.num_records for shard in self._reader.shards]
         self._starts: list[int] = np.cumsum([0, *counts]).tolist()
         self._shard_of = {shard.path: at for at, shard in enumerate(self._reader.shards)}
-        self._counting = _Counting(self._reader, self._indices)
+        self._counting = _Counting(self._reader, self._indices, features)
 
     def close(self) -> None:
         self._counting.stop()
@@ -97,11 +116,12 @@ class DataSet:
             "title": self.title,
             "records": len(self),
             "is_split": self._indices is not None,
+            "numbered": len(self._reader),  # a split has some of these records
             "shards": len(shards),
             "bytes": sum(shard.num_bytes for shard in shards),
             "listed": listed,
             "damage": self._damage(),
-            "kinds": {name: each._asdict() for name, each in self._kinds.items()},
+            "kinds": plain(self._kinds),
             "steps": None if self._steps is None else len(self._steps),
             "along": [] if self._steps is None else list(self._steps._known_features()),
             "without_steps": self._without_steps,
@@ -129,13 +149,17 @@ class DataSet:
             shown["steps"] = int(self._steps.episodes.lengths[number])
         return shown
 
-    def value(self, number: int, feature: str, at: int) -> tuple[str, bytes]:
-        """Returns a byte string of a record, and a browser's type for it; "" for unknown bytes."""
+    def value(self, number: int, feature: str | None, at: int) -> tuple[str, bytes]:
+        """Returns a byte string of a feature, or the record, and a browser's type for it; "" for
+        unknown bytes.
+        """
         record = self._reader[number]
         value = record
-        if feature:
-            column = parse_example([record], {feature: VarLen("bytes")})[feature]
-            value = column[0][at]
+        if feature is not None and self._features is not None:
+            columns = parse_example([record], {feature: self._features[feature]})
+            (value,) = itertools.islice(leaves_of(columns[feature].tolist()), at, at + 1)
+        elif feature is not None:
+            value = strings_of(record, feature)[at]
         return media_of(value) or ("", value)
 
     def choose(self, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -173,11 +197,16 @@ class DataSet:
         return [found.get(number) or self._unreadable(number) for number in numbers]
 
     def _read(self, numbers: list[int], limits: Any) -> Any:
+        if not numbers:
+            return []
         try:
-            return list(records_of([self._reader.read(numbers)], limits)) if numbers else []
-        except (RecordError, OSError, MemoryError):
+            batches = [self._reader.read(numbers)]
+            if self._features is not None:
+                return list(messages_of(batches, self._features, limits))
+            return list(records_of(batches, limits))
+        except (RecordError, OSError, MemoryError) as error:
             if len(numbers) == 1:
-                return []
+                return [{"record": numbers[0], "damaged": str(error)}]
         middle = len(numbers) // 2
         return self._read(numbers[:middle], limits) + self._read(numbers[middle:], limits)
 
@@ -198,28 +227,37 @@ class DataSet:
             found.append({**each._asdict(), "at": self._starts[shard] + before})
         return found
 
-    def _by_sample(self, asked: Mapping[str, str]) -> Chosen:
+    def _by_sample(self, asked: Mapping[str, str]) -> Choice:
         count = min(max(_whole(asked, "count", 100), 0), len(self), _MOST_SAMPLED)
         seed = _whole(asked, "seed", 0)
         places = sorted(random.Random(seed).sample(range(len(self)), count))
         numbers = places if self._indices is None else np.sort(self._indices[places])
-        return Chosen(numbers, f"at random (seed {seed})")
+        return Choice(numbers, f"at random (seed {seed})")
 
-    def _by_condition(self, asked: Mapping[str, str]) -> Chosen:
+    def _by_condition(self, asked: Mapping[str, str]) -> Choice:
+        self._refuse_messages("A condition")
         condition = asked["condition"]
         found: Any = records_where(self._reader, condition) if len(self._reader) else []
-        return Chosen(self._of_split(found), f"where {condition}")
+        return Choice(self._of_split(found), f"where {condition}")
 
-    def _by_key(self, asked: Mapping[str, str]) -> Chosen:
+    def _refuse_messages(self, what: str) -> None:
+        if self._features is not None:
+            raise ValueError(
+                f"{what} names features of tf.train.Examples, and these records hold other "
+                "messages. Look at all records, a random sample, or a training step."
+            )
+
+    def _by_key(self, asked: Mapping[str, str]) -> Choice:
+        self._refuse_messages("A key")
         feature, key = asked["feature"], asked["key"]
         keyed = self._reader.by_key(feature)
         found = keyed.all(keyed._parse(key))
-        return Chosen(self._of_split(found.indices), f"{feature} is {key}")
+        return Choice(self._of_split(found.indices), f"{feature} is {key}")
 
     def _of_split(self, numbers: Any) -> Any:
         return numbers if self._indices is None else np.intersect1d(numbers, self._indices)
 
-    def _by_step(self, asked: Mapping[str, str]) -> Chosen:
+    def _by_step(self, asked: Mapping[str, str]) -> Choice:
         epoch, step = _whole(asked, "epoch", 0), _whole(asked, "step", 0)
         seed, size = _whole(asked, "seed", 0), _whole(asked, "size", 32)
         plan = Plan(
@@ -230,10 +268,10 @@ class DataSet:
             world=_whole(asked, "world", 1),
         )
         what = f"step {step:,} of epoch {epoch:,}, in batches of {size:,} (seed {seed})"
-        return Chosen(plan.indices(epoch, step), what)
+        return Choice(plan.indices(epoch, step), what)
 
 
-_CHOICES: dict[str, Callable[[DataSet, Mapping[str, str]], Chosen]] = {
+_CHOICES: dict[str, Callable[[DataSet, Mapping[str, str]], Choice]] = {
     "sample": DataSet._by_sample,
     "condition": DataSet._by_condition,
     "key": DataSet._by_key,
@@ -252,8 +290,11 @@ def _whole(asked: Mapping[str, str], name: str, usual: int) -> int:
 class _Counting:
     """The statistics of a set, made once by a thread."""
 
-    def __init__(self, reader: Reader, indices: Any) -> None:
+    def __init__(
+        self, reader: Reader, indices: Any, features: dict[str, MessageFeature] | None
+    ) -> None:
         self._reader = reader
+        self._features: Any = features
         self._indices = indices
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -275,9 +316,13 @@ class _Counting:
     def _run(self) -> None:
         try:
             found = statistics(
-                self._reader, records=self._indices, progress=False, advance=self._advance
+                self._reader,
+                features=self._features,
+                records=self._indices,
+                progress=False,
+                advance=self._advance,
             )
-            features = [all_plain(json_of_stats(each)) for each in found.features]
+            features = [plain_stats(each, EXACT) for each in found.features]
             self._state = {"records": found.num_records, "features": features}
         except _StoppedError:
             pass

@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _value(self, asked: Asked) -> None:
         number, at = int(asked["record"]), int(asked.get("at", "0"))
-        mime, value = self.server.data.value(number, asked.get("feature", ""), at)
+        mime, value = self.server.data.value(number, asked.get("feature"), at)
         kind = mime or "application/octet-stream"
         more = {} if mime else {"Content-Disposition": 'attachment; filename="value.bin"'}
         part = _RANGE.fullmatch(self.headers.get("Range", ""))

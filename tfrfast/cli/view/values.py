@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -12,15 +11,21 @@ import numpy as np
 from tfrfast._native import record_kind
 from tfrfast.base.contents import contents_of, tensor_of
 from tfrfast.base.wire import fields_of
-from tfrfast.cli.shown_batches import ShownBatch, shown_batches
+from tfrfast.cli.messages import shown_rows
+from tfrfast.cli.plain import plain
+from tfrfast.cli.shown_batches import ShownBatch, beginning, shown_batches
 from tfrfast.columns import Bytes
-from tfrfast.columns.thumbnails import is_picture, png_of
+from tfrfast.columns.shown import is_picture, png_of
+from tfrfast.example.parsing import parse_example
+from tfrfast.features import VarLen
+from tfrfast.messages import MessageFeature
 
-_MAX_EXACT = 1 << 53  # JavaScript's numbers are exact up to here
+EXACT = 1 << 53  # JavaScript's numbers are exact up to here
 _OPENED_LEVELS = 2
 _MOST_FEATURES = 512
 _EXAMPLE = record_kind(b"")
 _SEQUENCE_EXAMPLE = "a tf.train.SequenceExample"
+_ALONE = "x"
 
 
 class Limits(NamedTuple):
@@ -51,6 +56,29 @@ def records_of(batches: Any, limits: Limits) -> Iterator[dict[str, Any]]:
             yield {"record": number, "bytes": len(record)} | _body(piece, record, features, limits)
 
 
+def messages_of(
+    batches: Any, features: dict[str, MessageFeature], limits: Limits
+) -> Iterator[dict[str, Any]]:
+    """Yields each message with its number, its size and its fields, whose levels are one list."""
+    for number, record, row in shown_rows(batches, features):
+        shown = []
+        for name, value in row.items():
+            leaves = [*leaves_of(value)]
+            kind = "bytes" if isinstance(leaves[0], bytes) else features[name].dtype
+            few = leaves[: limits.values]
+            shown.append({"name": name, **_values(kind, few, len(leaves), limits)})
+        yield {"record": number, "bytes": len(record), "features": shown}
+
+
+def leaves_of(value: Any) -> Iterator[Any]:
+    """Yields the values of lists in lists."""
+    if isinstance(value, list):
+        for each in value:
+            yield from leaves_of(each)
+    else:
+        yield int(value) if isinstance(value, bool) else value
+
+
 def _body(
     piece: ShownBatch, record: bytes, features: list[dict[str, Any]], limits: Limits
 ) -> dict[str, Any]:
@@ -65,8 +93,7 @@ def _body(
 def _rows(column: Any, limits: Limits) -> list[dict[str, Any] | None]:
     """Returns what is shown of each row of a column; None for a row without values."""
     values = column.values
-    is_bytes = isinstance(values, Bytes)
-    kind = "bytes" if is_bytes else str(values.dtype)
+    kind = "bytes" if isinstance(values, Bytes) else str(values.dtype)
     rows: list[dict[str, Any] | None] = []
     for begin, end in pairwise(np.asarray(column.row_splits).tolist()):
         if begin == end:
@@ -74,25 +101,14 @@ def _rows(column: Any, limits: Limits) -> list[dict[str, Any] | None]:
             continue
         row = values[begin : min(end, begin + limits.values)]
         row = row.astype(str).astype(float).tolist() if kind == "float32" else row.tolist()
-        shown = [_value(each, limits, 0) if is_bytes else plain(each) for each in row]
-        rows.append({"type": kind, "count": end - begin, "values": shown})
+        rows.append(_values(kind, row, end - begin, limits))
     return rows
 
 
-def all_plain(value: Any) -> Any:
-    """Returns lists and dicts with numbers as `plain` returns them."""
-    if isinstance(value, dict):
-        return {key: all_plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [all_plain(each) for each in value]
-    return plain(value) if isinstance(value, int | float) else value
-
-
-def plain(number: Any) -> Any:
-    """Returns a number as JSON has it. Others are text: infinities, NaN, long integers."""
-    if isinstance(number, float):
-        return number if math.isfinite(number) else str(number)
-    return number if -_MAX_EXACT <= number <= _MAX_EXACT else str(number)
+def _values(kind: str, few: list[Any], count: int, limits: Limits) -> dict[str, Any]:
+    """Returns what is shown of a feature, whose first values are `few` of `count`."""
+    values = [_value(each, limits, 0) for each in few] if kind == "bytes" else plain(few, EXACT)
+    return {"type": kind, "count": count, "values": values}
 
 
 def _value(value: bytes, limits: Limits, level: int) -> dict[str, Any]:
@@ -107,8 +123,8 @@ def _value(value: bytes, limits: Limits, level: int) -> dict[str, Any]:
     if contents.mime:
         return shown
     if contents.kind == "text":
-        text, is_cut = _text_of(value, limits.num_bytes)
-        return shown | {"text": text, "is_cut": is_cut}
+        text = beginning(value, limits.num_bytes)
+        return shown | {"text": text, "is_cut": len(value) > limits.num_bytes}
     if limits.opens and level < _OPENED_LEVELS and (opened := _opened(value, numbers, limits)):
         return shown | opened
     return shown | {"hex": value[: min(limits.num_bytes, 512)].hex(" ")}
@@ -118,7 +134,7 @@ def _opened(value: bytes, numbers: Any, limits: Limits) -> dict[str, Any] | None
     """Returns the numbers of a tensor, or the contents of an Example; None for other bytes."""
     if numbers is not None:
         shown = numbers.reshape(-1)[: limits.values].tolist()
-        return {"count": numbers.size, "numbers": [plain(each) for each in shown]}
+        return {"count": numbers.size, "numbers": plain(shown, EXACT)}
     if value and record_kind(value) == _EXAMPLE:
         (piece,) = _shown_alone(value)
         held = ((name, _rows(column, limits)[0]) for name, column in piece.columns.items())
@@ -136,17 +152,6 @@ def _numbers_of(value: bytes) -> Any:
     return None if numbers.dtype.kind == "c" else numbers
 
 
-def _text_of(value: bytes, limit: int) -> tuple[str, bool]:
-    """Returns the beginning of a text, without a divided character, and whether it was cut."""
-    shown = value[:limit]
-    is_cut = len(shown) < len(value)
-    if is_cut:
-        while shown and shown[-1] & 0xC0 == 0x80:
-            shown = shown[:-1]
-        shown = shown[:-1] if shown and shown[-1] >= 0xC0 else shown
-    return shown.decode(errors="backslashreplace"), is_cut
-
-
 def media_of(value: bytes) -> tuple[str, bytes] | None:
     """Returns a browser's type and the bytes of a picture, sound or video; None for other bytes. A
     tensor of pixels becomes a PNG.
@@ -157,27 +162,42 @@ def media_of(value: bytes) -> tuple[str, bytes] | None:
     return ("image/png", png_of(numbers)) if is_picture(numbers) else None
 
 
+def strings_of(record: bytes, name: str) -> Any:
+    """Returns the byte strings of a feature of an Example, or of a SequenceExample, whose features
+    have the names that the page shows.
+    """
+    if record_kind(record) == _SEQUENCE_EXAMPLE:
+        found = _features_of_sequence(record, RECORD.steps)
+        record, name = next(_alone(feature) for each, feature in found if each == name), _ALONE
+    return parse_example([record], {name: VarLen("bytes")})[name][0]
+
+
 def _sequence_features(record: bytes, limits: Limits) -> list[dict[str, Any]] | None:
-    """Returns the features of a SequenceExample's context, and of its first steps."""
-    found: list[tuple[str, bytes]] = []
-    left = limits.steps
+    """Returns what is shown of a SequenceExample."""
     try:
-        for part, entries in fields_of(record):
-            for _, entry in fields_of(_message(entries)):
-                pair = dict(fields_of(_message(entry)))
-                name = _message(pair.get(1, b"")).decode(errors="backslashreplace")
-                if part == 1:
-                    found.append((name, _message(pair.get(2, b""))))
-                    continue
-                for step, (_, each) in enumerate(fields_of(_message(pair.get(2, b"")))):
-                    if left == 0:
-                        break
-                    found.append((f"{name}[{step}]", _message(each)))
-                    left -= 1
+        found = [*_features_of_sequence(record, limits.steps)]
     except ValueError:
         return None
     shown = ((name, _feature(feature, limits)) for name, feature in found[:_MOST_FEATURES])
     return [{"name": name, **each} for name, each in shown if each is not None]
+
+
+def _features_of_sequence(record: bytes, left: int) -> Iterator[tuple[str, bytes]]:
+    """Yields the features of a SequenceExample's context, and of its first steps. Raises ValueError
+    for other bytes.
+    """
+    for part, entries in fields_of(record):
+        for _, entry in fields_of(_message(entries)):
+            pair = dict(fields_of(_message(entry)))
+            name = _message(pair.get(1, b"")).decode(errors="backslashreplace")
+            if part == 1:
+                yield name, _message(pair.get(2, b""))
+                continue
+            for step, (_, each) in enumerate(fields_of(_message(pair.get(2, b"")))):
+                if left == 0:
+                    break
+                yield f"{name}[{step}]", _message(each)
+                left -= 1
 
 
 def _shown_alone(example: bytes) -> Iterator[ShownBatch]:
@@ -192,15 +212,18 @@ def _message(field: int | bytes | None) -> bytes:
 
 
 def _feature(feature: bytes, limits: Limits) -> dict[str, Any] | None:
-    """Returns what is shown of a Feature alone, by way of an Example that holds it; None without
-    values.
-    """
-    entry = b"\n\1x\x12" + _varint(len(feature)) + feature
-    features = b"\n" + _varint(len(entry)) + entry
-    (piece,) = _shown_alone(b"\n" + _varint(len(features)) + features)
+    """Returns what is shown of a Feature alone; None without values."""
+    (piece,) = _shown_alone(_alone(feature))
     for column in piece.columns.values():
         return _rows(column, limits)[0]
     return None
+
+
+def _alone(feature: bytes) -> bytes:
+    """Returns an Example that holds a Feature alone."""
+    entry = b"\n\1" + _ALONE.encode() + b"\x12" + _varint(len(feature)) + feature
+    features = b"\n" + _varint(len(entry)) + entry
+    return b"\n" + _varint(len(features)) + features
 
 
 def _varint(number: int) -> bytes:

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any
 
-from tfrfast.base.arguments import checked_threads
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.jobs.indexing import files, objects
 from tfrfast.jobs.indexing.places import BuiltIndex
+from tfrfast.jobs.running import Workers
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_object
 from tfrfast.storage.schemes import is_url
 
 
@@ -55,7 +54,7 @@ def build_index(
       built now, and the numbers of records and of damaged ranges. Damage is not an error here.
       Raises OSError if a shard cannot be read or its index cannot be saved.
     """
-    threads = checked_threads(threads)
+    workers = Workers(executor, threads, progress)
     reached = Storage(storage, cache)
     if publish and index_folder is not None:
         raise ValueError(
@@ -73,33 +72,28 @@ def build_index(
     if publish:
         from tfrfast.storage.remote.publishing import place_of, publish_indexes
 
-        # The core publishes indexes in its own storages like those of files.
-        shards = [each for each in urls if not is_object(each)]
-        urls = [each for each in urls if is_object(each)]
         for url in urls:
             place_of(url)
-    built = _build_objects(urls, executor, index_folder, threads, progress, force, reached)
+    built = _build_objects(urls, index_folder, workers, force, reached)
     if publish:
         places = publish_indexes({url: url for url in urls}, reached.access)
         built = {url: each._replace(path=places[url]) for url, each in built.items()}
-    for each in files.build(shards, executor, index_folder, threads, progress, force):
+    for each in files.build(shards, workers, index_folder, force):
         built[each.shard] = each
     return [built[each] for each in everything]
 
 
 def _build_objects(
     urls: list[str],
-    executor: Executor | None,
     folder: str | os.PathLike[str] | None,
-    threads: int | None,
-    progress: bool | None,
+    workers: Workers,
     force: bool,
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
     if not urls:
         return {}
-    if executor is not None:
-        return objects.build_elsewhere(executor, urls, folder, progress, force, storage)
+    if workers.executor is not None:
+        return objects.build_elsewhere(urls, folder, workers, force, storage)
     if force:
-        return objects.rebuild(urls, folder, threads, storage)
-    return objects.build(urls, folder, threads, progress, storage)
+        return objects.rebuild(urls, folder, workers, storage)
+    return objects.build(urls, folder, workers, storage)

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any
 
 from tfrfast import _native
-from tfrfast.base.progress import ProgressBar
 from tfrfast.base.warning import core_warnings
 from tfrfast.jobs.cutting import grouped, size_of
 from tfrfast.jobs.indexing.places import BuiltIndex, compact, index_folder
-from tfrfast.jobs.running import Advance, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, Workers
 from tfrfast.storage.paths import written_file
 
 
 def build(
-    shards: list[str],
-    executor: Executor | None,
-    folder: str | os.PathLike[str] | None,
-    threads: int | None,
-    progress: bool | None,
-    force: bool,
+    shards: list[str], workers: Workers, folder: str | os.PathLike[str] | None, force: bool
 ) -> list[BuiltIndex]:
     """Builds the missing indexes, or all indexes."""
     into = b"" if folder is None else written_file(folder)
-    tasks = _plan(shards, into, force, num_workers(executor, threads))
-    total = sum(task.amount for task in tasks)
-    kept_in = _places(shards, folder) if executor is not None else set()
+    kept_in = _places(shards, folder) if workers.executor is not None else set()
     before = _states_in(kept_in)
-    with core_warnings(), ProgressBar("Indexing", progress) as bar:
-        parts = run_tasks(tasks, executor, threads, bar.adding(total))
-        built = [each for part in parts for each in part]
+    with core_warnings():
+        tasks = _plan(shards, into, force, workers.count)
+        built = [each for part in workers.run("Indexing", tasks) for each in part]
         # A task that an executor runs again finds the index of its first run, and takes it for an
         # older index.
         new = {place for place, _ in _states_in(kept_in).items() - before.items()}
@@ -52,36 +44,28 @@ def _plan(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_
     ]
 
 
+@dataclass
 class _Build:
     """Builds the indexes of some files, and adds each to its folder's index."""
 
-    def __init__(
-        self,
-        shards: list[str],
-        num_bytes: int,
-        folder: bytes,
-        force: bool,
-        folders: _native.IndexFolders | None,
-    ) -> None:
-        self._shards = shards
-        self.amount = num_bytes
-        self._folder = folder
-        self._force = force
-        self._folders = folders
+    shards: list[str]
+    amount: int
+    folder: bytes
+    force: bool
+    #: Folders that this process has read; None in another process.
+    folders: _native.IndexFolders | None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Build, (self._shards, self.amount, self._folder, self._force, None)
+        return _Build, (self.shards, self.amount, self.folder, self.force, None)
 
     def run(self, advance: Advance) -> list[BuiltIndex]:
-        folders = self._folders or _native.IndexFolders()
+        folders = self.folders or _native.IndexFolders()
         return [
             BuiltIndex(
                 shard,
-                *_native.build_index(
-                    os.fsencode(shard), self._folder, self._force, folders, advance
-                ),
+                *_native.build_index(os.fsencode(shard), self.folder, self.force, folders, advance),
             )
-            for shard in self._shards
+            for shard in self.shards
         ]
 
 

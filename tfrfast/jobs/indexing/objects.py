@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,12 +11,11 @@ from typing import NamedTuple
 
 from tfrfast import _native
 from tfrfast.base.job_threads import JobThreads
-from tfrfast.base.progress import ProgressBar
 from tfrfast.base.warning import core_warnings
 from tfrfast.errors import StaleIndexError
 from tfrfast.jobs.cutting import grouped, size_of
 from tfrfast.jobs.indexing.places import BuiltIndex, compact
-from tfrfast.jobs.running import Advance, num_workers, run_tasks
+from tfrfast.jobs.running import Advance, Workers
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import reach, written_file
 from tfrfast.storage.remote.options import Storage
@@ -31,8 +29,7 @@ _LOOKS_AT_ONCE = 16
 def build(
     urls: list[str],
     folder: str | os.PathLike[str] | None,
-    threads: int | None,
-    progress: bool | None,
+    workers: Workers,
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
     """Opens a reader, which builds and keeps the missing indexes."""
@@ -40,8 +37,8 @@ def build(
         urls,
         on_corruption="skip",
         index_folder=folder,
-        threads=threads,
-        progress=progress,
+        threads=workers.threads,
+        progress=workers.progress,
         storage=storage,
     ) as reader:
         damage = Counter(each.path for each in reader.skipped)
@@ -60,13 +57,14 @@ def build(
 def rebuild(
     urls: list[str],
     folder: str | os.PathLike[str] | None,
-    threads: int | None,
+    workers: Workers,
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
     into = b"" if folder is None else written_file(folder)
     tasks = [_Rebuild(url, into, storage) for url in urls]
     with core_warnings():
-        built = list(run_tasks(tasks, None, threads or _OBJECTS_AT_ONCE, lambda _: None))
+        some = Workers(None, workers.threads or _OBJECTS_AT_ONCE, progress=False)
+        built = list(some.run("Indexing", tasks))
     if folder is not None:
         compact(built)
     return {each.shard: each for each in built}
@@ -87,17 +85,16 @@ class _Rebuild(NamedTuple):
 
 
 def build_elsewhere(
-    executor: Executor,
     urls: list[str],
     folder: str | os.PathLike[str] | None,
-    progress: bool | None,
+    workers: Workers,
     force: bool,
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
     """Lets other processes read the objects. This process keeps the indexes."""
+    into = b"" if folder is None else written_file(folder)
     if folder is not None:
         os.makedirs(folder, exist_ok=True)
-    into = b"" if folder is None else written_file(folder)
 
     def look(url: str) -> BuiltIndex | None:
         kept = _kept_index(url, storage)
@@ -108,13 +105,12 @@ def build_elsewhere(
         built = {each.shard: each for each in looked if each}
     missing = [url for url in urls if url not in built]
     sizes = [size_of(url) for url in missing]
-    groups = grouped(missing, sizes, num_workers(executor))
+    groups = grouped(missing, sizes, workers.count)
     tasks = [_BuildElsewhere(some, storage) for some, _ in groups]
-    with ProgressBar("Indexing", progress, "objects") as bar:
-        for part in run_tasks(tasks, executor, None, bar.adding(len(missing))):
-            for each in _keep(part):
-                # Copies at once, because the cache may later remove the index to make space.
-                built[each.shard] = _copied(each, into, storage)
+    for part in workers.run("Indexing", tasks, "objects"):
+        for each in _keep(part):
+            # Copies at once, because the cache may later remove the index to make space.
+            built[each.shard] = _copied(each, into, storage)
     if folder is not None:
         compact(list(built.values()))
     return built

@@ -8,7 +8,6 @@ import os
 from tfrfast import _native
 from tfrfast.errors import StaleIndexError
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_object
 from tfrfast.storage.schemes import is_url
 
 # The number of objects to open ahead of the current object.
@@ -23,24 +22,23 @@ class Inputs:
         self.shards = shards
         self.storage = storage
         self._objects = {}
-        if urls := [each for each in shards if is_object(each)]:
+        if urls := [each for each in shards if is_url(each)]:
             from tfrfast.storage.remote.listing import look_at_objects
 
             self._objects = look_at_objects(urls, storage.access)
         self.sizes: list[int] = []
+        #: The size and the version of each shard, as text.
+        self.states: list[str] = []
         fingerprint = hashlib.sha256()
         for shard in shards:
             if (found := self._objects.get(shard)) is not None:
                 state = found.encode()
                 self.sizes.append(found.size)
-            elif is_url(shard):
-                facts = _native.file_facts(os.fsencode(shard), storage.core)
-                state = str(facts)
-                self.sizes.append(facts[0])
             else:
                 status = os.stat(shard)
                 state = f"{status.st_size}\0{status.st_mtime_ns}"
                 self.sizes.append(status.st_size)
+            self.states.append(state)
             fingerprint.update(f"{shard}\0{state}\0".encode(errors="surrogateescape"))
         #: A hash of the names, sizes and versions of all inputs.
         self.fingerprint = fingerprint.hexdigest()

@@ -19,11 +19,12 @@ from tfrfast.jobs.shuffling.good_records import GoodRecords
 from tfrfast.jobs.shuffling.inputs import Inputs, IntactRecords
 from tfrfast.jobs.shuffling.publication import Publication, Shuffled
 from tfrfast.jobs.shuffling.resumable_folder import ResumableFolder
-from tfrfast.jobs.shuffling.sorted_rows import SortedRows
+from tfrfast.jobs.shuffling.sorted_rows import SortedRows, Written
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.reader import Reader, Skipped
+from tfrfast.storage.paths import absolute_path
 from tfrfast.writing.publishing import unfinished_sets
-from tfrfast.writing.writer import Writer
+from tfrfast.writing.shard_set import Unpublished
 
 _SMALL_SHARD_BYTES = 64 << 10
 _TINY_SHARD_BYTES = 1 << 10
@@ -57,8 +58,21 @@ class ShuffleJob:
         self._outputs = target.outputs
         self._work = work
         self._progress = progress
+        self._unpublished = Unpublished(
+            absolute_path(work.path),
+            index=target.index,
+            compression=target.compression,
+            level=target.level,
+            sync=target.sync,
+        )
         self._done_bytes = 0
         self._bytes = sum(inputs.sizes)
+        plan = [target.fingerprint(), self._cut(memory), inputs.fingerprint]
+        plan += ["skip"] if skip_damage else []
+        self._plan = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
+
+    def _cut(self, memory: int) -> int | str:
+        """Cuts the work. Returns what a resume depends on."""
         self._max_ahead_bytes = min(memory // 4, _MAX_AHEAD_BYTES)
         # In a bucket, a frame also holds the record's number, and has a sort entry in memory.
         self._num_buckets = max(1, -(-self._bytes * 9 // 8 // (memory // 4)))
@@ -69,9 +83,7 @@ class ShuffleJob:
                 f"Shuffling {self._bytes} bytes takes max_memory={needed} or more, not {memory}."
             )
         self._buffer_bytes = min(buffer_bytes, _MAX_BUFFER_BYTES)
-        plan = [target.fingerprint(), self._num_buckets, inputs.fingerprint]
-        plan += ["skip"] if skip_damage else []
-        self._plan = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
+        return self._num_buckets
 
     def run(self) -> Shuffled:
         publication = Publication(self._work, self._target)
@@ -87,14 +99,20 @@ class ShuffleJob:
         if not has_begun:
             self._target.check_places()
             with ProgressBar("Shuffling", self._progress) as self._bar:
-                buckets = self._deal_out()
-                self._refuse_empty_shards()
-                self._write_shards(buckets)
+                self._make_shards()
             self._check_totals()
             publication.begin(self._inputs.shards, self._state["written"])
         return publication.finish()
 
+    def _make_shards(self) -> None:
+        """Makes all shards in the work folder."""
+        buckets = self._deal_out()
+        self._refuse_more_shards_than(self._state["totals"][0])
+        self._write_shards(buckets)
+
     def _make_folders(self) -> None:
+        for folder in (self._work.inside("shards"), self._work.inside("index")):
+            os.makedirs(folder, exist_ok=True)
         device = os.stat(self._work.path).st_dev
         for output in self._outputs:
             folder = os.path.dirname(output.prefix) or "."
@@ -119,7 +137,7 @@ class ShuffleJob:
             "totals": [0, 0, 0],
             "bucket_bytes": [0] * self._num_buckets,
             "bucket_records": [0] * self._num_buckets,
-            "written": [],  # (output, records, payload bytes, content hash)
+            "written": [],  # the shards
             "skipped": [],  # skipped damage
         }
 
@@ -159,9 +177,6 @@ class ShuffleJob:
             ) as reader,
         ):
             self._refuse_more_shards_than(len(reader))
-
-    def _refuse_empty_shards(self) -> None:
-        self._refuse_more_shards_than(self._state["totals"][0])
 
     @property
     def _wanted_shards(self) -> int:
@@ -237,19 +252,22 @@ class ShuffleJob:
     # -- second half: buckets to shards
 
     def _first_position_of_next_shard(self) -> int:
-        return sum(records for _, records, _, _ in self._state["written"])
+        return sum(records for _, _, records, *_ in self._state["written"])
 
     def _write_shards(self, buckets: _native.ShuffleBuckets) -> None:
-        os.makedirs(self._work.inside("shards"), exist_ok=True)
-        rows = SortedRows(buckets, self._state["bucket_records"])
+        rows = SortedRows(buckets.take, self._state["bucket_records"])
         rows.skip_to(self._first_position_of_next_shard())
-        self._advance(sum(written[2] for written in self._state["written"]))
-        for output, records in enumerate(self._records_of_outputs()):
+        self._advance(sum(written[3] for written in self._state["written"]))
+        for output, records in enumerate(self._records_of_outputs(self._state["totals"][0])):
             for wanted in self._cuts(output, records):
-                self._write_shard(rows, output, wanted)
+                limit = self._outputs[output].max_bytes
+                written = rows.write_shard(self._unpublished, output, wanted, limit, self._advance)
+                self._state["written"].append(written)
+                self._save_state()
+                for used in rows.newly_used():
+                    buckets.remove(used)
 
-    def _records_of_outputs(self) -> Iterator[int]:
-        total = self._state["totals"][0]
+    def _records_of_outputs(self, total: int) -> Iterator[int]:
         end = 0
         reached = 0.0
         for output in self._outputs:
@@ -263,43 +281,20 @@ class ShuffleJob:
         """Yields the maximal number of records of each of the output's shards yet to be written."""
         output = self._outputs[number]
         if output.num_shards:
-            for shard in range(len(self._written_for(number)), output.num_shards):
-                yield records * (shard + 1) // output.num_shards - (
-                    records * shard // output.num_shards
-                )
+            yield from equal_parts(records, output.num_shards)[len(self._written_for(number)) :]
             return
         while True:
             written = self._written_for(number)
-            left = records - sum(each[1] for each in written)
+            left = records - sum(each[2] for each in written)
             if left == 0 and written:
                 return
             yield left
 
-    def _written_for(self, output: int) -> list[list[int]]:
-        return [written for written in self._state["written"] if written[0] == output]
-
-    def _write_shard(self, rows: SortedRows, output: int, max_records: int) -> None:
-        limit = self._outputs[output].max_bytes
-        name = str(len(self._state["written"]))
-        totals = [0, 0, 0]
-        with Writer(
-            self._work.inside("shards", name),
-            compression=self._target.compression,
-            level=self._target.level,
-            index=self._target.index,
-            index_folder=self._work.inside("index") if self._target.index else None,
-            sync=self._target.sync,
-        ) as writer:
-            for some in rows.write_to(writer, max_records, limit):
-                totals = [a + b for a, b in zip(totals, some, strict=True)]
-                self._advance(some[1] + 16 * some[0])
-        totals[2] %= 2**64
-        self._state["written"].append([output, *totals])
-        self._save_state()
-        rows.remove_used()
+    def _written_for(self, output: int) -> list[Written]:
+        return [written for written in self._state["written"] if written[1] == output]
 
     def _check_totals(self) -> None:
-        after = [sum(written[i] for written in self._state["written"]) for i in (1, 2, 3)]
+        after = [sum(written[i] for written in self._state["written"]) for i in (2, 3, 4)]
         after[2] %= 2**64
         if after != list(self._state["totals"]):
             raise CorruptRecordError(
@@ -308,3 +303,8 @@ class ShuffleJob:
                 f"{self._work.path!r} in order?",
                 path=self._work.path,
             )
+
+
+def equal_parts(count: int, parts: int) -> list[int]:
+    """Divides `count` into parts that differ by at most one."""
+    return [count * (part + 1) // parts - count * part // parts for part in range(parts)]

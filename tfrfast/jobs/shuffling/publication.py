@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tfrfast.base.tables import summary
 from tfrfast.jobs.shuffling.resumable_folder import ResumableFolder
+from tfrfast.jobs.shuffling.sorted_rows import Written
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.reader import Skipped
 from tfrfast.writing.publishing import Indexes, publish, shard_name
@@ -58,19 +59,19 @@ class Publication:
             )
         return True
 
-    def begin(self, inputs: list[str], written: list[list[int]]) -> None:
+    def begin(self, inputs: list[str], written: list[Written]) -> None:
         """Call this when all shards are complete and only their names are missing."""
         state = self._work.state
         counts = [0] * len(self._target.outputs)
-        for output, *_ in written:
+        for _, output, *_ in written:
             counts[output] += 1
         numbers = [0] * len(counts)
         state["published"] = []
-        for name, (output, *_) in enumerate(written):
+        for name, output, *_ in written:
             prefix = self._target.outputs[output].prefix
             final = shard_name(prefix, numbers[output], counts[output])
             numbers[output] += 1
-            state["published"].append([str(name), final, output])
+            state["published"].append([name, final, output])
         going = {_own_name(path) for path in self._target.taken_names()}
         state["replaces_input"] = any(
             _own_name(path) in going or os.path.realpath(path) in going for path in inputs

@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
-import json
 import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 from tfrfast import _native
+from tfrfast.storage.journal import Journal
 from tfrfast.storage.output import named_url, shards_path
 from tfrfast.storage.paths import written_file
-from tfrfast.writing.work_folder import LOCK, hold, no_empty_folders
+from tfrfast.writing import work_folder
+from tfrfast.writing.work_folder import clear, hold, no_empty_folders
 
-_STATE = "state.json"
+_BUSY = "Another process is shuffling to these names right now"
 
 
 @contextlib.contextmanager
 def held(folder: str) -> Iterator[None]:
     """Makes and locks the folder. One process holds the folder at a time."""
-    with no_empty_folders(os.path.dirname(folder)):
-        try:
-            lock = hold(folder, wait=False)
-        except BlockingIOError:
-            raise BlockingIOError(
-                errno.EAGAIN, "Another process is shuffling to these names right now", folder
-            ) from None
-        with lock:
-            yield
+    with no_empty_folders(os.path.dirname(folder)), hold(folder, wait=False, busy=_BUSY):
+        yield
 
 
 class ResumableFolder:
     """The folder of one shuffle. One process holds the folder at a time.
 
-    `state` is the last saved state, or empty. Saving replaces the state in one step, never in part.
+    `state` is the last saved state, or empty. The journal has only the last one.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, sync: bool = True) -> None:
         self.path = path
+        self._sync = sync
+        self._journal = Journal(path)
         self.state: dict[str, Any] = {}
 
     def inside(self, *names: str) -> str:
@@ -49,44 +43,45 @@ class ResumableFolder:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Loads the state. Removes the folder at the end, unless a saved state can be resumed."""
-        with held(self.path):
+        if os.path.exists(self.inside("state.json")):  # perhaps with the only copy of the records
+            raise FileExistsError(
+                f"{self.path!r} holds a shuffle that an earlier version of tfrfast began. Finish "
+                "it with that version, or delete the folder if its input is whole."
+            )
+        with (
+            no_empty_folders(os.path.dirname(self.path)),
+            work_folder.held(self._journal, _BUSY),
+        ):
             self._load()
-            try:
-                yield
-            finally:
-                if not os.path.exists(self.inside(_STATE)):
-                    shutil.rmtree(self.path, ignore_errors=True)
+            yield
 
     def _load(self) -> None:
+        self.state = {}
         try:
-            with open(self.inside(_STATE), encoding="utf-8") as file:
-                state = json.load(file)
-            self.state = state if isinstance(state, dict) else {}
-        except (FileNotFoundError, ValueError):
-            self.state = {}
+            for state in self._journal.read():
+                self.state = state
+        except ValueError as error:  # a power cut may damage what is not flushed
+            made = self.inside("shards")
+            if os.path.isdir(made) and os.listdir(made):  # perhaps the only copy of the records
+                raise ValueError(
+                    f"The journal of an unfinished shuffle in {self.path!r} cannot be read: "
+                    f"{error}. If the input is whole, delete that folder, and call again. "
+                    f"Otherwise move the shards in {made!r} away first: they hold the missing "
+                    "records."
+                ) from None
 
     def begin(self, state: dict[str, Any]) -> None:
         """Removes all earlier work, even of another shuffle to the same names."""
         self.forget()
-        for name in os.listdir(self.path):
-            if name != LOCK:
-                path = self.inside(name)
-                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+        clear(self.path)
         self.state = state
 
     def save(self, *, durable: bool = False) -> None:
-        temporary = self.inside(_STATE + ".new")
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(self.state, file)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, self.inside(_STATE))
+        self._journal.begin(self.state, sync=durable)
 
     def forget(self) -> None:
         """Removes the saved state, so that nothing can be resumed."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.inside(_STATE))
+        self._journal.end(sync=self._sync)
 
 
 def can_resume(out: str, work: str | os.PathLike[str] | None) -> bool:
@@ -95,7 +90,7 @@ def can_resume(out: str, work: str | os.PathLike[str] | None) -> bool:
         if work is None:
             return False
         out, work = shards_path(url, upload_folder(url, work)), None
-    return os.path.exists(os.path.join(resumable_folder_path(out, work), _STATE))
+    return Journal(resumable_folder_path(out, work)).exists()
 
 
 def upload_folder(url: str, work: str | os.PathLike[str]) -> str:

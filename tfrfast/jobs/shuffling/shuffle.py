@@ -1,10 +1,11 @@
-"""Shuffles, reshards, merges and splits data sets larger than memory."""
+"""Shuffles, merges and splits data sets larger than memory."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
 from typing import Any, Literal, SupportsIndex
 
 from tfrfast.base.arguments import UNLIMITED, integer, seed_number
@@ -21,6 +22,7 @@ from tfrfast.jobs.shuffling.resumable_folder import (
     upload_folder,
 )
 from tfrfast.jobs.shuffling.split_targets import split_targets_of
+from tfrfast.jobs.shuffling.spread_job import SpreadJob
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.storage.disk_cache import DiskCache
 from tfrfast.storage.output import Output, named_url, open_output
@@ -58,6 +60,7 @@ def shuffle(
     sync: bool = True,
     work: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
+    executor: Executor | None = None,
     storage: Mapping[str, Any] | None = None,
     cache: DiskCache | None = None,
 ) -> Shuffled:
@@ -94,6 +97,10 @@ def shuffle(
         the same filesystem as `out`. The default is the sibling folder of the new shards' folder.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
+      executor: divides and joins the records in tasks, for example of a cluster:
+        `tfrfast.ray.RayExecutor()`, or any other `concurrent.futures.Executor`. The result is the
+        same. Its processes must see the same files, the work folder's too, under the same names.
+        Each task takes `max_memory`. The shards are counted by `num_shards`.
       storage: options of URLs, as for Reader. If `out` is a URL (s3://, gs://, az://), the shards
         are made in a folder of this machine, in `work` or the temporary folder, and then uploaded.
         The same call resumes if `work` is given.
@@ -108,6 +115,16 @@ def shuffle(
     """
     if on_corruption not in ("raise", "skip"):
         raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
+    if executor is not None and max_bytes is not None:
+        raise ValueError(
+            "With an executor, num_shards counts the shards: the end of a shard of max_bytes "
+            "depends on all records before it."
+        )
+    if executor is not None and named_url(out) and work is None:
+        raise ValueError(
+            f"An executor shuffles to {named_url(out)!r} by way of a folder that "
+            "all of its machines see. Name that folder: work="
+        )
     with _output(out, storage, index, index_folder, sync, overwrite, work) as output:
         outputs = split_targets_of(output.path, num_shards, max_bytes, splits)
         output.refuse_taken([each.prefix for each in outputs])
@@ -124,7 +141,8 @@ def shuffle(
         compression_level(compression, level)
         memory = _memory(max_memory)
         folder = ResumableFolder(
-            resumable_folder_path(output.path, None if output.is_remote else work)
+            resumable_folder_path(output.path, None if output.is_remote else work),
+            sync=output.sync,
         )
         new_folders = os.path.dirname(output.path), os.fsdecode(output.index_folder)
         with no_empty_folders(*new_folders), folder.held():
@@ -135,7 +153,9 @@ def shuffle(
                 reached = Storage(storage, cache)
                 inputs = Inputs(expand_paths(paths, reached), reached)
                 skips_damage = on_corruption == "skip"
-                made = ShuffleJob(inputs, target, memory, folder, progress, skips_damage).run()
+                plan = inputs, target, memory, folder, progress, skips_damage
+                job = ShuffleJob(*plan) if executor is None else SpreadJob(*plan, executor)
+                made = job.run()
         output.publish(made.paths)
     return made._replace(
         paths=[output.name_of(path) for path in made.paths],

@@ -17,6 +17,7 @@ from tfrfast.storage.remote.failures import BadAnswerError, GivenUpError, OtherV
 from tfrfast.storage.remote.library import obstore
 from tfrfast.storage.remote.options import secrets_for
 from tfrfast.storage.remote.pace import Pace, pace_of
+from tfrfast.storage.remote.silence import Silence
 from tfrfast.storage.remote.stores import Store, renew, store_for
 from tfrfast.storage.remote.urls import ObjectName, locate
 
@@ -229,34 +230,43 @@ async def persist(
     attempt of one request that does not limit its own time. After progress of `reading`, attempts
     are counted from 0 again.
     """
-    began = time.monotonic()
-    attempts = renewals = had = 0
-    while True:
-        store = _opened(location, access)
-        attempts += 1
-        try:
-            if not limits_time:
-                return await attempt(store)
-            return await asyncio.wait_for(attempt(store), store.timeout + _STUCK_S)
-        except Exception as error:
-            if reading is not None:
-                began += reading.waited_s
-                reading.waited_s = 0.0
-                if reading.done >= had + _PROGRESS_BYTES:
-                    began, attempts, had = time.monotonic(), 1, reading.done
-            verdict = failures.judge(error)
-            took = time.monotonic() - began
-            if verdict is Verdict.REPLACED:
-                raise GivenUpError(failures.REPLACED, 0, _replaced(url)) from None
-            if verdict is Verdict.RENEW:
-                renew(location, access)
-                renewals += 1
-                goes_on = renewals <= min(_MAX_RENEWALS, store.retries)
-            else:
-                goes_on = verdict is Verdict.RETRY and attempts <= store.retries
-            if not goes_on or took > store.retry_seconds:
-                raise _given_up(what, url, error, verdict, attempts, took, store) from None
-        await asyncio.sleep(_backoff(attempts))
+    with Silence(location.root) as silence:
+        began = time.monotonic()
+        attempts = renewals = had = 0
+        while True:
+            store = _opened(location, access)
+            silence.asks(store.endpoint, store.retry_seconds)
+            attempts += 1
+            try:
+                answering = attempt(store)
+                if limits_time:
+                    answering = asyncio.wait_for(answering, store.timeout + _STUCK_S)
+                answer = await answering
+                silence.heard()
+                return answer
+            except Exception as error:
+                if reading is not None:
+                    began += reading.waited_s
+                    reading.waited_s = 0.0
+                    if reading.done >= had + _PROGRESS_BYTES:
+                        began, attempts, had = time.monotonic(), 1, reading.done
+                verdict = failures.judge(error)
+                if verdict is Verdict.RETRY and not failures.status_of(error):
+                    silence.failed(failures.reason(error, store.secrets))
+                else:
+                    silence.heard()
+                took = time.monotonic() - began
+                if verdict is Verdict.REPLACED:
+                    raise GivenUpError(failures.REPLACED, 0, _replaced(url)) from None
+                if verdict is Verdict.RENEW:
+                    renew(location, access)
+                    renewals += 1
+                    goes_on = renewals <= min(_MAX_RENEWALS, store.retries)
+                else:
+                    goes_on = verdict is Verdict.RETRY and attempts <= store.retries
+                if not goes_on or took > store.retry_seconds:
+                    raise _given_up(what, url, error, verdict, attempts, took, store) from None
+            await asyncio.sleep(_backoff(attempts))
 
 
 def _located(url: str) -> ObjectName:

@@ -126,7 +126,14 @@ def advice(error: BaseException, verdict: Verdict) -> str:
         return ""
     if timed_out(error):
         return " Ask again later, or allow longer pauses with storage={'timeout': ...}."
+    if "Connection refused" in _reason(error):
+        return " Check the endpoint: nothing answers there."
     return " Ask again later, or allow more with storage={'retries': ...}."
+
+
+def reason(error: BaseException, secrets: Iterable[str]) -> str:
+    """Returns why a request could not be sent, in a few words, or the first line of the error."""
+    return _reason(error) or in_words(error, secrets)
 
 
 def _has_no_account(error: BaseException) -> bool:

@@ -64,11 +64,7 @@ def download(url: str, access: str, path: str) -> Version | None:
 
 def is_there(url: str, access: str) -> bool:
     """True if an object of that name exists. Raises OSError."""
-    try:
-        use_client().run(answers.examine(url, access))
-    except FileNotFoundError:
-        return False
-    return True
+    return use_client().run(head(url, access)) is not None
 
 
 def remove_objects(urls: list[str], access: str) -> None:

@@ -124,12 +124,12 @@ def place_of(public: Mapping[str, Any]) -> str:
     if not named:
         return ""
     for name, value in named.items():
-        if _may_hold_secrets(value):
+        if may_hold_secrets(value):
             named[name] = hashlib.blake2b(value.encode(), digest_size=16).hexdigest()
     return json.dumps(named, sort_keys=True)
 
 
-def _may_hold_secrets(place: str) -> bool:
+def may_hold_secrets(place: str) -> bool:
     return "?" in place or "@" in place.partition("://")[2].partition("/")[0]
 
 
@@ -153,7 +153,7 @@ def _check(name: str, value: Any) -> None:
         raise TypeError(f"storage[{name!r}] is a text, not {type(value).__name__}.")
     if name == "endpoint" and not value.startswith(("http://", "https://")):
         raise ValueError("storage['endpoint'] has to begin with http:// or https://.")
-    if name == "endpoint" and _may_hold_secrets(value):
+    if name == "endpoint" and may_hold_secrets(value):
         raise ValueError("storage['endpoint'] holds no secrets: pass them as options of their own.")
 
 

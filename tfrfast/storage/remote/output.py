@@ -6,6 +6,8 @@ import errno
 import glob
 import os
 import re
+import shutil
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +16,7 @@ from typing import ParamSpec, TypeVar
 from tfrfast import _native
 from tfrfast.base import termination
 from tfrfast.base.warning import warn
-from tfrfast.storage.output import StagedOutput
+from tfrfast.storage.output import Output, shards_path
 from tfrfast.storage.paths import reach
 from tfrfast.storage.remote import objects, uploads
 from tfrfast.storage.remote.listing import find_objects
@@ -32,12 +34,14 @@ _LARGER_DISK = (
 _SHARD = re.compile(r"-\d{5,}-of-\d{5,}")
 
 
-class RemoteOutput(StagedOutput):
+class RemoteOutput(Output):
     """Shards that appear under URLs, and are made in a folder of this machine.
 
     The folder holds all shards, and is removed at the end, unless `keep` is called, or the upload
     has failed.
     """
+
+    is_remote = True
 
     def __init__(
         self,
@@ -49,16 +53,27 @@ class RemoteOutput(StagedOutput):
         folder: str | None,
     ) -> None:
         objects.check_writable(url)
-        self._access = storage.access
-        self._prefixes: Sequence[str] = ()
         if index and not index_folder:
             place_of(url)
         reach([url], storage)
-        super().__init__(url, index, index_folder, False, overwrite, folder)
+        self._url = url
+        self._access = storage.access
+        self._published_in = index_folder
+        self._may_replace = overwrite
+        self._prefixes: Sequence[str] = ()
+        folder = folder or tempfile.mkdtemp(prefix="tfrfast-upload-")
+        # A forked child leaves the folder to its parent.
+        self._removing = weakref.finalize(self, _remove, folder, os.getpid())
+        path = shards_path(url, folder)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        super().__init__(path, index, b"", sync=False, overwrite=True)
         self._ending = threading.Lock()
         self._is_ended = False
         termination.begin()
         self._terminating = weakref.finalize(self, termination.end)
+
+    def name_of(self, path: str) -> str:
+        return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
 
     def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
         """Returns the call. Its error about a full disk names the cause and the remedy."""
@@ -150,6 +165,11 @@ class RemoteOutput(StagedOutput):
                 if _SHARD.fullmatch(url[len(prefix) :]):
                     others.add(url)
         return sorted(others.difference(mine))
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _with_advice(error: BaseException, advice: str, name: str | None = None) -> BaseException:

@@ -211,8 +211,10 @@ class Client:
             and table.take(byref(request))
         ):
             key = (address, request.number)
-            task = self._loop.create_task(_answer(table, _Request(request)))
-            self._running[key] = task
+            # The next take() overwrites the request.
+            names = (os.fsdecode(request.url), request.access.decode(), request.version.decode())
+            answering = _answer(table, request.number, *names, request.offset, request.bytes)
+            self._running[key] = task = self._loop.create_task(answering)
             task.add_done_callback(lambda each, key=key: self._on_done(key, each))  # type: ignore[misc]
 
     def _on_done(self, key: tuple[int, int], task: asyncio.Task[None]) -> None:
@@ -227,38 +229,31 @@ class Client:
                 self._take(address)
 
 
-class _Request:
-    """A copy of a request from the core's table."""
-
-    def __init__(self, request: ClientRequest) -> None:
-        self.number: int = request.number
-        self.offset: int = request.offset
-        self.bytes: int = request.bytes
-        self.url: str = os.fsdecode(request.url)
-        self.access: str = request.access.decode()
-        self.version: str = request.version.decode()
-
-
-async def _answer(table: ClientTable, request: _Request) -> None:
-    number = request.number
+async def _answer(
+    table: ClientTable,
+    number: int,
+    url: str,
+    access: str,
+    version: str,
+    offset: int,
+    count: int,
+) -> None:
     try:
-        if request.bytes:
+        if count:
 
             def put(at: int, chunk: Any) -> None:
                 array = np.frombuffer(chunk, np.uint8)
                 table.receive(number, at, array.__array_interface__["data"][0], len(array))
 
-            await answers.read(
-                request.url, request.access, request.version, request.offset, request.bytes, put
-            )
+            await answers.read(url, access, version, offset, count, put)
         else:
-            facts = await answers.examine(request.url, request.access)
+            facts = await answers.examine(url, access)
             table.finish_facts(number, byref(in_the_table(facts)), facts.encode().encode())
     except failures.GivenUpError as failure:
         table.fail(number, failure.code, failure.number, failure.text.encode())
     except BaseException as error:
         # A thread waits, so any error is reported. Its text may hold secrets, so it is not shown.
-        what = f"Reading '{request.url}' ended with {type(error).__name__}."
+        what = f"Reading '{url}' ended with {type(error).__name__}."
         table.fail(number, failures.UNREADABLE, 5, what.encode())
         if not isinstance(error, Exception):
             raise

@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 from tfrfast.storage.remote import hub
 from tfrfast.storage.remote.failures import NOWHERE
 from tfrfast.storage.remote.library import obstore
-from tfrfast.storage.remote.options import ENDPOINTS, public_options, secrets_for
+from tfrfast.storage.remote.options import (
+    ENDPOINTS,
+    may_hold_secrets,
+    public_options,
+    secrets_for,
+)
 from tfrfast.storage.remote.profiles import profile_options
 from tfrfast.storage.remote.urls import ObjectName
 
@@ -32,6 +37,7 @@ class Store(NamedTuple):
     timeout: float
     secrets: tuple[str, ...]
     given: dict[str, Any]  # the store's arguments, apart from the environment
+    endpoint: str  # without secrets; empty if the storage's own
 
 
 #: Variables of the environment with options of storages.
@@ -120,7 +126,8 @@ def _make(
     own = (retries, retry_seconds) if is_for_writing else (0, 3600.0)
     retry = {"max_retries": own[0], "retry_timeout": timedelta(seconds=own[1])}
     native = _native_store(location, config, client, retry)
-    return Store(native, retries, retry_seconds, timeout, hidden, given)
+    shown = "" if may_hold_secrets(endpoint) else endpoint
+    return Store(native, retries, retry_seconds, timeout, hidden, given, shown)
 
 
 #: Hosts that get Amazon's session tokens, and the hosts of credentials on the machine itself.

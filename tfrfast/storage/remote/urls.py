@@ -6,20 +6,20 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from tfrfast.storage.schemes import BUCKETS
+
 #: A dataset on the Hugging Face Hub, and a path in it. Two kinds of revisions hold slashes.
 _DATASET = re.compile(
     r"(datasets/[^/@]+/[^/@]+(?:@(?:refs/(?:convert/[\w.-]+|pr/\d+)(?=/)|[^/]+))?)/(.*)", re.DOTALL
 )
 
-_BUCKETS = ("s3", "gs", "az")
 #: The form of an object's name, by scheme.
 _FORMS = {
-    **dict.fromkeys(_BUCKETS, "bucket/key"),
+    **dict.fromkeys(BUCKETS, "bucket/key"),
     "hf": "datasets/ORG/NAME/path, or hf://datasets/ORG/NAME@REVISION/path",
     "https": "server/path",
     "http": "server/path",
 }
-_BEGINNING = re.compile(f"({'|'.join(_FORMS)})://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -36,8 +36,8 @@ class ObjectName(NamedTuple):
 
     @property
     def is_in_bucket(self) -> bool:
-        """True for an object store, which signs requests and takes uploads in parts."""
-        return self.scheme in _BUCKETS
+        """True for an object store."""
+        return self.scheme in BUCKETS
 
     @property
     def has_folders(self) -> bool:
@@ -45,21 +45,16 @@ class ObjectName(NamedTuple):
         return self.is_in_bucket or self.scheme == "hf"
 
 
-def is_object(name: str) -> bool:
-    """True if `name` names an object, which the client of this folder requests."""
-    return _BEGINNING.match(name) is not None
-
-
 def has_listing(url: str) -> bool:
     """True if the names of all objects in the bucket can be listed. Raises like locate()."""
-    return is_object(url) and locate(url).has_folders
+    return locate(url).has_folders
 
 
 def locate(url: str) -> ObjectName:
     """Returns the parts of `url`. Raises ValueError if it cannot name an object."""
-    if (match := _BEGINNING.match(url)) is None:
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in _FORMS:
         raise ValueError(f"{url!r} is not a URL of {', '.join(_FORMS)}.")
-    scheme = match.group(1)
     if scheme in ("https", "http"):
         parts = urlsplit(url)
         if parts.query or parts.fragment or "@" in parts.netloc:
@@ -71,10 +66,10 @@ def locate(url: str) -> ObjectName:
             )
         bucket, key = parts.netloc, unquote(parts.path.lstrip("/"))
     elif scheme == "hf":
-        dataset = _DATASET.fullmatch(url, match.end())
+        dataset = _DATASET.fullmatch(rest)
         bucket, key = dataset.groups() if dataset else ("", "")
     else:
-        bucket, _, key = url[match.end() :].partition("/")
+        bucket, _, key = rest.partition("/")
         if "@" in bucket:
             raise ValueError(
                 f"A {scheme}:// URL names a bucket and a key: {scheme}://bucket/key. Pass accounts "

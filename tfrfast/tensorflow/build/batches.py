@@ -88,7 +88,7 @@ class Batches:
         approximate size of records, 0 if unknown.
         """
         assert group == 1 or not is_full
-        self.size, self._group, self._record_bytes = size, group, record_bytes
+        self.size, self._group, self.record_bytes = size, group, record_bytes
         #: The rows of each batch, if all must be full.
         self.rows = size if is_full else None
         #: Returns the finished dataset, with its length, and repeated if requested.
@@ -111,7 +111,7 @@ class Batches:
         on_one_thread: bool = True,
     ) -> Any:
         """Maps a function over the tensors of batches, like parallel_map()."""
-        calls = calls or batches_at_once(self.size * self._group * self._record_bytes)
+        calls = calls or batches_at_once(self.size * self._group * self.record_bytes)
         return parallel_map(self._known_by, function, calls=calls, on_one_thread=on_one_thread)
 
     def mapped_each(self, function: Callable[..., Any], *, calls: int) -> Any:
@@ -120,7 +120,7 @@ class Batches:
 
     def contents(self, features: TensorFeatures | None) -> Any:
         """Returns the batches as columns of the features or, without features, as strings."""
-        made_as = self.size, self.rows is not None, self._group, self._record_bytes
+        made_as = self.size, self.rows is not None, self._group, self.record_bytes
         values = type(self), made_as, features
         return self.finished(made_once(_contents, values, self._known_by, *self._tensors))
 
@@ -239,11 +239,10 @@ def _failure(one: Any, error: Any) -> Any:
     begin with the path of the iterator.
     """
 
-    # Needs an element that never comes, because a mere control dependency is optimised away.
     def fail(*_: Any) -> Any:
-        never = ops.tfrfast_raise(error)
-        never.set_shape([None])
-        return tf.size(never) > 0
+        passes = ops.tfrfast_pass(error)
+        passes.set_shape([])
+        return passes
 
     is_error = tf.cast(tf.sign(tf.strings.length(error)), tf.int64)
     return take_while(one.take(is_error), fail)

@@ -53,11 +53,7 @@ class FileOrder:
             source.open_files.keep(self._source)
 
     def _given(
-        self,
-        sequence: Sequence,
-        rows: int = 0,
-        group: int = 1,
-        ends_short: bool = False,
+        self, sequence: Sequence, rows: int = 0, group: int = 1, ends_short: bool = False
     ) -> tuple[Any, ...]:
         """Returns what the walk is given: the epochs that batches go on through, the source, the
         number of its files, and the wanted records.

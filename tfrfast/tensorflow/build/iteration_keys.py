@@ -102,11 +102,6 @@ def key_of(drawn: Any) -> Any:
     return tf.reduce_sum(drawn * tf.constant(WEIGHTS, tf.int64))
 
 
-def for_ever(value: Any) -> Any:
-    """Repeats like repeat(), but symbolic checkpoints do not grow with each repetition."""
-    return serial_map(tf.data.Dataset.range(ENDLESS), lambda _: value)
-
-
 def zero_then_keys(after: tuple[int, ...]) -> Any:
     """Yields for each step 0 in the first iteration, and the iteration's key in later ones, and the
     numbers `after` it.
@@ -116,7 +111,9 @@ def zero_then_keys(after: tuple[int, ...]) -> Any:
         key = key_of(drawn)
         first = tf.constant(_first_key(), tf.int64)
         own = tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key)
-        return for_ever(tf.stack([own, *after]))
+        value = tf.stack([own, *after])
+        # Symbolic checkpoints would grow with each repetition of a repeat().
+        return serial_map(tf.data.Dataset.range(ENDLESS), lambda _: value)
 
     # TensorFlow recognises only repeat() as endless.
     return flat_map(_iterations(), zero_or_key).repeat()

@@ -1,4 +1,4 @@
-"""Batches of lifted maps: decoded whole, or made record by record."""
+"""Batches of lifted maps, decoded whole or made record by record, and their single elements."""
 
 from __future__ import annotations
 
@@ -20,24 +20,20 @@ from tfrfast.tensorflow.build.functions import (
     with_spec,
 )
 from tfrfast.tensorflow.lift.lifted import Lifted
+from tfrfast.tensorflow.lift.variable import unpacked
 from tfrfast.tensorflow.sequence import Batched
 
 
 def lifted_batches(
-    batches: Batches,
-    batch: Batched | None,
-    lifted: Lifted,
-    record_bytes: int,
-    symbolic: bool,
-    together: int,
+    batches: Batches, batch: Batched | None, lifted: Lifted, symbolic: bool, together: int
 ) -> Any:
-    """Returns batches of the maps' results, for records of about `record_bytes` bytes.
+    """Returns batches of the maps' results.
 
     With `symbolic`, checkpoints hold only positions. From each of `batches`, `together` batches are
     cut. Without `batch`, later stages unbatch the batches: an invalid one comes as batches of one
     row, up to the row that fails.
     """
-    calls = batches_at_once(batches.size * lifted.row_bytes(record_bytes))
+    calls = batches_at_once(batches.size * lifted.row_bytes(batches.record_bytes))
     # Reading a full batch fails if a record is bad, and leaves no part of the batch.
     if batches.rows is not None and not (lifted.whole.checked or lifted.raises):
         return batches.finished(_sound(batches, lifted, calls))
@@ -138,19 +134,58 @@ def _checked(
 
 def _cut(columns: list[Any], batch: Batched, spec: Any) -> Any:
     """Returns the batches, like `spec`, of the rows of columns."""
-    rows = tf.shape(columns[0], tf.int64)[0]
-    count = rows // batch.rows
-    whole = count * batch.rows
+    rows = tf.size(columns[0], tf.int64) // columns[0].shape[1:].num_elements()
+    whole = rows // batch.rows * batch.rows
     shapes = internals.flat_shapes(spec)
+    zero, end, one = tf.constant([0], tf.int64), tf.reshape(whole, [1]), tf.constant([1], tf.int64)
 
+    # Slices by Python's syntax take ten times as long to trace.
     def of(each: Any) -> Any:
-        return tf.reshape(each[:whole], tf.stack([count, batch.rows, *each.shape[1:]]))
+        first = tf.raw_ops.StridedSlice(input=each, begin=zero, end=end, strides=one)
+        return tf.reshape(first, [-1, batch.rows, *each.shape[1:]])
 
     variant = tf.raw_ops.TensorSliceDataset(components=list(map(of, columns)), output_shapes=shapes)
     batches = tf.data.experimental.from_variant(variant, spec)
     if batch.drop_remainder:
         return batches
-    rest = [each[whole:] for each in columns]
+    rest = [
+        tf.raw_ops.StridedSlice(input=each, begin=end, end=zero, strides=one, end_mask=1)
+        for each in columns
+    ]
     variant = tf.raw_ops.TensorDataset(components=rest, output_shapes=shapes)
     last = tf.data.experimental.from_variant(variant, spec)
     return batches.concatenate(last.take(tf.minimum(rows - whole, 1)))
+
+
+def elements_of(blocks: Any, spec: Any) -> Any:
+    """Returns the elements, like `spec`, of blocks of their maps' results."""
+    elements = blocks.unbatch()
+    specs = tf.nest.flatten(spec)
+    if elements.element_spec == spec and not any(map(_is_sparse, specs)):
+        return elements
+
+    def as_elements(*parts: Any) -> tuple[Any, ...]:
+        return tuple(map(_as_element, parts, specs))
+
+    return with_spec(serial_map(elements, as_elements), spec)
+
+
+def _as_element(part: Any, spec: Any) -> Any:
+    """Returns a component of an element in tf.data's form."""
+    if _is_sparse(spec):  # the tensor states the length of the block's longest row
+        indices, values, _ = tf.raw_ops.DeserializeSparse(serialized_sparse=part, dtype=spec.dtype)
+        return tf.raw_ops.SerializeSparse(
+            sparse_indices=indices,
+            sparse_values=values,
+            sparse_shape=tf.shape(values, tf.int64),
+            out_type=tf.variant,
+        )
+    if isinstance(spec, tf.TensorSpec) and part.dtype != spec.dtype:
+        values = unpacked(part, spec.dtype)
+        values.set_shape(spec.shape)  # concatenate() compares the shapes
+        return values
+    return part
+
+
+def _is_sparse(spec: Any) -> bool:
+    return isinstance(spec, tf.SparseTensorSpec)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.errors import StaleIndexError
-from tfrfast.loading.description import LoaderDescription
+from tfrfast.loading.lengths import in_files
+from tfrfast.loading.loader import Loader
 from tfrfast.order import InOrder, Packed, Plan
 from tfrfast.tensorflow.build import iteration_keys
 from tfrfast.tensorflow.build.batches import described
 from tfrfast.tensorflow.build.functions import parallel_map, serial_map, take_while, with_length
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.counting import open_described
+from tfrfast.tensorflow.counting import OpenPlan, open_described
 from tfrfast.tensorflow.library import ops
+from tfrfast.tensorflow.measuring import count_waiting
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.read.sources import told_as
 from tfrfast.tensorflow.saving import with_positions
@@ -25,7 +27,7 @@ _READ_AHEAD = 2
 
 
 def dataset_of(
-    loader: LoaderDescription,
+    loader: Loader,
     epochs: int | None,
     with_indices: bool,
     with_valid: bool,
@@ -33,17 +35,21 @@ def dataset_of(
     with_crops: bool,
 ) -> Any:
     """See `Loader.to_tf_dataset`."""
-    plan, rest = loader.plan, loader.rest
+    state = loader._settled_state()
+    plan, files = in_files(loader.plan)
+    rest = plan.rest_after(state["position"])
+    reader, compiled, counters = loader.reader, loader._compiled, loader._elsewhere
     try:
-        opened = open_described(loader.source)
+        opened = open_described(reader._described())
     except tf.errors.FailedPreconditionError as error:
         raise StaleIndexError(f"{error.message} The Reader has to be made again, too.") from None
-    features = None if loader.features is None else TensorFeatures(loader.features, has_order=True)
+    features = None if compiled is None else TensorFeatures(compiled, has_order=True)
     source = tf.constant(opened.source)
-    encoded = tf.constant(rest._encode())
-    starts = tf.constant(loader.source_starts, tf.int64)
+    text_of_plan = rest._encode()
+    encoded = tf.constant(text_of_plan)
+    starts = tf.constant(reader._source_starts, tf.int64)
     packs = isinstance(plan.batching, Packed)
-    is_whole = plan.remainder != "keep" and (packs or not loader.skips_damage)
+    is_whole = plan.remainder != "keep" and (packs or not reader._skips_damage)
     rows = plan.batch_size if is_whole else None
     records = None if packs else rows
 
@@ -53,7 +59,7 @@ def dataset_of(
     endless = epochs is None and plan.steps > 0
     count = None if endless else rest.steps + plan.steps * ((epochs or 1) - 1)
     step_count = iteration_keys.ENDLESS if count is None else count
-    run = iteration_keys.as_int64(loader.epoch), step_count
+    run = iteration_keys.as_int64(state["epoch"]), step_count
 
     text, column_types = described(features)
 
@@ -77,16 +83,24 @@ def dataset_of(
     steps = tf.data.Dataset.range(step_count)
     if _may_differ(plan):
         keyed = tf.data.Dataset.zip((steps, iteration_keys.zero_then_keys(run)))
-        dataset = parallel_map(keyed, load, calls=loader.threads)
+        dataset = parallel_map(keyed, load, calls=loader._threads)
     else:
         own = tf.constant((0, *run), tf.int64)
-        dataset = parallel_map(steps, lambda step: load(step, own), calls=loader.threads)
+        dataset = parallel_map(steps, lambda step: load(step, own), calls=loader._threads)
     # No batch follows a failed one, so no flat_map is needed. These two stages take about 25 us.
     dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
     built = with_positions(_sharded_at_most_once(dataset.prefetch(_READ_AHEAD), plan))
     # Keeps the shards open, and files of lengths, in this process as long as `built` lives.
-    built._tfrfast_plan = opened, loader.files
+    built._tfrfast_plan = opened, files
+    counters.read.setdefault(text_of_plan, _counts_from_now(opened, text_of_plan))
+    count_waiting(built, counters)
     return PlannedDataset(told_as(built, "Loader.to_tf_dataset(): planned"))
+
+
+def _counts_from_now(opened: OpenPlan, plan: bytes) -> Callable[[], dict[str, int]]:
+    """Counts what is read of a plan from now on. All equal Loaders have read what was before."""
+    before = opened.counts(plan)
+    return lambda: {name: now - before[name] for name, now in opened.counts(plan).items()}
 
 
 def _with_shapes(tensors: Sequence[Any], shapes: Sequence[list[int | None]]) -> tuple[Any, ...]:

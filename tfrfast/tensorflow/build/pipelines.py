@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from tfrfast.tensorflow.build.batches import Batches
-from tfrfast.tensorflow.build.elements import elements_of
 from tfrfast.tensorflow.build.file_order import FileOrder, stream
-from tfrfast.tensorflow.build.lifted_batches import lifted_batches
-from tfrfast.tensorflow.build.shuffled import mean_bytes, shuffled_batches, shuffled_records
+from tfrfast.tensorflow.build.lifted_batches import elements_of, lifted_batches
+from tfrfast.tensorflow.build.shuffled import shuffled_batches, shuffled_records
 from tfrfast.tensorflow.plan.pipeline import Pipeline
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence
@@ -28,14 +27,9 @@ def build(pipeline: Pipeline) -> Any:
     else:
         assert source.plan is not None
         records = shuffled_records(source.plan, sequence, pipeline.saves_positions)
-    return _followed(pipeline, _each_made(pipeline, records))
-
-
-def _each_made(pipeline: Pipeline, records: Any) -> Any:
-    """Returns the results of caches, maps and filters of single records."""
     if pipeline.cached:
         records = records.cache()
-    return _called(records, pipeline.elementwise)
+    return _followed(pipeline, _called(records, pipeline.record_calls))
 
 
 def _called(elements: Any, calls: Iterable[Any]) -> Any:
@@ -63,25 +57,26 @@ def _batches(pipeline: Pipeline, batch: Batched) -> Any:
             batches,
             None if pipeline.in_blocks else batch,
             pipeline.lifted,
-            _record_bytes(pipeline) or 0,
             _is_symbolic(pipeline),
-            pipeline.together,
+            pipeline.batches_in_block,
         )
-        if pipeline.selected is not None:
-            return made.rebatch(pipeline.selected.rows, pipeline.selected.drop_remainder)
-        if pipeline.single is None:
+        if pipeline.filtered_batch is not None:
+            return made.rebatch(
+                pipeline.filtered_batch.rows, pipeline.filtered_batch.drop_remainder
+            )
+        if pipeline.elements is None:
             return made
-        return _called(elements_of(made, pipeline.single.element_spec), pipeline.single.calls)
+        return _called(elements_of(made, pipeline.elements.spec), pipeline.elements.calls)
     return batches.contents(pipeline.features)
 
 
 def _unread_batches(pipeline: Pipeline) -> Batches:
     source, sequence = pipeline.source, pipeline.sequence
     assert sequence is not None
-    blocks = sequence.together(pipeline.together)
+    blocks = sequence.in_blocks_of(pipeline.batches_in_block)
     grouped = pipeline.lifted is None
     if sequence.shuffle is None:
-        are_cut = pipeline.together > 1
+        are_cut = pipeline.batches_in_block > 1
         in_blocks = pipeline.in_blocks or are_cut
         order = FileOrder(source)
         return order.batches(blocks, source.record_bytes, grouped, in_blocks, are_cut)
@@ -93,15 +88,6 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
         symbolic=pipeline.saves_positions,
         counted=None if pipeline.in_blocks else sequence,
     )
-
-
-def _record_bytes(pipeline: Pipeline) -> int | None:
-    """Returns the approximate size of records, if known."""
-    source = pipeline.source
-    if pipeline.shuffle is None:
-        return source.record_bytes
-    assert source.plan is not None
-    return mean_bytes(source.plan)
 
 
 def _is_symbolic(pipeline: Pipeline) -> bool:

@@ -6,7 +6,8 @@ finds its own files, and counts their steps when the iteration begins. Without s
 come in pieces, which tf.data service may split among workers.
 
 One vector tells the ops what to read: the order's key, the first file and the stride of files, the
-first step and the end of steps. Each further tensor of a step would take time.
+edition of the source, the first step and the end of steps. Each further tensor of a step would take
+time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from tfrfast.tensorflow.library import ops
 
 # Files are given as a first file and a stride.
 ALL_FILES = (0, 1)
+# A plan's source is of the files that were open when the plan was made.
+_EDITION = 0
 _MAX_PIECE_STEPS = 64
 # With few steps, pieces are smaller, so that about this many pieces remain.
 _PIECES = 8
@@ -67,7 +70,7 @@ def pieces_here(pieces: Any, own: Callable[[Any], Any]) -> Any:
     # Pieces come second in zip, so that a sharded process does not request one.
     every = tf.data.Dataset.zip((flat_map(numbers, _unless_sharded), flat_map(pieces, in_view)))
     of_share = flat_map(flat_map(numbers, share), own)
-    without_key = serial_map(of_share, lambda *piece: (tf.zeros([3], tf.int64), piece))
+    without_key = serial_map(of_share, lambda *piece: (tf.zeros([4], tf.int64), piece))
     return every.concatenate(without_key)
 
 
@@ -92,10 +95,10 @@ def steps(pieces: Any, source: Any, sequence: Any, keys: IterationKeys, length: 
     def own(numbers: Any, key: Any) -> Any:
         first, second = tf.unstack(numbers, num=2)
         stride = tf.where(_is_sharded(numbers), second - first, tf.constant(0, tf.int64))
-        count = ops.tfrfast_step_count(source, sequence, tf.stack([first, stride]))
-        count.set_shape([])
+        counted = ops.tfrfast_step_count(source, sequence, tf.stack([first, stride]))
+        count, edition = tf.unstack(counted, num=2)
         size = tf.constant(_MAX_PIECE_STEPS, tf.int64)
-        whose = tf.stack([tf.unstack(key, num=2)[0], first, stride])
+        whose = tf.stack([tf.unstack(key, num=2)[0], first, stride, edition])
         return serial_map(
             tf.data.Dataset.range((count - 1) // size + 1),
             lambda number: (whose, _bounds(number, count, size)),
@@ -145,7 +148,7 @@ def _numbers_left(keys: IterationKeys) -> Any:
 def _unless_sharded(numbers: Any, key: Any) -> Any:
     first_key, _ = tf.unstack(key, num=2)
     # Many copies: a symbolic checkpoint grows with each repetition.
-    copies = _copies(tf.stack([first_key, *ALL_FILES]), tf.constant(_COPIES, tf.int64))
+    copies = _copies(tf.stack([first_key, *ALL_FILES, _EDITION]), tf.constant(_COPIES, tf.int64))
     every = tf.data.Dataset.from_tensor_slices(copies).repeat()
     none, all_of_them = tf.constant(0, tf.int64), tf.constant(-1, tf.int64)
     return every.take(tf.where(_is_sharded(numbers), none, all_of_them))

@@ -10,16 +10,15 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.lift.copying import called_in, cut, needed
-from tfrfast.tensorflow.lift.rules import is_static_lookup
+from tfrfast.tensorflow.lift.op_rules import is_static_lookup
 from tfrfast.tensorflow.lift.variable import Indices, VariableRows, unpacked
-from tfrfast.tensorflow.reasons import Refusal
+from tfrfast.tensorflow.read.user_functions import CALLING, has_seed, is_random
+from tfrfast.tensorflow.reasons import RefusedError
 
-# Effects are visible in the functions of these ops.
-_CALLING = frozenset(["Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"])
 # A failing check is an error like any other.
-_WITHOUT_EFFECT = _CALLING | {"Assert", "CheckNumerics"}
+_WITHOUT_EFFECT = CALLING | {"Assert", "CheckNumerics"}
 # These ops pass on lists of tensors, the only variants here.
-_PASSING = _CALLING | {"StatelessCase", "StatelessIf", "StatelessWhile"}
+_PASSING = CALLING | {"StatelessCase", "StatelessIf", "StatelessWhile"}
 # These ops make one tensor of a sparse or ragged result, in tf.data's form.
 PACKING = frozenset(["RaggedTensorToVariant", "SerializeSparse"])
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
@@ -37,13 +36,13 @@ class ByRow:
 
 def by_row(
     graph: Any, columns: Mapping[str, Any], results: Sequence[Any], kinds: Sequence[str]
-) -> tuple[ByRow, dict[str, Any]] | Refusal:
+) -> tuple[ByRow, dict[str, Any]]:
     """Calls a function for each row that makes `results`, and runs what must run. The call fails if
     the function fails for a row.
 
     `columns` are the tensors that are known for all rows, by their names in the row's graph.
     Returns the function, and the results of all rows by name. TensorFlow makes the rows in any
-    order, several at once.
+    order, several at once. Raises RefusedError.
     """
     operations = needed(graph, results, columns)
     functions = graph.as_graph_def().library.function
@@ -51,7 +50,7 @@ def by_row(
     for op in operations:
         why = _why_not(op, library)
         if why:
-            return Refusal(f"the op {op.type} ({op.name}) {why}")
+            raise RefusedError(f"the op {op.type} ({op.name}) {why}")
     used = {each.name: each for op in operations for each in op.inputs if each.name in columns}
     used |= {each.name: each for each in results if each.name in columns}
     if not used:
@@ -64,8 +63,6 @@ def by_row(
     function = cut(
         graph, list(used.values()), makes, specs, lambda *row: list(map(_of_a_row, row, taken))
     )
-    if isinstance(function, Refusal):
-        return function
     outputs = function.outputs
     made = tf.raw_ops.MapDefun(
         arguments=arguments,
@@ -111,10 +108,10 @@ def _why_not_node(node: Any, library: Mapping[str, Sequence[Any]]) -> str:
     is_of_lists = node.op.startswith(("TensorList", "EmptyTensorList")) or node.op in _PASSING
     is_of_lists = is_of_lists and tf.resource.as_datatype_enum not in types
     if any(word in node.op for word in _DATASETS) or (has_handles and not is_of_lists):
-        return "handles datasets, variables or tables"
-    if {"seed", "seed2"} <= node.attr.keys() and internals.is_stateful(node.op):
+        return "handles datasets, variables or tables, which tfrfast does not lift"
+    if is_random(node):
         # Without a seed, rows may draw their numbers in any order.
-        if node.attr["seed"].i or node.attr["seed2"].i:
+        if has_seed(node):
             return "draws random numbers from a seed, in the order of the records"
     elif node.op not in _WITHOUT_EFFECT and internals.is_stateful(node.op):
         return "must run for each record, in their order"

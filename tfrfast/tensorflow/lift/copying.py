@@ -9,10 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.reasons import Refusal
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
-_OUTSIDE = Refusal("it uses tensors of another graph")
 
 #: Makes the outputs of an operation from its inputs.
 Write = Callable[[Any, list[Any]], Sequence[Any]]
@@ -52,14 +50,10 @@ def needed(graph: Any, results: Sequence[Any], known: Collection[str] = ()) -> l
     return [op for op in graph.get_operations() if op.name in found]
 
 
-def captured_in(graph: Any, operations: Sequence[Any]) -> dict[str, Any] | Refusal:
+def captured_in(graph: Any, operations: Sequence[Any]) -> dict[str, Any]:
     """Returns the outer tensors of the placeholders among the operations, by name."""
-    outside = {inner.op.name: (inner.name, outer) for outer, inner in internals.captures_of(graph)}
-    placeholders = [op.name for op in operations if op.type == "Placeholder"]
-    if any(name not in outside for name in placeholders):
-        return Refusal("it needs the record again")
-    found = dict(outside[name] for name in placeholders)
-    return found if all(hasattr(each, "numpy") for each in found.values()) else _OUTSIDE
+    captures = internals.captures_of(graph)
+    return {inner.name: outer for outer, inner in captures if inner.op in operations}
 
 
 def joined(graphs: Sequence[Any], filters: Collection[int] = ()) -> Any:
@@ -150,7 +144,7 @@ def copied(
         with here.control_dependencies(waits):
             if instead and op.name in instead:
                 outputs = instead[op.name](op, inputs)
-            elif op.type == "DeserializeSparse" and _is_packed(inputs[0]):
+            elif op.type == "DeserializeSparse" and origin(inputs[0]).op.type == "SerializeSparse":
                 outputs = origin(inputs[0]).op.inputs
             elif op.type in _CALLS:
                 body = _body_of(op)
@@ -192,7 +186,7 @@ def cut(
     specs: Sequence[Any] | None = None,
     make: Callable[..., Sequence[Any]] = lambda *arguments: arguments,
     instead: Mapping[str, Write] | None = None,
-) -> Any | Refusal:
+) -> Any:
     """Returns a ConcreteFunction that makes `results` from the known tensors, and runs what must
     run.
 
@@ -200,8 +194,6 @@ def cut(
     """
     names = [each.name for each in known]
     outside = captured_in(graph, needed(graph, results, names))
-    if isinstance(outside, Refusal):
-        return outside
 
     def run(*arguments: Any) -> list[Any]:
         here = tf.compat.v1.get_default_graph()
@@ -212,14 +204,7 @@ def cut(
     if specs is None:
         specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]
     trace = internals.traced_in_order if graph.control_outputs else internals.traced
-    function = trace(run, tuple(specs), {})
-    if len(function.graph.control_outputs) < len(graph.control_outputs):
-        return Refusal("it has operations that must run, and cannot be kept")
-    return function
-
-
-def _is_packed(tensor: Any) -> bool:
-    return bool(origin(tensor).op.type == "SerializeSparse")
+    return trace(run, tuple(specs), {})
 
 
 def _body_of(call: Any) -> Any:

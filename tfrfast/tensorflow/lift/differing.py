@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.lift.copying import needed
-from tfrfast.tensorflow.lift.rules import ELEMENTWISE, FUNCTIONS, words
+from tfrfast.tensorflow.lift.op_rules import ELEMENTWISE, FUNCTIONS, words
 
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 _COMPARISONS = ("Greater", "GreaterEqual", "Less", "LessEqual")

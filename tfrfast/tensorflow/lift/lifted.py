@@ -14,17 +14,20 @@ from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.lift.copying import imported, joined
 from tfrfast.tensorflow.lift.differing import differing
-from tfrfast.tensorflow.lift.padding import Padding
-from tfrfast.tensorflow.lift.parses import Parse, find_parse
-from tfrfast.tensorflow.lift.variable import Indices, Lengths, VariableRows
+from tfrfast.tensorflow.lift.parses import Look, Parse, Serialized, find_parse, serialized_in
+from tfrfast.tensorflow.lift.variable import Indices, Lengths, Padding, VariableRows
 from tfrfast.tensorflow.lift.vectorising import Whole, vectorised
-from tfrfast.tensorflow.reasons import Refusal, reason_of
+from tfrfast.tensorflow.read.nodes import has_one_shape
+from tfrfast.tensorflow.reasons import RefusedError, Step, reason_of
 
 # If only the record tells the size of a result, the size is estimated as this multiple of the
 # record: integers are packed in records, and images are compressed.
 _GROWTH = 4
 _VARIABLE = "TFRFAST_LIFT_PARSING"
 _WORDS = {"": "", "1": "", "0": f"{_VARIABLE} is 0"}
+_SHOWN_OPS = 3
+_PICTURES = frozenset(["DecodeAndCropJpeg", "DecodeImage", "DecodeJpeg", "DecodePng"])
+_AS_IMAGES = "tfr.Loader with tfr.Image, which decodes, cuts and resizes pictures as it reads"
 
 
 def why_unlifted() -> str:
@@ -38,7 +41,7 @@ def why_unlifted() -> str:
 class Mapped(NamedTuple):
     """A map() or filter() of single elements."""
 
-    #: The traced function; None if TensorFlow hides it.
+    #: The traced function.
     function: Any
     #: The spec of the elements after the call.
     spec: Any
@@ -86,6 +89,16 @@ class Lifted:
         """The types of the ops that run row by row."""
         return () if self.whole.by_row is None else self.whole.by_row.kinds
 
+    def step(self, call: str, wholes: str) -> Step:
+        """Returns the treatment of a call of map(), which runs on whole batches or blocks."""
+        why = f"records are decoded where they are read, and the rest runs on whole {wholes}"
+        if self.by_element:
+            why += f", but row by row from {_some(self.by_element)} on"
+        if self.differing:
+            why += f"; floats of {_some(self.differing)} may differ from tf.data's"
+        instead = "" if _PICTURES.isdisjoint(self.by_element) else _AS_IMAGES
+        return Step(call, fused=True, why=why, instead=instead)
+
     @property
     def functions(self) -> list[Any]:
         return [each.function for each in self.calls]
@@ -106,45 +119,44 @@ class Lifted:
         return tf.nest.map_structure(lambda each: internals.batched(each, rows), spec)
 
 
-def lift(calls: Sequence[Mapped], padding: Padding | None = None) -> Lifted | Refusal:
-    """Lifts the parse out of maps and filters of single records.
+def _some(ops: Sequence[str]) -> str:
+    more = len(ops) - _SHOWN_OPS
+    return ", ".join(ops[:_SHOWN_OPS]) + (f" and {more} more" if more > 0 else "")
+
+
+def lift(calls: Sequence[Mapped], padding: Padding | None = None, look: Look = tuple) -> Lifted:
+    """Lifts the parse out of maps and filters of single records, or raises RefusedError.
 
     No failure here is the user's error: TensorFlow then runs the unchanged maps.
     """
     try:
-        return _lift(tuple(calls), padding)
+        return _lift(tuple(calls), padding, look)
     except Exception as error:
-        return reason_of(error, "its parse was not lifted")
+        raise RefusedError(reason_of(error, "its parse was not lifted")) from None
 
 
-def _lift(calls: tuple[Mapped, ...], padding: Padding | None) -> Lifted | Refusal:
+def _lift(calls: tuple[Mapped, ...], padding: Padding | None, look: Look) -> Lifted:
     if not tf.executing_eagerly():
-        return Refusal("the dataset is made in a graph")
-    if any(each.function is None for each in calls):
-        return Refusal("this TensorFlow does not show what a map() traced")
+        raise RefusedError("tfrfast does not lift a parse in a graph")
     filters = frozenset(number for number, each in enumerate(calls) if each.is_filter)
     graph = joined([each.function.graph for each in calls], filters)
     if graph is None:
-        return Refusal("its maps cannot be made one function", "one map() that does all")
+        raise RefusedError("its maps cannot be made one function", "one map() that does all")
     parse = find_parse(graph)
-    if isinstance(parse, Refusal):
-        return parse
     if not all(_is_known(each) for call in calls for each in tf.nest.flatten(call.spec)):
-        return Refusal("it returns more than tensors of a known rank")
+        raise RefusedError("tfrfast does not lift results other than tensors of a known rank")
     if filters and not all(map(_has_rows, tf.nest.flatten(calls[-1].spec))):
-        return Refusal("filter() selects sparse tensors")
+        raise RefusedError("tfrfast does not filter sparse tensors")
     if filters and any(differing(graph, graph.outputs[-1:])):
-        return Refusal("floats of a filter() may differ in their last bits")
-    columns = _Parsed(parse)
+        raise RefusedError("floats of a filter() may differ in their last bits")
+    columns = _Parsed(parse, serialized_in(graph, parse, look))
     if columns.why_not:
-        return Refusal(columns.why_not, "values alone, or a FixedLenSequenceFeature")
+        raise RefusedError(columns.why_not, "values alone, or a FixedLenSequenceFeature")
     try:
         features = TensorFeatures(compile_features(columns.features))
     except (TypeError, ValueError):
-        return Refusal("it parses features that only TensorFlow can parse")
+        raise RefusedError("it parses features that only TensorFlow can parse") from None
     whole = vectorised(graph, columns.specs, columns, padding, bool(filters))
-    if isinstance(whole, Refusal):
-        return whole
     differs = tuple(sorted(set(differing(graph))))
     return Lifted(features, columns.keys, whole, calls, differs, padding)
 
@@ -152,14 +164,17 @@ def _lift(calls: tuple[Mapped, ...], padding: Padding | None) -> Lifted | Refusa
 class _Parsed:
     """The parsed features of many records, as columns of the parsed tensors of one record."""
 
-    def __init__(self, parse: Parse) -> None:
-        self._parse = parse
+    def __init__(self, parse: Parse, tensors: dict[str, Serialized]) -> None:
+        self._parse, self._tensors = parse, tensors
         self._used = {each.name: parse.outputs[each.name] for each in parse.used}
         self.keys = tuple(dict.fromkeys(key for key, _ in self._used.values()))
         self.features, self.specs = dict(parse.features), list[Any]()
         for key in self.keys:
             feature = parse.features[key]
-            if isinstance(feature, tf.io.FixedLenFeature):
+            if key in tensors:
+                self.features[key] = spec = tensors[key].spec
+                self.specs.append(tf.TensorSpec([None, *tensors[key].shape], spec.dtype))
+            elif isinstance(feature, tf.io.FixedLenFeature):
                 self.specs.append(tf.TensorSpec([None, *feature.shape], feature.dtype))
             else:
                 self.features[key] = tf.io.RaggedFeature(feature.dtype, row_splits_dtype=tf.int64)
@@ -172,9 +187,9 @@ class _Parsed:
         for key, place in self._used.values():
             feature = self._parse.features[key]
             if isinstance(feature, tf.io.RaggedFeature) and place:
-                return "it uses the row splits of one record"
+                return "tfrfast does not lift the row splits of one record"
             if isinstance(feature, tf.io.FixedLenSequenceFeature) and feature.shape:
-                return "it parses steps of several values"
+                return "tfrfast does not lift steps of several values"
         return ""
 
     def __call__(self, *arguments: Any) -> dict[str, Any]:
@@ -184,7 +199,8 @@ class _Parsed:
             if not isinstance(self._parse.features[key], tf.io.FixedLenFeature):
                 columns[key] = VariableRows(columns[key], next(left))
         for name, (key, place) in self._used.items():
-            made[name] = rows = columns[key]
+            rows, serialized = columns[key], self._tensors.get(key)
+            made |= dict.fromkeys([name] if serialized is None else serialized.parsed, rows)
             if isinstance(self._parse.features[key], tf.io.VarLenFeature):
                 made[name] = (Indices(rows), rows, Lengths(rows))[place]
         return made
@@ -192,9 +208,7 @@ class _Parsed:
 
 def _has_rows(spec: Any) -> bool:
     """True if a batch of such components is one tensor with a row for each element."""
-    return isinstance(spec, tf.RaggedTensorSpec) or (
-        isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
-    )
+    return isinstance(spec, tf.RaggedTensorSpec) or has_one_shape(spec)
 
 
 def _is_known(spec: Any) -> bool:

@@ -13,7 +13,7 @@ from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.lift.by_row import PACKING
 from tfrfast.tensorflow.lift.copying import cut, joined, origin, results_of
 from tfrfast.tensorflow.lift.parses import PARSER, SERIALIZED, Parse, find_parse, parse_of
-from tfrfast.tensorflow.reasons import Refusal, reason_of
+from tfrfast.tensorflow.reasons import reason_of
 
 
 class Divided(NamedTuple):
@@ -24,25 +24,22 @@ class Divided(NamedTuple):
     rest: Any
 
 
-def divided(function: Any, spec: Any, may_cut: bool = True) -> Divided | Refusal:
-    """Returns the parts of a traced function, which makes elements like `spec`. Unless it
-    `may_cut`, the function must only parse and arrange the result.
+def divided(function: Any, spec: Any, may_cut: bool = True) -> Divided | None:
+    """Returns the parts of a traced function, which makes elements like `spec`; None if the parse
+    cannot be taken out. Unless it `may_cut`, the function must only parse and arrange the result.
     """
     try:
         return _divided(function, spec, may_cut)
     except Exception as error:  # TensorFlow runs the unchanged function
-        return reason_of(error, "its parse was not taken out")
+        reason_of(error, "its parse was not taken out")
+        return None
 
 
-def _divided(function: Any, spec: Any, may_cut: bool) -> Divided | Refusal:
-    if function is None:
-        return Refusal("TensorFlow does not show its function")
+def _divided(function: Any, spec: Any, may_cut: bool) -> Divided | None:
     graph = joined([function.graph]) if tf.executing_eagerly() else function.graph
     if len(graph.inputs) - len(internals.captures_of(graph)) != 1:
-        return Refusal("it is given more than records")
+        return None
     parse = find_parse(graph)
-    if isinstance(parse, Refusal):
-        return parse
     results = results_of(graph)
     leaves = [_Leaf.of(each, parse) for each in results]
     try:
@@ -51,12 +48,12 @@ def _divided(function: Any, spec: Any, may_cut: bool) -> Divided | Refusal:
             if len(arranged) == len(leaves):
                 return Divided(ParsedTensors(parse, arranged, spec), None)
         if not may_cut or not tf.executing_eagerly():
-            return Refusal("it does more than parse")
+            return None
         features = ParsedTensors.of(parse, parse.used)
     except (TypeError, ValueError):
-        return Refusal("it parses features that only TensorFlow can parse")
+        return None
     rest = cut(graph, parse.used, results, instead=_inner_parses(graph, parse.op))
-    return rest if isinstance(rest, Refusal) else Divided(features, rest)
+    return Divided(features, rest)
 
 
 def _inner_parses(graph: Any, parser: Any) -> dict[str, Any]:

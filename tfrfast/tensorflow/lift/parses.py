@@ -1,14 +1,21 @@
-"""Finds the parse in a function: the only op that takes the records."""
+"""Finds the parse in a function: the only op that takes the records, and the ops that parse its
+features as tensors.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrfast.errors import FeatureError
+from tfrfast.example.parsing import parse_example
+from tfrfast.features import FixedLen, SerializedTensor
+from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow.lift.copying import needed, origin
-from tfrfast.tensorflow.reasons import Refusal
+from tfrfast.tensorflow.reasons import Refusal, RefusedError
 
 PARSER = "ParseExampleV2"
 PARSERS = {"ParseExample", PARSER, "ParseSingleExample", "ParseSequenceExampleV2"}
@@ -35,20 +42,25 @@ class Parse:
     used: tuple[Any, ...] = ()
 
 
-def find_parse(graph: Any) -> Parse | Refusal:
-    """Returns the parse in a graph whose first input is a record, or a batch of records."""
+def find_parse(graph: Any) -> Parse:
+    """Returns the parse in a graph whose first input is a record, or a batch of records.
+
+    Raises RefusedError.
+    """
     operations, record = needed(graph, graph.outputs), graph.inputs[0]
     parsers = [each for each in operations if each.type in PARSERS]
     if not parsers:
-        return Refusal("it does not parse Examples")
+        raise RefusedError("it does not parse Examples")
     of_record = [each for each in parsers if origin(each.inputs[SERIALIZED]) is record]
     if len(of_record) > 1:
-        return Refusal("it parses twice", "one call, with all features")
+        raise RefusedError("tfrfast does not lift two parses", "one call, with all features")
     if not of_record:
-        return Refusal("it changes the record before it parses it")
+        raise RefusedError("it changes the record before it parses it")
     (parser,) = of_record
     if parser.type != PARSER:
-        return Refusal("it parses other records than Examples, or by an op of TensorFlow 1")
+        raise RefusedError(
+            "tfrfast does not lift a parse of other records, or by an op of TensorFlow 1"
+        )
     uses = [
         op
         for op in operations
@@ -56,12 +68,12 @@ def find_parse(graph: Any) -> Parse | Refusal:
         if origin(each) is record and (op.type != "Identity" or op.control_inputs)
     ]
     if len(uses) > 1 or any(origin(each) is record for each in graph.outputs):
-        return Refusal("it uses the record for more than the parse")
+        raise RefusedError("tfrfast does not lift a parse beside other uses of the record")
     if parser.control_inputs or any(parser in each.control_inputs for each in operations):
-        return Refusal("it does something before or after the parse by control dependencies")
+        raise RefusedError("it does something before or after the parse by control dependencies")
     parse = parse_of(parser)
     if parse is None:
-        return _NOT_CONSTANT
+        raise RefusedError(_NOT_CONSTANT)
     wanted = {each.name for op in operations for each in op.inputs}
     wanted |= {each.name for each in graph.outputs}
     used = tuple(each for each in parser.outputs if each.name in wanted)
@@ -124,3 +136,71 @@ def _strings(tensor: Any) -> list[str] | None:
         return None if known is None else [each.decode() for each in known.reshape(-1).tolist()]
     except UnicodeDecodeError:
         return None
+
+
+#: Returns the first records, from which shapes are taken that no function tells.
+Look = Callable[[], Sequence[bytes]]
+
+
+class Serialized(NamedTuple):
+    """A feature whose only use is to be parsed as a tensor."""
+
+    spec: SerializedTensor
+    shape: tuple[int, ...]
+    #: The names of the parsed tensors.
+    parsed: tuple[str, ...]
+
+
+def serialized_in(graph: Any, parse: Parse, look: Look) -> dict[str, Serialized]:
+    """Returns the serialized tensors among the used features, by key.
+
+    All rows must have the shape of the first records. A batch with another row is made again by
+    TensorFlow, like every batch with a record that does not fit.
+    """
+    parsers = {each.name: _parsers_of(graph, each) for each in parse.used}
+    keys = {parse.outputs[name][0]: ops for name, ops in parsers.items() if ops}
+    keys = {key: ops for key, ops in keys.items() if _is_string(parse.features[key])}
+    if not keys:
+        return {}
+    try:
+        strings = parse_example(look(), {key: FixedLen((), "bytes") for key in keys})
+    except FeatureError:  # TensorFlow tells its error when it reads the record
+        return {}
+    found = {key: _serialized(ops, strings[key].tolist()) for key, ops in keys.items()}
+    return {key: each for key, each in found.items() if each is not None}
+
+
+def _is_string(feature: Any) -> bool:
+    is_one = isinstance(feature, tf.io.FixedLenFeature) and not feature.shape
+    return is_one and feature.dtype == tf.string and feature.default_value is None
+
+
+def _parsers_of(graph: Any, tensor: Any) -> list[Any]:
+    """Returns the ops that parse a string; none if the string has another use."""
+    found: list[Any] = []
+    if any(tensor is each for each in graph.outputs):
+        return []
+    for op in tensor.consumers():
+        ops = [op] if op.type == "ParseTensor" else []
+        if op.type == "Identity":
+            ops = _parsers_of(graph, op.outputs[0])
+        waits = any(op in each.control_inputs for each in graph.get_operations())
+        if not ops or op.control_inputs or waits:
+            return []
+        found += ops
+    return found
+
+
+def _serialized(ops: Sequence[Any], strings: Sequence[bytes]) -> Serialized | None:
+    types = {each.get_attr("out_type") for each in ops}
+    try:
+        shapes = {tuple(tf.io.parse_tensor(each, *types).shape) for each in strings}
+        (shape,), (dtype,) = shapes, types
+        spec = SerializedTensor(shape, dtype)
+        compile_features({"": spec})
+    except (TypeError, ValueError, tf.errors.InvalidArgumentError):
+        return None
+    outputs = [each.outputs[0] for each in ops]
+    if not all(each.shape.is_compatible_with(shape) for each in outputs):
+        return None
+    return Serialized(spec, shape, tuple(each.name for each in outputs))

@@ -15,10 +15,9 @@ import tensorflow as tf
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.lift.by_row import PACKING, ByRow, by_row
 from tfrfast.tensorflow.lift.copying import captured_in, copied_op, needed, origin, results_of
-from tfrfast.tensorflow.lift.padding import Padding
-from tfrfast.tensorflow.lift.rules import OF_SHARED, RULES, Call, NotVectorisedError, known
-from tfrfast.tensorflow.lift.variable import Indices, Lengths, VariableRows, of_variable
-from tfrfast.tensorflow.reasons import Refusal
+from tfrfast.tensorflow.lift.op_rules import OF_SHARED, RULES, Call, NotVectorisedError, known
+from tfrfast.tensorflow.lift.variable import Indices, Lengths, Padding, VariableRows, of_variable
+from tfrfast.tensorflow.reasons import RefusedError
 
 _BYTES_OF_A_STRING = 32
 
@@ -63,9 +62,9 @@ def vectorised(
     columns_of: Callable[..., dict[str, Any]],
     padding: Padding | None = None,
     selects: bool = False,
-) -> Whole | Refusal:
+) -> Whole:
     """Returns the function of arguments with these specs that makes the results of a row's graph
-    for all rows, or the op that prevents it.
+    for all rows. Raises RefusedError with the op that prevents it.
 
     `columns_of` makes columns from the arguments, by the names of tensors of the row's graph.
     Without `padding`, rows of different lengths make the results invalid. With `selects`, the last
@@ -74,25 +73,16 @@ def vectorised(
     for each in graph.outputs:
         is_packed = origin(internals.before_return(each)).op.type in PACKING
         if each.dtype == tf.resource or (each.dtype == tf.variant and not is_packed):
-            return Refusal(f"it returns a {each.dtype.name}")
+            raise RefusedError(f"tfrfast does not lift a {each.dtype.name}")
     made: list[_Batch] = []
 
     def run(*arguments: Any) -> list[Any]:
         made[:] = [_Batch(graph, columns_of(*arguments))]
         return made[0].results(padding, selects)
 
-    try:
-        whole = internals.graph_of(run, tuple(specs))
-    except _RefusedError as refused:
-        return refused.refusal
+    whole = internals.graph_of(run, tuple(specs))
     (batch,) = made
-    checked = bool(batch.conditions)
-    return Whole(whole, checked, batch.by_row)
-
-
-class _RefusedError(Exception):
-    def __init__(self, refusal: Refusal) -> None:
-        self.refusal = refusal
+    return Whole(whole, bool(batch.conditions), batch.by_row)
 
 
 class _Batch:
@@ -109,11 +99,8 @@ class _Batch:
         self.by_row: ByRow | None = None
         self._results = results_of(graph)
         operations = needed(graph, self._results, self._columns)
-        outside = captured_in(graph, operations)
-        if isinstance(outside, Refusal):
-            raise _RefusedError(outside)
         here = tf.compat.v1.get_default_graph()
-        for name, outer in outside.items():
+        for name, outer in captured_in(graph, operations).items():
             self._shared[name] = internals.captured(outer, here)
         for op in operations:
             if op.type not in ("NoOp", "Placeholder"):
@@ -163,8 +150,8 @@ class _Batch:
         made: list[Any] = [self._result(each, padding) for each in self._results]
         if padding is not None:
             if not all(isinstance(each, VariableRows) or _has_rows(each) for each in made):
-                why = "rows of different shapes are made one by one before they are padded"
-                raise _RefusedError(Refusal(why))
+                why = "tfrfast does not pad rows of different shapes that are made one by one"
+                raise RefusedError(why)
             made = padding.fill(made, lambda each: self.conditions.append(tf.reduce_all(each)))
         if selects:
             *made, passes = made
@@ -185,10 +172,7 @@ class _Batch:
             name: each.tensor if isinstance(each, Lengths) else each
             for name, each in self._columns.items()
         }
-        found = by_row(self._graph, tensors, left, self._causes)
-        if isinstance(found, Refusal):
-            raise _RefusedError(found)
-        self.by_row, made = found
+        self.by_row, made = by_row(self._graph, tensors, left, self._causes)
         if self._graph.control_outputs:  # so that the function runs
             self.conditions.append(tf.size(next(iter(made.values()))) >= 0)
         self._columns |= made

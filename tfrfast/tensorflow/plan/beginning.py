@@ -8,14 +8,14 @@ from dataclasses import replace
 import tensorflow as tf
 
 from tfrfast.storage.remote.options import Storage
+from tfrfast.tensorflow.plan.call_rules import MAPS, Planning
 from tfrfast.tensorflow.plan.pipeline import Pipeline
-from tfrfast.tensorflow.plan.rules import MAPS, Planning
 from tfrfast.tensorflow.read import nodes
-from tfrfast.tensorflow.read.calls import call_of
+from tfrfast.tensorflow.read.chain import call_text
 from tfrfast.tensorflow.read.file_names import FileNames, is_ours, reach_urls
 from tfrfast.tensorflow.read.shuffles import is_kept, order_of
 from tfrfast.tensorflow.read.sources import AskedRecords, FilePart, Records
-from tfrfast.tensorflow.reasons import Refusal, Step
+from tfrfast.tensorflow.reasons import RefusedError, Step
 from tfrfast.tensorflow.sequence import EVERYTHING, SeededOrder
 from tfrfast.tensorflow.source import Source
 
@@ -30,7 +30,7 @@ _ALL_BEFORE_A_SHUFFLE = {
 _BEFORE_A_SHUFFLE = {"shard", "skip", "take", *_ALL_BEFORE_A_SHUFFLE}
 
 
-def begin(planning: Planning, records: Records | AskedRecords) -> Pipeline | Refusal:
+def begin(planning: Planning, records: Records | AskedRecords) -> Pipeline:
     """Returns the pipeline of all records, in their order. May build indexes."""
     if isinstance(records, AskedRecords):
         asked = records.source
@@ -38,9 +38,9 @@ def begin(planning: Planning, records: Records | AskedRecords) -> Pipeline | Ref
         return Pipeline(asked, EVERYTHING if asked.has_known_order else None)
     names = records.names
     if not names.files:
-        return Refusal("there are no files")
+        raise RefusedError("there are no files")
     if any(b"://" in name and not _is_reached(name) for name in names.files):
-        return Refusal("names with such a scheme are read by TensorFlow")
+        raise RefusedError("only TensorFlow can read names with such a scheme")
     if names.epochs != 1 and records.has_order and records.turns != 1 and records.parts is None:
         # A file may still be read when its next turn begins, so each turn opens it.
         repeated = None if records.opening.compression else names.repeated
@@ -57,17 +57,18 @@ def begin(planning: Planning, records: Records | AskedRecords) -> Pipeline | Ref
             order_of_files = order_of(names.shuffle)
             planning.in_order = order_of_files is not None
             why = "each iteration has another order of the files"
-            planning.steps.append(Step(f"{call_of(names.shuffle)} of the file names", True, why))
+            planning.of_names.append(
+                Step(f"{call_text(names.shuffle)} of the file names", True, why)
+            )
         if names.shuffled and (order_of_files is None or records.parts is not None):
-            return Refusal("its files come in a random order", "shuffle() of the records")
+            raise RefusedError("its files come in a random order", "shuffle() of the records")
         if names.epochs != 1 and records.keeps_turns and records.turns != 1:
-            return Refusal("repeated files are interleaved", "repeat() after the records")
+            raise RefusedError(
+                "tfrfast does not interleave so many repeated files", "repeat() after the records"
+            )
     pipeline = Pipeline(_source(records, order_of_files), EVERYTHING)
     if records.parts is not None:
-        in_part = _of_parts(planning, pipeline, records.parts)
-        if isinstance(in_part, Refusal):
-            return in_part
-        pipeline = in_part
+        pipeline = _of_parts(planning, pipeline, records.parts)
     if names.epochs != 1:
         assert pipeline.sequence is not None
         pipeline = replace(pipeline, sequence=pipeline.sequence.repeat(names.epochs))
@@ -85,10 +86,10 @@ def _comes_shuffle(planning: Planning, of_all: bool) -> bool:
     """True if a shuffle of records follows; with `of_all`, of all records in each iteration."""
     passed = _ALL_BEFORE_A_SHUFFLE if of_all else _BEFORE_A_SHUFFLE
     for call in planning.left:
-        kind = nodes.kind(call)
-        if kind == "shuffle":
+        method = nodes.method_of(call)
+        if method == "shuffle":
             return True
-        if kind not in passed and not nodes.takes_all(call):
+        if method not in passed and not nodes.takes_all(call):
             return False
     return False
 
@@ -111,26 +112,22 @@ def _source(records: Records, order_of_files: SeededOrder | None) -> Source:
     )
 
 
-def _of_parts(
-    planning: Planning, pipeline: Pipeline, parts: Sequence[FilePart]
-) -> Pipeline | Refusal:
+def _of_parts(planning: Planning, pipeline: Pipeline, parts: Sequence[FilePart]) -> Pipeline:
     """Returns the records of partly read files, if they are consecutive. May build indexes."""
     if len(parts) == 1:
         wanted = EVERYTHING.narrowed("skip", parts[0].skip).narrowed("take", parts[0].take)
         return replace(pipeline, sequence=wanted)
     takes_turns = pipeline.source.takes_turns
     if takes_turns and not _comes_shuffle(planning, of_all=True):
-        return Refusal("interleaved files are read in part", "shuffle() of the records")
+        raise RefusedError("tfrfast does not interleave parts of files", "shuffle() of the records")
     planning.in_order = not takes_turns
     counted = planning.counted(pipeline)
-    if isinstance(counted, Refusal):
-        return counted
     source = replace(counted.source, turns=1, num_parallel_reads=None).planned(True)
     if source is None or source.plan is None or source.plan.damage:
-        return Refusal("files that are read in part are missing or damaged")
+        raise RefusedError("files that are read in part are missing or damaged")
     wanted_records = _in_a_row(parts, source.plan.file_records(len(parts)))
     if wanted_records is None:
-        return Refusal("records between those that are read are left out")
+        raise RefusedError("tfrfast does not plan parts of files with records between them")
     return replace(pipeline, source=source, sequence=replace(EVERYTHING, records=wanted_records))
 
 

@@ -18,10 +18,10 @@ from tfrfast.tensorflow.sequence import Batched, SeededOrder, Sequence
 from tfrfast.tensorflow.source import Source
 
 
-class Single(NamedTuple):
-    """Single elements that are made in blocks, and maps and filters that follow."""
+class Elements(NamedTuple):
+    """Single elements, like a spec, of decoded blocks, and maps and filters that follow."""
 
-    element_spec: Any
+    spec: Any
     calls: tuple[Any, ...]
 
 
@@ -31,11 +31,15 @@ class Pipeline:
     sequence: Sequence | None = None  # None: the order of the files is unknown here
     features: TensorFeatures | None = None  # the decoded features of batches
     lifted: Lifted | None = None  # the maps whose batches are decoded
-    together: int = 1  # the number of batches that are decoded as one block, and cut from it
-    selected: Batched | None = None  # the batches of rows that pass the filters
-    single: Single | None = None  # the purpose of unbatching; None: batches are requested
+    #: The number of batches that are decoded as one block, and cut from it.
+    batches_in_block: int = 1
+    #: The batches of rows of blocks that pass the filters.
+    filtered_batch: Batched | None = None
+    #: The single elements that blocks become; None: batches are requested.
+    elements: Elements | None = None
     cached: bool = False  # True for records in memory, until a planned call needs other records
-    elementwise: tuple[Any, ...] = ()  # maps and filters of single records, made by tf.data
+    #: Maps and filters of single records, which wait for a batch() or are made by tf.data.
+    record_calls: tuple[Any, ...] = ()
     # True if checkpoints of a shuffle hold positions, which takes time for each element.
     saves_positions: bool = True
     prefetched: int | None = None
@@ -66,7 +70,7 @@ class Pipeline:
 
     @property
     def filtered(self) -> bool:
-        return any(map(nodes.is_filter, self.elementwise))
+        return any(map(nodes.is_filter, self.record_calls))
 
     @property
     def decodes(self) -> bool:
@@ -76,16 +80,24 @@ class Pipeline:
     @property
     def in_blocks(self) -> bool:
         """True if decoded blocks become single elements or other batches."""
-        return self.single is not None or self.selected is not None
+        return self.elements is not None or self.filtered_batch is not None
+
+    @property
+    def lifted_calls(self) -> tuple[Any, ...]:
+        """The calls on single records that are made on whole batches or blocks."""
+        if self.lifted is None:
+            return ()
+        after = len(self.elements.calls) if self.elements else 0
+        return self.record_calls[: len(self.record_calls) - after]
 
     @property
     def decodes_media(self) -> bool:
-        return any(map(decodes_media, self.elementwise))
+        return any(map(decodes_media, self.record_calls))
 
     @property
     def parses_needlessly(self) -> bool:
         """True if single records are parsed, though batches could be."""
-        parses = self.lifted is None and any(map(parses_examples, self.elementwise))
+        parses = self.lifted is None and any(map(parses_examples, self.record_calls))
         return parses and not self.decodes_media
 
     def saved_whole(self) -> Pipeline:

@@ -13,8 +13,7 @@ from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.lift.lifted import why_unlifted as environment
 from tfrfast.tensorflow.plan.batching import of_single_elements
 from tfrfast.tensorflow.plan.beginning import begin
-from tfrfast.tensorflow.plan.pipeline import Pipeline
-from tfrfast.tensorflow.plan.rules import (
+from tfrfast.tensorflow.plan.call_rules import (
     BATCHES,
     KEPT,
     MIN_ROWS,
@@ -23,12 +22,12 @@ from tfrfast.tensorflow.plan.rules import (
     has_rule,
     taken,
 )
+from tfrfast.tensorflow.plan.pipeline import Pipeline
 from tfrfast.tensorflow.read import nodes
-from tfrfast.tensorflow.read.calls import call_of
-from tfrfast.tensorflow.read.chain import Chain
+from tfrfast.tensorflow.read.chain import Chain, call_text
 from tfrfast.tensorflow.read.shuffles import noted_order
 from tfrfast.tensorflow.read.user_functions import is_constant, parses_examples
-from tfrfast.tensorflow.reasons import OF_EACH, Refusal, Step, lifted_step, warn_once
+from tfrfast.tensorflow.reasons import Refusal, RefusedError, Step, warn_once
 from tfrfast.tensorflow.saving import bears
 
 # The shapes of elements tell TensorFlow how many elements such a call makes.
@@ -57,12 +56,12 @@ class ChainPlan:
         """The number of elements; None if unknown here, or infinite."""
         if self.counted.length is None or not self.rest:
             return self.counted.length
-        if any(nodes.kind(call) in _COUNTED_BY_SHAPE for call in self.rest):
+        if any(nodes.method_of(call) in _COUNTED_BY_SHAPE for call in self.rest):
             return None
         numbered = tf.data.Dataset.range(self.counted.length)
         try:
             for call in self.rest:
-                if nodes.kind(call) != "parse_example":  # which takes strings
+                if nodes.method_of(call) != "parse_example":  # which takes strings
                     numbered = nodes.moved(call, [numbered])
             length = int(numbered.cardinality())
         except tf.errors.OpError:  # TensorFlow asks what such elements are
@@ -70,16 +69,14 @@ class ChainPlan:
         return length if length >= 0 else None
 
 
-def plan(chain: Chain, why_unlifted: str = "") -> ChainPlan | Refusal:
-    """Plans a chain, or says why not, which only happens to records that nobody asked for by name.
+def plan(chain: Chain, why_unlifted: str = "") -> ChainPlan:
+    """Plans a chain. Raises RefusedError, but not for records that were asked for by name.
 
     Opens files if an index is needed. Raises the errors of opening. With `why_unlifted`, no
     function is lifted.
     """
     planning = Planning(chain.asked, list(chain.calls), why_unlifted or environment())
     begun = begin(planning, chain.records)
-    if isinstance(begun, Refusal):
-        return begun
     # A copy, because the user may still change the options.
     options = tf.data.Options().merge(internals.options_of(chain.dataset))
     pipeline = begun if options == tf.data.Options() else replace(begun, options=options)
@@ -94,50 +91,51 @@ def _with_calls(planning: Planning, pipeline: Pipeline) -> tuple[Pipeline, Refus
     """Returns the pipeline with as many calls as the rules allow, and why the next is refused."""
     left = planning.left
     while left and not (planning.cache is not None and pipeline.batch is not None):
-        made = taken(planning, pipeline, left[0])
-        if isinstance(made, Refusal):
-            return pipeline, made
+        try:
+            made = taken(planning, pipeline, left[0])
+        except RefusedError as refused:
+            return pipeline, refused.refusal
         call, pipeline = left.pop(0), made.pipeline
         if made.rest is not None:
             left.insert(0, made.rest)
             return pipeline, Refusal(made.why)
         if made.told:
-            planning.steps.append(Step(call_of(call), made.fused, made.why))
+            planning.told.append((call, made))
     return pipeline, Refusal("")
 
 
 def _planned(planning: Planning, pipeline: Pipeline, refusal: Refusal) -> ChainPlan:
-    left, steps = planning.left, list(_told(pipeline, planning.steps))
+    left, steps = planning.left, _told(planning, pipeline)
     for number, call in enumerate(call for call in left if not nodes.is_helper(call)):
         why, instead = ("", "") if number else refusal
-        steps.append(Step(call_of(call), False, why, instead, ends_plan=number == 0))
+        steps.append(Step(call_text(call), False, why, instead, ends_plan=number == 0))
     lifted = pipeline.lifted
     if lifted is not None and lifted.raises and not all(map(bears, left)):
         pipeline = pipeline.saved_whole()  # a later call cannot save positions
     return ChainPlan(pipeline, tuple(left), tuple(steps))
 
 
-def _told(pipeline: Pipeline, steps: Sequence[Step]) -> Sequence[Step]:
-    """Returns the treatment of the pipeline's calls, with that of lifted maps."""
-    lifted, single = pipeline.lifted, pipeline.single
-    if lifted is None:
-        return steps
-    of, after = "blocks" if pipeline.in_blocks else "batches", len(single.calls) if single else 0
-    of_each = [number for number, step in enumerate(steps) if step.why == OF_EACH]
-    changed = of_each[: len(of_each) - after]
-    return [
-        lifted_step(step, lifted.by_element, lifted.differing, of) if n in changed else step
-        for n, step in enumerate(steps)
-    ]
+def _told(planning: Planning, pipeline: Pipeline) -> list[Step]:
+    """Returns the treatment of the pipeline's calls."""
+    steps = [*planning.of_names]
+    for call, made in planning.told:
+        text, lifted = call_text(call), pipeline.lifted
+        if lifted is None or call not in pipeline.lifted_calls:
+            steps.append(Step(text, made.fused, made.why))
+        elif nodes.is_filter(call):
+            steps.append(Step(text, fused=True, why="selects rows of whole blocks"))
+        else:
+            steps.append(lifted.step(text, "blocks" if pipeline.in_blocks else "batches"))
+    return steps
 
 
 def _warn(planning: Planning, pipeline: Pipeline, refusal: Refusal) -> None:
     """Warns of calls that are slower, or mix less, than necessary."""
     check_buffers(planning.left, None if pipeline.shuffle else refusal)
     first = planning.left[0] if planning.left else None
-    is_batch = first is not None and nodes.kind(first) in BATCHES
+    is_batch = first is not None and nodes.method_of(first) in BATCHES
     if is_batch and pipeline.parses_needlessly and not planning.unlifted:
-        warn_once("parse", f"Records are parsed one by one before {call_of(first)}", refusal)
+        warn_once("parse", f"Records are parsed one by one before {call_text(first)}", refusal)
 
 
 def check_buffers(calls: Sequence[Any], why: Refusal | None) -> None:
@@ -147,7 +145,7 @@ def check_buffers(calls: Sequence[Any], why: Refusal | None) -> None:
     first call is TensorFlow's.
     """
     for number, call in enumerate(calls):
-        if nodes.kind(call) != "shuffle":
+        if nodes.method_of(call) != "shuffle":
             continue
         order = noted_order(call)
         if order is not None and order.blocks is not None:
@@ -158,43 +156,44 @@ def check_buffers(calls: Sequence[Any], why: Refusal | None) -> None:
         if order is not None and order.whole:
             raise TypeError("shuffle() of this dataset needs a buffer_size.")
         if why is not None:
-            first = call_of(calls[0])
+            first = call_text(calls[0])
             follows = f"it follows {first}, which is not in the plan"
             before = Refusal(follows, f"shuffle before {first.partition('(')[0]}")
-            what = f"{call_of(call)} shuffles through a buffer"
+            what = f"{call_text(call)} shuffles through a buffer"
             warn_once("shuffle", what, before if number else why)
 
 
-def _if_it_gains(planning: Planning, pipeline: Pipeline, refusal: Refusal) -> ChainPlan | Refusal:
-    left, blocks = planning.left, _of_blocks(planning, pipeline)
-    pipeline = pipeline if isinstance(blocks, Refusal) else blocks
+def _if_it_gains(planning: Planning, pipeline: Pipeline, refusal: Refusal) -> ChainPlan:
+    left, why_no_blocks = planning.left, ""
+    try:
+        pipeline = _of_blocks(planning, pipeline)
+    except RefusedError as refused:
+        why_no_blocks = str(refused)
     if pipeline.batch is None or pipeline.in_blocks:
         pipeline = replace(pipeline, saves_positions=False)
     if planning.cache is not None:
-        if pipeline.single is None and not _makes_the_same(pipeline):
-            return refusal if refusal.why else KEPT
+        if pipeline.elements is None and not _makes_the_same(pipeline):
+            raise RefusedError(refusal if refusal.why else KEPT)
         left.insert(0, planning.cache)
     why_not = why_no_gain(left, pipeline)
     if why_not is not None:
-        if left and not has_rule(left[0]) and isinstance(blocks, Refusal):
-            return Refusal(f"{call_of(left[0])} takes single elements: {blocks.why}")
-        return refusal if refusal.why else why_not
+        if left and not has_rule(left[0]) and why_no_blocks:
+            raise RefusedError(f"{call_text(left[0])} takes single elements: {why_no_blocks}")
+        raise RefusedError(refusal if refusal.why else why_not)
     for call in left:
         if not nodes.can_be_moved(call):
-            return Refusal(f"{call_of(call)} cannot be put after what is planned")
+            raise RefusedError(f"{call_text(call)} cannot be put after what is planned")
     return _planned(planning, pipeline, refusal)
 
 
-def _of_blocks(planning: Planning, pipeline: Pipeline) -> Pipeline | Refusal:
+def _of_blocks(planning: Planning, pipeline: Pipeline) -> Pipeline:
     """Returns the pipeline with single elements, read in blocks, if it has no batch()."""
-    if pipeline.batch is not None or not pipeline.elementwise:
-        return Refusal("nothing is made of single elements")
+    if pipeline.batch is not None or not pipeline.record_calls:
+        raise RefusedError("nothing is made of single elements")
     before = planning.before_batches(pipeline)
-    if isinstance(before, Refusal):
-        return before
     if pipeline.shuffle is None and not planning.in_order:
-        return Refusal("no order of its elements is known")
-    return of_single_elements(before, planning.unlifted)
+        raise RefusedError("no order of its elements is known")
+    return of_single_elements(before, planning.unlifted, planning.cache is not None)
 
 
 def _makes_the_same(pipeline: Pipeline) -> bool:
@@ -210,14 +209,14 @@ def why_no_gain(calls: Sequence[Any], planned: Pipeline | None = None) -> Refusa
     """
     if planned is not None and planned.batch is not None:
         return None
-    kinds = [nodes.kind(call) for call in calls]
-    gains = "shuffle" in kinds if planned is None else planned.shuffle is not None
-    for kind, call in zip(kinds, calls, strict=True):
+    methods = list(map(nodes.method_of, calls))
+    gains = "shuffle" in methods if planned is None else planned.shuffle is not None
+    for method, call in zip(methods, calls, strict=True):
         if planned is None and parses_examples(call):  # blocks are parsed before any call
             return None
-        if kind in _LOSING and (planned is not None or kind not in BATCHES):
-            return Refusal(f"{call_of(call)} takes elements one by one")
-        if kind in BATCHES:
+        if method in _LOSING and (planned is not None or method not in BATCHES):
+            return Refusal(f"{call_text(call)} takes elements one by one")
+        if method in BATCHES:
             batch = batch_of(call)
             if planned is None and (batch is None or batch.rows < MIN_ROWS):
                 return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")

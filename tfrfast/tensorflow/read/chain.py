@@ -1,14 +1,19 @@
-"""A finished dataset as a chain: a dataset of records, and the calls on it."""
+"""A finished dataset as a chain: a dataset of records, and the calls on it, also as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
+
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.read import nodes
-from tfrfast.tensorflow.read.calls import call_of
+from tfrfast.tensorflow.read.shuffles import noted_order
 from tfrfast.tensorflow.read.sources import AskedRecords, Records, records_of
-from tfrfast.tensorflow.reasons import Refusal
+from tfrfast.tensorflow.reasons import Refusal, RefusedError
+
+_NO_FILES = Refusal("it reads no TFRecord files")
 
 
 @dataclass(frozen=True)
@@ -51,22 +56,23 @@ def read(dataset: Any, unasked: bool) -> Tree:
 
     Unless `unasked`, only records that were asked for by name make a chain.
     """
-    found = _chain_of(dataset, unasked)
-    if not isinstance(found, Refusal):
-        return found
+    try:
+        return _chain_of(dataset, unasked)
+    except RefusedError as refused:
+        why = refused.refusal
     inputs = nodes.inputs(dataset)
     if not inputs or not nodes.can_be_moved(dataset):
-        return Unread(dataset, found)
+        return Unread(dataset, why)
     once = {each: read(each, unasked) for each in inputs}
     if all(isinstance(each, Unread) for each in once.values()):
-        return Unread(dataset, found)
+        return Unread(dataset, why)
     return Joined(dataset, tuple(once[each] for each in inputs))
 
 
-def _chain_of(dataset: Any, unasked: bool) -> Chain | Unread | Refusal:
-    """Returns the chain that ends with a dataset, or the reason why none exists."""
+def _chain_of(dataset: Any, unasked: bool) -> Chain | Unread:
+    """Returns the chain that ends with a dataset. Raises RefusedError if none exists."""
     last, deterministic = dataset, None
-    why_not = Refusal("it reads no TFRecord files")
+    why_not = _NO_FILES
     calls: list[Any] = []
     while True:
         if isinstance(dataset, AskedRecords):
@@ -79,14 +85,51 @@ def _chain_of(dataset: Any, unasked: bool) -> Chain | Unread | Refusal:
         if unasked:
             if deterministic is None:
                 deterministic = last.options().deterministic is not False
-            found = records_of(dataset, deterministic)
-            if isinstance(found, Records):
+            try:
+                found = records_of(dataset, deterministic)
+            except RefusedError as refused:
+                found, why_not = None, refused.refusal
+            if found is not None:
                 return Chain(last, found, (*found.calls, *nodes.with_rebatch(calls[::-1])))
-            why_not = found or why_not
         before = nodes.before(dataset)
-        if len(before) > 1:
-            return Refusal(f"{call_of(dataset)} joins datasets that gain nothing by themselves")
-        if len(before) != 1 or not nodes.kind(dataset):
-            return why_not
+        if len(before) > 1 and why_not is _NO_FILES:
+            raise RefusedError(
+                f"{call_text(dataset)} joins datasets that gain nothing by themselves"
+            )
+        if len(before) != 1 or not nodes.method_of(dataset):
+            raise RefusedError(why_not)
         calls += reversed(nodes.in_steps(dataset))
         (dataset,) = before
+
+
+def call_text(dataset: Any) -> str:
+    """Returns the call that made a dataset, approximately as written."""
+    method = name_of(dataset)
+    if method == "parse_example":
+        return "parse_example({...})"
+    if nodes.function_of(dataset) is not None:
+        return f"{method}({nodes.function_name(dataset)})"
+    shown = internals.maker_of(nodes.without_adapter(dataset)).shown
+    values = [_text(nodes.attribute(dataset, name)) for name in shown]
+    if method == "repeat" and values[0].startswith("-"):
+        values = []
+    if (noted := noted_order(dataset)) is not None:
+        values = [] if noted.whole else values
+        if noted.seeded:
+            values.append(f"seed={_text(nodes.attribute(dataset, 'seed2'))}")
+    elif _text(nodes.attribute(dataset, "drop_remainder")) == "True":
+        values.append("drop_remainder=True")
+    return f"{method}({', '.join(values)})"
+
+
+def name_of(dataset: Any) -> str:
+    """Returns the method that made a dataset or, for one of another library, its class in words."""
+    return nodes.method_of(dataset) or internals.in_words(type(dataset).__name__)
+
+
+def _text(given: Any) -> str:
+    known: Any = None if given is None else tf.get_static_value(given)
+    value = known.item() if getattr(known, "shape", None) == () else given
+    if isinstance(value, (bool, int, float, str, bytes, type(None))):
+        return repr(value)
+    return "[...]" if isinstance(value, (list, tuple)) else "..."

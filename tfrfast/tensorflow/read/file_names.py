@@ -1,14 +1,16 @@
-"""File names in every form of TFRecordDataset: known or symbolic, patterns, URLs."""
+"""File names: those in a dataset, and every form of TFRecordDataset: known or symbolic, patterns,
+URLs.
+"""
 
 from __future__ import annotations
 
 import glob
 import importlib.util
 import os
-import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrfast.order import Mixture
@@ -16,14 +18,17 @@ from tfrfast.reader import Reader
 from tfrfast.storage.paths import expand_paths, natural_key, reach
 from tfrfast.storage.remote.library import INSTALL
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_object
 from tfrfast.storage.schemes import ANY_SCHEME, SCHEMES, has_any_scheme, is_url
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.library import end_waits_at_interrupts
-from tfrfast.tensorflow.read.names import names_of
-from tfrfast.tensorflow.read.shuffles import order_of
-from tfrfast.tensorflow.reasons import Refusal
-from tfrfast.tensorflow.sequence import SeededOrder
+from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.read.nodes import static_integer
+from tfrfast.tensorflow.read.shuffles import is_kept, order_of
+from tfrfast.tensorflow.reasons import RefusedError
+from tfrfast.tensorflow.sequence import SeededOrder, part
+
+_MAX_NAMES = 1_000_000
+_SOURCES = {"from_tensor_slices", "from_tensors"}
 
 
 class FileNames(NamedTuple):
@@ -43,7 +48,8 @@ class FileNames(NamedTuple):
 def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
     """Raises the errors of `tf.data.TFRecordDataset`, whose own check is called.
 
-    Replaces each pattern by its matches; an existing name is not a pattern. Raises NotFoundError
+    Replaces each pattern by its matches, and each folder by its shards; an existing file is not a
+    pattern. Raises NotFoundError
     for a pattern without a match, and ValueError for a URL that names no object. `storage` holds
     the options of the URLs, from now on.
     """
@@ -87,9 +93,12 @@ def _given_names(dataset: Any, name: str | None, storage: Storage) -> FileNames:
 
 
 def _names_in(dataset: Any) -> FileNames:
-    found = names_of(dataset) if tf.executing_eagerly() else Refusal("a graph is made")
-    names = None if isinstance(found, Refusal) else found.repeated
-    if isinstance(found, Refusal) or names is None:
+    try:
+        found = names_of(dataset) if tf.executing_eagerly() else None
+    except RefusedError:
+        found = None
+    names = None if found is None else found.repeated
+    if found is None or names is None:
         why = "its file names come from a dataset, and are known only by iterating it"
         return FileNames(dataset, None, None, why_unknown=why)
     if not found.shuffled:
@@ -101,7 +110,8 @@ def _names_in(dataset: Any) -> FileNames:
 
 
 def _expanded(name: bytes, storage: Storage) -> list[bytes]:
-    if not glob.has_magic(name) or b"\0" in name:
+    is_file = not glob.has_magic(name) and not name.endswith(b"/")
+    if b"\0" in name or (is_file and not os.path.isdir(name)):
         return [name]
     if has_scheme(name):
         return _expanded_by_theirs(name)
@@ -135,7 +145,7 @@ def has_scheme(name: bytes) -> bool:
     url = name.decode(errors="replace")
     if not is_url(url):
         return has_any_scheme(url)
-    if _can_read(url):
+    if _has_obstore():
         return False
     scheme = url.partition(":")[0]
     if scheme in tf.io.gfile.get_registered_schemes():
@@ -158,11 +168,116 @@ def reach_urls(names: Iterable[bytes], storage: Storage) -> None:
 def any_has_scheme(symbolic: Any) -> Any:
     """True if TensorFlow must read any name in a symbolic vector."""
     theirs = tf.strings.regex_full_match(symbolic, f"{ANY_SCHEME}(?s:.*)")
-    if schemes := [re.escape(each) for each in SCHEMES if _can_read(f"{each}://")]:
-        ours = tf.strings.regex_full_match(symbolic, f"({'|'.join(schemes)})://(?s:.*)")
+    if _has_obstore():
+        ours = tf.strings.regex_full_match(symbolic, f"({'|'.join(SCHEMES)})://(?s:.*)")
         theirs = tf.logical_and(theirs, tf.logical_not(ours))
     return tf.reduce_any(theirs)
 
 
-def _can_read(url: str) -> bool:
-    return not is_object(url) or importlib.util.find_spec("obstore") is not None
+def _has_obstore() -> bool:
+    return importlib.util.find_spec("obstore") is not None
+
+
+class Names(NamedTuple):
+    """File names in order. If a name comes with other values, its entry is a tuple of them all."""
+
+    files: tuple[Any, ...]
+    #: True if each epoch may have the names in another order.
+    shuffled: bool = False
+    #: The shuffle() of all names; None if they are not shuffled, or in parts.
+    shuffle: Any = None
+    #: The number of repetitions of the names; None: without end.
+    epochs: int | None = 1
+
+    @property
+    def repeated(self) -> list[bytes] | None:
+        """Returns the names of all epochs; None if they are endless or too many."""
+        if self.epochs is None or len(self.files) * self.epochs > _MAX_NAMES:
+            return None
+        return [*self.files] * self.epochs
+
+
+def names_of(dataset: object) -> Names:
+    """Reads the names from the dataset's own tensors. Only a shuffle of names is iterated.
+
+    Raises RefusedError.
+    """
+    method = nodes.method_of(dataset)
+    if method in _SOURCES:
+        return _given(dataset)
+    if method == "concatenate":
+        return _concatenated(*map(names_of, nodes.inputs(dataset)))
+    inputs, step = nodes.inputs(dataset), _STEPS.get(method)
+    if len(inputs) != 1 or step is None:
+        made_by = method or "a dataset of another library"
+        raise RefusedError(f"tfrfast does not read file names that come from {made_by}")
+    return step(names_of(inputs[0]), dataset)
+
+
+def _given(dataset: object) -> Names:
+    tensors = nodes.attribute(dataset, "tensors") or []
+    found = [tf.get_static_value(each) for each in tensors]
+    known = [np.asarray(each, object) for each in found]  # a single string comes as bytes
+    if not known or any(each is None for each in found) or known[0].size > _MAX_NAMES:
+        raise RefusedError("the file names are not known before the program iterates")
+    is_one = nodes.method_of(dataset) == "from_tensors"
+    if any(each.ndim != (0 if is_one else 1) for each in known):
+        raise RefusedError("tfrfast does not read elements of several file names")
+    columns = [each.reshape(-1).tolist() for each in known]
+    return Names(tuple(columns[0] if len(columns) == 1 else zip(*columns, strict=True)))
+
+
+def _concatenated(*parts: Names) -> Names:
+    files: tuple[bytes, ...] = ()
+    for names in parts:
+        if names.shuffled or names.epochs != 1:
+            raise RefusedError("tfrfast does not join names that are shuffled or repeated")
+        files += names.files
+    return Names(files)
+
+
+def _same(names: Names, _: object) -> Names:
+    return names
+
+
+def _repeated(names: Names, dataset: object) -> Names:
+    count = static_integer(nodes.attribute(dataset, "count"))
+    if count is None:
+        raise RefusedError("the file names come from repeat() with a count that is not known")
+    if 0 in (count, names.epochs):
+        return names._replace(epochs=0)
+    if names.epochs is None or count < 0:
+        return names._replace(epochs=None if names.files else 0)
+    return names._replace(epochs=names.epochs * count)
+
+
+def _shuffled(names: Names, dataset: object) -> Names:
+    if len(names.files) == 1 or (names.shuffled and is_kept(dataset)):
+        return names
+    has_others = any(isinstance(each, tuple) for each in names.files[:1])
+    if is_kept(dataset) and names.epochs == 1 and not names.shuffled and not has_others:
+        kept = nodes.without_adapter(dataset)  # the order is the same in each iteration
+        return Names(tuple(map(bytes, kept.as_numpy_iterator())))
+    return names._replace(shuffled=True, shuffle=dataset)
+
+
+def _part(names: Names, dataset: object) -> Names:
+    if nodes.takes_all(dataset):
+        return names
+    if names.shuffled or names.epochs != 1:
+        raise RefusedError("tfrfast does not take a part of names that are shuffled or repeated")
+    method, numbers = nodes.method_of(dataset), nodes.numbers_of(dataset)
+    if numbers is None or (method == "shard" and not 0 <= numbers[1] < numbers[0]):
+        raise RefusedError("the part of the names is not known")
+    return Names(tuple(names.files[n] for n in part(range(len(names.files)), method, *numbers)))
+
+
+_STEPS = {
+    "prefetch": _same,
+    "repeat": _repeated,
+    "shard": _part,
+    "shuffle": _shuffled,
+    "skip": _part,
+    "take": _part,
+    "with_options": _same,
+}

@@ -8,14 +8,14 @@ from __future__ import annotations
 import inspect
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.columns import ParsedDataset
 from tfrfast.tensorflow.lift.copying import origin
-from tfrfast.tensorflow.parsed import ParsedDataset
 
 # The arguments that every dataset's op has, from `_common_args`, and those for its inputs.
 _COMMON = {"name", "output_types", "output_shapes", "metadata"}
@@ -25,15 +25,17 @@ _INPUTS = {
 }
 # Calls on records that give records.
 _SAME_ELEMENTS = {
-    *("batch", "batch in parallel", "cache", "prefetch", "rebatch", "repeat", "shard", "shuffle"),
-    *("skip", "take", "with_options"),
+    *("batch", "cache", "prefetch", "rebatch", "repeat", "shard", "shuffle", "skip", "take"),
+    "with_options",
 }
 
 
-def kind(dataset: Any) -> str:
-    """Returns the call that made a dataset; "" for a dataset of another library."""
+def method_of(dataset: Any) -> str:
+    """Returns the method that made a dataset; "" for a dataset of another library."""
     made = without_adapter(dataset)
-    return "parse_example" if type(made) is ParsedDataset else internals.call_of(made).name
+    if type(made) is ParsedDataset:
+        return "parse_example"
+    return "enumerate" if is_enumeration(made) else internals.maker_of(made).method
 
 
 def without_adapter(dataset: Any) -> Any:
@@ -56,8 +58,8 @@ def before(dataset: Any) -> list[Any]:
     given = inputs(dataset)
     if is_enumeration(dataset):
         return given[1:]
-    takes_tensors = kind(dataset) in ("rebatch", "unbatch")
-    if takes_tensors and kind(given[0]) == "restructured":
+    takes_tensors = method_of(dataset) in ("rebatch", "unbatch")
+    if takes_tensors and method_of(given[0]) == "restructured":
         made = inputs(*inputs(*given))
         specs = tf.nest.flatten([each.element_spec for each in made])
         return made if all(isinstance(each, tf.TensorSpec) for each in specs) else given
@@ -66,9 +68,9 @@ def before(dataset: Any) -> list[Any]:
 
 def is_helper(dataset: Any) -> bool:
     """True for a call that TensorFlow itself puts before a call of the user."""
-    if kind(dataset) == "restructured":
+    if method_of(dataset) == "restructured":
         return True
-    if kind(dataset) not in ("map", "map in parallel"):
+    if method_of(dataset) != "map":
         return False  # a user may give flat_map() a method of Dataset
     function = internals.attribute(attribute(dataset, "map_func"), "func")
     module = getattr(function, "__module__", None) or ""
@@ -77,44 +79,47 @@ def is_helper(dataset: Any) -> bool:
 
 def is_enumeration(dataset: Any) -> bool:
     """True for an enumerate(), which TensorFlow makes as a zip() of numbers and a dataset."""
-    given = inputs(dataset) if kind(dataset) == "zip" else []
-    if len(given) != 2 or kind(given[0]) not in ("range", "from_variant"):
+    maker = internals.maker_of(without_adapter(dataset))
+    given = inputs(dataset) if maker.method == "zip" else []
+    if len(given) != 2 or method_of(given[0]) not in ("range", "from_variant"):
         return False
     return bool(given[0].element_spec == tf.TensorSpec([], tf.int64))
 
 
 def numbers_of(dataset: Any) -> tuple[int, ...] | None:
     """Returns the arguments of take(), skip() or shard(); None if one is unknown here."""
-    names = ("num_shards", "index") if kind(dataset) == "shard" else ("count",)
-    return static_integers([attribute(dataset, name) for name in names])
+    names = ("num_shards", "index") if method_of(dataset) == "shard" else ("count",)
+    known = [static_integer(attribute(dataset, name)) for name in names]
+    numbers = tuple(number for number in known if number is not None)
+    return numbers if len(numbers) == len(known) else None
 
 
 def takes_all(dataset: Any) -> bool:
     """True for a shard of one, for example in a single process, and for take(-1) and skip(0)."""
     all_of = {"shard": (1, 0), "skip": (0,), "take": (-1,)}
-    return kind(dataset) in all_of and numbers_of(dataset) == all_of[kind(dataset)]
+    return method_of(dataset) in all_of and numbers_of(dataset) == all_of[method_of(dataset)]
 
 
 def is_memory_cache(dataset: Any) -> bool:
     """True for a cache() without a file."""
-    if kind(dataset) != "cache":
+    if method_of(dataset) != "cache":
         return False
     name = tf.get_static_value(attribute(dataset, "filename"))
     return name is not None and not os.fsdecode(getattr(name, "item", lambda: name)())
 
 
+def is_parallel(dataset: Any) -> bool:
+    """True for a map() or an interleave() with a number of calls."""
+    return attribute(dataset, "num_parallel_calls") is not None
+
+
 def is_filter(dataset: Any) -> bool:
-    return kind(dataset) == "filter"
+    return method_of(dataset) == "filter"
 
 
 def is_map(dataset: Any) -> bool:
     """True for a call whose elements are not its input's."""
-    return kind(dataset) not in _SAME_ELEMENTS
-
-
-def strings_of(dataset: Any) -> list[bytes]:
-    """Returns the strings of a dataset."""
-    return [bytes(each) for each in without_adapter(dataset).as_numpy_iterator()]
+    return method_of(dataset) not in _SAME_ELEMENTS
 
 
 def attribute(dataset: Any, name: str) -> Any:
@@ -128,13 +133,10 @@ def flattened(dataset: Any, name: str) -> list[Any]:
 
 
 def function_of(dataset: Any) -> Any:
-    """Returns the ConcreteFunction that a dataset calls; None if TensorFlow hides it."""
+    """Returns the ConcreteFunction that a dataset calls; None if it calls none, or several."""
     # ragged_batch() keeps its function in an inner dataset.
     wrapper = _wrapper_of(attribute(dataset, "mapped_dataset") or dataset)
-    function = getattr(wrapper, "function", None)
-    graph = getattr(function, "graph", None)
-    shown = ("inputs", "outputs", "control_outputs", "captures")
-    return function if all(hasattr(graph, name) for name in shown) else None
+    return getattr(wrapper, "function", None)
 
 
 def function_name(dataset: Any) -> str:
@@ -143,18 +145,12 @@ def function_name(dataset: Any) -> str:
 
 
 def _wrapper_of(dataset: Any) -> Any:
-    return attribute(dataset, internals.call_of(without_adapter(dataset)).kept_as)
+    return attribute(dataset, internals.maker_of(without_adapter(dataset)).kept_as)
 
 
 def _prefetch(dataset: Any) -> dict[str, Any]:
-    chosen_by_runtime = (
-        static_integer(internals.attribute(dataset, "buffer_size")) == tf.data.AUTOTUNE
-    )
-    return {"legacy_autotune": chosen_by_runtime, "slack_period": 0}
-
-
-def _padded_batch(dataset: Any) -> dict[str, Any]:
-    return {name: flattened(dataset, name) for name in ("padded_shapes", "padding_values")}
+    size = static_integer(internals.attribute(dataset, "buffer_size"))
+    return {"legacy_autotune": size == tf.data.AUTOTUNE, "slack_period": 0}
 
 
 def _scan(dataset: Any) -> dict[str, Any]:
@@ -192,11 +188,13 @@ _OTHERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     },
     "cache": lambda _: {"cache": tf.raw_ops.DummyMemoryCache()},
     "group_by_window": _group_by_window,
-    # Only the serialised graph shows whether the interleave() is deterministic. A fixed order is
+    # Only the serialised graph shows whether parallel calls are deterministic. A fixed order is
     # right in both cases.
-    "interleave in parallel": lambda _: {"deterministic": "true"},
+    "interleave": lambda dataset: {"deterministic": "true"} if is_parallel(dataset) else {},
     "map_and_batch": _map_and_batch,
-    "padded_batch": _padded_batch,
+    "padded_batch": lambda dataset: {
+        name: flattened(dataset, name) for name in ("padded_shapes", "padding_values")
+    },
     "prefetch": _prefetch,
     "scan": _scan,
     "shuffle": lambda _: {"seed_generator": tf.raw_ops.DummySeedGenerator()},
@@ -209,7 +207,7 @@ def _keeping(dataset: Any) -> Any:
     return internals.attribute(dataset, "mapped_dataset") or dataset
 
 
-def _parameters(call: internals.Call) -> Mapping[str, inspect.Parameter]:
+def _parameters(call: internals.Maker) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(getattr(tf.raw_ops, call.op)).parameters
 
 
@@ -217,13 +215,11 @@ def _arguments(dataset: Any) -> dict[str, Any]:
     """Returns the arguments of a dataset's op but its inputs. Raises AttributeError if the dataset
     does not show one.
     """
-    call = internals.call_of(dataset)
-    others = _OTHERS.get(call.name)
+    call = internals.maker_of(dataset)
+    others = _OTHERS.get(call.method)
     given = others(dataset) if others else {}
     if call.function:
         function = function_of(dataset)
-        if function is None:
-            raise AttributeError(f"{type(dataset).__name__} does not show its function")
         given |= {call.function: function, "other_arguments": function.captured_inputs}
     keeping = _keeping(dataset)
     for name, parameter in _parameters(call).items():
@@ -264,11 +260,11 @@ _CALLED_AGAIN = {
 
 def can_be_moved(dataset: Any) -> bool:
     """True if the same call can be made on other inputs."""
-    if kind(dataset) in _CALLED_AGAIN:
+    if method_of(dataset) in _CALLED_AGAIN:
         return True
     made = without_adapter(dataset)
-    if not internals.call_of(made).op:
-        return kind(made) == "restructured"
+    if not internals.maker_of(made).op:
+        return method_of(made) == "restructured"
     try:
         _arguments(made)
     except (AttributeError, TypeError, ValueError):
@@ -282,7 +278,7 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     An enumerate() takes one input, and keeps its numbers. Calls no Python function of the user's.
     """
     made = without_adapter(dataset)
-    if again := _CALLED_AGAIN.get(kind(made)):
+    if again := _CALLED_AGAIN.get(method_of(made)):
         return again(made, *new_inputs)
     if len(new_inputs) == 1 and is_enumeration(made):
         new_inputs = [inputs(made)[0], *new_inputs]
@@ -302,14 +298,14 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     again = internals.like(made, name=attribute(made, "name"), **attributes)
     variant = _variant(made, again, [internals.variant_of(each) for each in new_inputs])
     tf.data.Dataset.__init__(again, variant)
-    if kind(made) == "with_options":
+    if method_of(made) == "with_options":
         internals.set_options(again, internals.options_of(made))
     return again
 
 
 def _variant(made: Any, again: Any, of_inputs: list[Any]) -> Any:
     """Returns the output of the op of `made` with other inputs, for the object `again`."""
-    call = internals.call_of(made)
+    call = internals.maker_of(made)
     if not call.op:  # a dataset that differs only in its spec
         return of_inputs[0]
     accepted = _parameters(call)
@@ -354,12 +350,12 @@ def in_steps(dataset: Any) -> list[Any]:
     def kept(*names: str) -> dict[str, Any]:
         return {"input_dataset": given, "name": None} | {n: attribute(made, n) for n in names}
 
-    if kind(made) == "shuffle_and_repeat":
+    if method_of(made) == "shuffle_and_repeat":
         seeds = kept("buffer_size", "seed", "seed2")
         first = internals.like(made, internals.Shuffle, reshuffle_each_iteration=True, **seeds)
         first = moved(first, [given])
         return [first, first.repeat(attribute(made, "count"))]
-    if kind(made) == "map_and_batch" and function_of(made) is not None:
+    if method_of(made) == "map_and_batch":
         first = internals.like(
             made,
             internals.ParallelMap,
@@ -380,8 +376,9 @@ def with_rebatch(calls: list[Any]) -> tuple[Any, ...]:
     made: list[Any] = []
     for call in calls:
         rows = attribute(call, "batch_size")
-        is_batch = kind(call) in ("batch", "batch in parallel") and static_integer(rows) is not None
-        if is_batch and made and kind(made[-1]) == "unbatch" and _has_one_shape(made[-1]):
+        is_batch = method_of(call) == "batch" and static_integer(rows) is not None
+        is_again = is_batch and bool(made) and method_of(made[-1]) == "unbatch"
+        if is_again and has_one_shape(made[-1].element_spec):
             (whole,) = inputs(made.pop())
             made.append(whole.rebatch(rows, attribute(call, "drop_remainder")))
         else:
@@ -389,14 +386,15 @@ def with_rebatch(calls: list[Any]) -> tuple[Any, ...]:
     return tuple(made)
 
 
-def _has_one_shape(dataset: Any) -> bool:
-    specs = tf.nest.flatten(dataset.element_spec)
+def has_one_shape(spec: Any) -> bool:
+    """True if all components of elements are dense, and have one shape in all elements."""
+    specs = tf.nest.flatten(spec)
     return all(isinstance(e, tf.TensorSpec) and e.shape.is_fully_defined() for e in specs)
 
 
 def _slices(dataset: Any) -> bool:
     """True for `flat_map(tf.data.Dataset.from_tensor_slices)` of tensors."""
-    function = function_of(dataset) if kind(dataset) == "flat_map" else None
+    function = function_of(dataset) if method_of(dataset) == "flat_map" else None
     if function is None or len(function.graph.outputs) != 1:
         return False
     made = origin(internals.before_return(function.graph.outputs[0])).op
@@ -416,12 +414,14 @@ def op_attribute(dataset: Any, op: str, name: str) -> str:
 
     Reads the graph, and never runs it. Empty if the graph cannot be read.
     """
-    try:
-        text = tf.raw_ops.DatasetToGraphV2(
-            input_dataset=internals.variant_of(without_adapter(dataset)), external_state_policy=1
-        )
-    except tf.errors.OpError:
-        return ""
+    variant = internals.variant_of(without_adapter(dataset))
+    with tf.init_scope():  # reads an eager dataset inside a function, too
+        if tf.is_symbolic_tensor(variant) or not tf.executing_eagerly():
+            return ""
+        try:
+            text = tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=1)
+        except tf.errors.OpError:
+            return ""
     graph = tf.compat.v1.GraphDef.FromString(text.numpy())
     found = [each.attr[name].s.decode() for each in graph.node if each.op == op]
     return found[-1] if found else ""
@@ -435,10 +435,3 @@ def static_integer(value: Any) -> int | None:
         return operator.index(static)
     except TypeError:
         return None
-
-
-def static_integers(values: Sequence[Any]) -> tuple[int, ...] | None:
-    """Returns all values; None if one is unknown."""
-    known = [static_integer(value) for value in values]
-    numbers = tuple(number for number in known if number is not None)
-    return numbers if len(numbers) == len(known) else None

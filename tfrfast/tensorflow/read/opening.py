@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from tfrfast.base.codecs import CODECS
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.reasons import Refusal
+from tfrfast.tensorflow.read.user_functions import has_seed, is_random, nodes_of
+from tfrfast.tensorflow.reasons import Refusal, RefusedError
 
 # Ops on a name, or on a dataset in a function, whose result equals the input.
 _SAME_NAME = {"Identity", "Reshape", "Pack", "ExpandDims", "Squeeze"}
@@ -25,7 +26,9 @@ _OPENS_EACH = {
 # Ops that read a part of a file.
 _PARTS = {"SkipDataset", "TakeDataset"}
 _MAPS = {"MapDataset", "ParallelMapDataset", "ParallelMapDatasetV2"}
-_NOT_ONE_FILE = Refusal("its function does more than open one TFRecord file")
+_NOT_ONE_FILE = Refusal(
+    "tfrfast does not plan a function that does more than open one TFRecord file"
+)
 
 
 class InnerMap(NamedTuple):
@@ -50,20 +53,15 @@ class Opening(NamedTuple):
     maps: tuple[InnerMap, ...] = ()
 
 
-class _Noted(NamedTuple):
-    names: Any
-    opening: Opening
-
-
-# The files of tfrfast's datasets that are made in functions: by the function's graph, then by the
-# name of the dataset's variant.
-_noted: weakref.WeakKeyDictionary[Any, dict[str, _Noted]] = weakref.WeakKeyDictionary()
+# The files of tfrfast's datasets that are made in functions, and how they are opened: by the
+# function's graph, then by the name of the dataset's variant.
+_noted: weakref.WeakKeyDictionary[Any, dict[str, tuple[Any, Opening]]] = weakref.WeakKeyDictionary()
 
 
 def note_opening(dataset: Any, names: Any, opening: Opening) -> None:
     """Notes the files of a dataset that is being made in a function."""
     variant = internals.variant_of(dataset)
-    _noted.setdefault(variant.graph, {})[variant.name] = _Noted(names, opening)
+    _noted.setdefault(variant.graph, {})[variant.name] = names, opening
 
 
 def why_judged(compression: Any, buffer_bytes: int | None) -> Refusal | None:
@@ -75,52 +73,55 @@ def why_judged(compression: Any, buffer_bytes: int | None) -> Refusal | None:
     return None
 
 
-def opening_of(function: Any) -> Opening | Refusal:
-    """Returns how a function of a file name reads the file: whole, or consecutive records."""
+def opening_of(function: Any) -> Opening:
+    """Returns how a function of a file name reads the file: whole, or consecutive records.
+
+    Raises RefusedError.
+    """
     graph = function.graph
     if len(graph.outputs) != 1:
-        return _NOT_ONE_FILE
+        raise RefusedError(_NOT_ONE_FILE)
     given = graph.inputs[: len(graph.inputs) - len(graph.captures)]
     outside = {inside.name: value for value, inside in internals.captures_of(graph)}
-    variant, places, maps = (
-        _before_same(graph, graph.outputs[0]),
-        dict[str, int](),
-        list[InnerMap](),
-    )
+    variant = _before_same(graph, graph.outputs[0])
+    places, maps = dict[str, int](), list[InnerMap]()
     while variant.name not in _noted.get(graph, {}):
         operation = variant.op
         # A map() whose results are skipped must run, too.
         if operation.type in _MAPS and "SkipDataset" not in places:
-            inner = _inner_map(operation, outside)
-            if isinstance(inner, Refusal):
-                return inner
-            maps.insert(0, inner)
+            maps.insert(0, _inner_map(operation, outside))
         elif operation.type in _PARTS - places.keys() and "SkipDataset" not in places:
             count = _origin(operation.inputs[1])
             place = next((i for i, each in enumerate(given) if each is count), None)
             if place is None:
-                return _NOT_ONE_FILE
+                raise RefusedError(_NOT_ONE_FILE)
             places[operation.type] = place
         else:
             break
         variant = _before_same(graph, operation.inputs[0])
-    found: Opening | Refusal = _NOT_ONE_FILE
+    why = _NOT_ONE_FILE
     for place, name in enumerate(given):
-        found = _opening(graph, variant, name, outside) if name.dtype == tf.string else found
-        if isinstance(found, Opening):
+        if name.dtype != tf.string:
+            continue
+        try:
+            found = _opening(graph, variant, name, outside)
+        except RefusedError as refused:
+            why = refused.refusal
+        else:
             take, skip = places.get("TakeDataset"), places.get("SkipDataset")
             return found._replace(name=place, skip=skip, take=take, maps=tuple(maps))
-    return found
+    raise RefusedError(why)
 
 
-def _inner_map(operation: Any, outside: dict[str, Any]) -> InnerMap | Refusal:
+def _inner_map(operation: Any, outside: dict[str, Any]) -> InnerMap:
     others = operation.inputs[1 : 1 + len(operation.get_attr("Targuments"))]
     captured = [_captured(each, outside) for each in others]
     function = internals.body_of(operation)
     if function is None or any(each is None for each in captured):
-        return Refusal("the map() in its function uses what is known only for each file")
-    if _draws_from_a_seed(function):
-        return Refusal("the map() in its function draws random numbers from a seed")
+        raise RefusedError("the map() in its function uses what is known only for each file")
+    # With a seed, the random numbers begin again with each file.
+    if any(is_random(node) and has_seed(node) for node in nodes_of(function)):
+        raise RefusedError("the map() in its function draws random numbers from a seed")
     return InnerMap(function, tuple(captured))
 
 
@@ -133,17 +134,6 @@ def _captured(tensor: Any, outside: dict[str, Any]) -> Any:
     return None if value is None else tf.constant(value, tensor.dtype)
 
 
-def _draws_from_a_seed(graph: Any) -> bool:
-    """True if the random numbers begin again with each file."""
-    definition = graph.as_graph_def()
-    inner = (node for each in definition.library.function for node in each.node_def)
-    return any(
-        (node.attr["seed"].i or node.attr["seed2"].i) and internals.is_stateful(node.op)
-        for node in (*definition.node, *inner)
-        if {"seed", "seed2"} <= node.attr.keys()
-    )
-
-
 def _before_same(graph: Any, variant: Any) -> Any:
     """Returns the dataset before datasets with the same records."""
     noted = _noted.get(graph, {})
@@ -152,52 +142,56 @@ def _before_same(graph: Any, variant: Any) -> Any:
     return variant
 
 
-def _opening(graph: Any, variant: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
+def _opening(graph: Any, variant: Any, name: Any, outside: dict[str, Any]) -> Opening:
     """Returns how a dataset in a function reads the file `name`.
 
     `outside` holds the value of each graph input that stands for a known tensor.
     """
     noted = _noted.get(graph, {})
     if any(_has_effects(each) for each in graph.control_outputs) and not noted:
-        return Refusal("its function does more than open files, whenever it is called")
+        raise RefusedError("its function does more than open files, whenever it is called")
     variant = _before_same(graph, variant)
     if variant.name in noted:
         names, opening = noted[variant.name]
-        return opening if _origin(names) is name else _NOT_ONE_FILE
+        if _origin(names) is not name:
+            raise RefusedError(_NOT_ONE_FILE)
+        return opening
     operation = variant.op
     if operation.type in ("TFRecordDataset", "TFRecordDatasetV2"):
         return _read(operation, name, outside)
     if operation.type not in _OPENS_EACH:
-        return _NOT_ONE_FILE
+        raise RefusedError(_NOT_ONE_FILE)
     source, *others = operation.inputs
     while source.op.type in _SAME_RECORDS:
         source = source.op.inputs[0]
     if source.op.type not in ("TensorSliceDataset", "TensorDataset"):
-        return _NOT_ONE_FILE
+        raise RefusedError(_NOT_ONE_FILE)
     if len(source.op.inputs) != 1 or _origin(source.op.inputs[0]) is not name:
-        return _NOT_ONE_FILE
+        raise RefusedError(_NOT_ONE_FILE)
     inner = internals.body_of(operation)
     if inner is None or len(inner.outputs) != 1 or not inner.inputs:
-        return _NOT_ONE_FILE
+        raise RefusedError(_NOT_ONE_FILE)
     # The captured inputs of the inner function follow the file name.
     captured = zip(inner.inputs[1:], others, strict=False)
     known = {inside.name: outside.get(given.name, given) for inside, given in captured}
     return _opening(inner, inner.outputs[0], inner.inputs[0], known)
 
 
-def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
+def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening:
     """Returns the arguments of an op that reads a file."""
     names, compression, buffer_size, *offsets = operation.inputs
     if _origin(names) is not name:
-        return _NOT_ONE_FILE
+        raise RefusedError(_NOT_ONE_FILE)
     if offsets and tf.get_static_value(offsets[0]) is None:
-        return Refusal("it reads files from an offset on")
+        raise RefusedError("tfrfast does not read files from an offset on")
     known, size = _known(compression, outside), _known(buffer_size, outside)
     if known is None:
-        return Refusal("the compression is known only in the graph")
+        raise RefusedError("the compression is known only in the graph")
     text = known.decode(errors="replace")
     usual = 0 if size == internals.default_buffer_bytes else size
-    return why_judged(text, usual) or Opening(text)
+    if why_not := why_judged(text, usual):
+        raise RefusedError(why_not)
+    return Opening(text)
 
 
 def _has_effects(operation: Any) -> bool:

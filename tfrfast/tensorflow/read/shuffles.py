@@ -66,7 +66,7 @@ def reshuffled(dataset: Any) -> set[Any]:
         if each not in found:
             found.add(each)
             left += nodes.inputs(each)
-    return {each for each in found if nodes.kind(each) in _SHUFFLES and not is_kept(each)}
+    return {each for each in found if nodes.method_of(each) in _SHUFFLES and not is_kept(each)}
 
 
 def decide(shuffles: list[Any], planned: bool) -> bool:

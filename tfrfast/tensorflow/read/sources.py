@@ -14,10 +14,10 @@ from tfrfast.storage.schemes import is_url
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.lift.copying import NotCopiedError, inlined
 from tfrfast.tensorflow.read import nodes
-from tfrfast.tensorflow.read.names import Names, names_of
+from tfrfast.tensorflow.read.file_names import Names, names_of
 from tfrfast.tensorflow.read.nodes import static_integer
 from tfrfast.tensorflow.read.opening import InnerMap, Opening, opening_of, why_judged
-from tfrfast.tensorflow.reasons import Refusal
+from tfrfast.tensorflow.reasons import Refusal, RefusedError
 from tfrfast.tensorflow.source import Source
 
 _TOLD = "_tfrfast_told"
@@ -25,8 +25,7 @@ _NOT_COPIED = Refusal("the map() in its function cannot be made one of all recor
 # The runtime's number of threads for each file, if it chooses the number of interleaved files.
 _THREADS_OF_A_FILE = 3
 #: The maps in the functions of datasets, traced once for each dataset.
-_inner_calls: weakref.WeakKeyDictionary[Any, tuple[Any, ...] | Refusal]
-_inner_calls = weakref.WeakKeyDictionary()
+_inner_calls: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
 
 
 class AskedRecords(tf.data.Dataset):  # type: ignore[misc]
@@ -104,41 +103,36 @@ class Records(NamedTuple):
         return self.keeps_turns and not self.names.shuffled
 
 
-def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
+def records_of(dataset: Any, deterministic: bool) -> Records | None:
     """Returns the records that a dataset reads; None if the dataset opens no files.
 
-    `deterministic` is the setting of the pipeline's options.
+    `deterministic` is the setting of the pipeline's options. Raises RefusedError.
     """
-    kind = nodes.kind(dataset)
-    if kind == "TFRecordDataset":
+    method = nodes.method_of(dataset)
+    if method == "TFRecordDataset":
         return _read_by_class(dataset)
-    if kind == "concatenate":
-        return _concatenated(*(records_of(each, deterministic) for each in nodes.inputs(dataset)))
-    if kind not in _INTERLEAVES:
+    if method == "concatenate":
+        try:
+            return _concatenated(*(records_of(e, deterministic) for e in nodes.inputs(dataset)))
+        except RefusedError:
+            return None
+    if method not in _INTERLEAVES:
         return None
-    function = nodes.function_of(dataset)
-    if function is None:
-        return Refusal("TensorFlow does not show its function")
-    opening = opening_of(function)
-    if isinstance(opening, Refusal):
-        return opening
+    opening = opening_of(nodes.function_of(dataset))
     (given,) = nodes.inputs(dataset)
     records = _mixed(names_of(given), opening, _interleaved(dataset, deterministic))
-    if isinstance(records, Refusal) or not opening.maps:
+    if not opening.maps:
         return records
     if dataset not in _inner_calls:
-        in_parallel = nodes.attribute(dataset, "num_parallel_calls") is not None
-        parallel_calls = tf.data.AUTOTUNE if in_parallel or not records.keeps_turns else None
+        in_parallel = nodes.is_parallel(dataset) or not records.keeps_turns
+        parallel_calls = tf.data.AUTOTUNE if in_parallel else None
         _inner_calls[dataset] = _calls_of(opening.maps, dataset.element_spec, parallel_calls)
-    calls = _inner_calls[dataset]
-    return calls if isinstance(calls, Refusal) else records._replace(calls=calls)
+    return records._replace(calls=_inner_calls[dataset])
 
 
-def _concatenated(
-    first: Records | Refusal | None, second: Records | Refusal | None
-) -> Records | None:
+def _concatenated(first: Records | None, second: Records | None) -> Records | None:
     """Returns the records of both, if all files are read in one way, one after the other."""
-    if not isinstance(first, Records) or not isinstance(second, Records):
+    if first is None or second is None:
         return None
     names = Names(
         (*first.names.files, *second.names.files),
@@ -161,17 +155,11 @@ class _Mixing(NamedTuple):
     keeps_turns: bool = True
 
 
-def _mixed(
-    names: Names | Refusal, opening: Opening, mixing: _Mixing | Refusal
-) -> Records | Refusal:
-    if isinstance(names, Refusal):
-        return names
-    if isinstance(mixing, Refusal):
-        return mixing
+def _mixed(names: Names, opening: Opening, mixing: _Mixing) -> Records:
     rows = [each if isinstance(each, tuple) else (each,) for each in names.files]
     files = tuple(row[opening.name] for row in rows)
     if not all(isinstance(each, bytes) for each in files):
-        return Refusal("the file names are not known before the program iterates")
+        raise RefusedError("the file names are not known before the program iterates")
     parts, skip, take = None, opening.skip, opening.take
     if not (skip is None and take is None):
         parts = tuple(
@@ -183,17 +171,17 @@ def _mixed(
     return Records(names._replace(files=files), opening, *mixing, parts=parts)
 
 
-def _read_by_class(dataset: Any) -> Records | Refusal:
+def _read_by_class(dataset: Any) -> Records:
     """Returns the records of a `tf.data.TFRecordDataset`."""
     compression = nodes.attribute(dataset, "compression_type")
     known = "" if compression is None else tf.get_static_value(tf.convert_to_tensor(compression))
     text = os.fsdecode(known) if isinstance(known, (str, bytes)) else str(known)
     size = nodes.attribute(dataset, "buffer_size")
     if why_not := why_judged(text, 0 if size is None else static_integer(size)):
-        return why_not
+        raise RefusedError(why_not)
     turns = turns_of(nodes.attribute(dataset, "num_parallel_reads"))
     if turns is None:
-        return _TURNS_UNKNOWN
+        raise RefusedError(_TURNS_UNKNOWN)
     return _mixed(names_of(nodes.attribute(dataset, "filenames")), Opening(text), _Mixing(turns))
 
 
@@ -219,46 +207,46 @@ def turns_of(num_parallel_reads: Any) -> int | None:
     return None if turns is None or turns < 1 else turns
 
 
-def _interleaved(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
+def _interleaved(dataset: Any, deterministic: bool) -> _Mixing:
     """Returns the order of flat_map(), interleave() or parallel_interleave(), whose order differs
     from run to run, even with sloppy=False.
     """
-    kind = nodes.kind(dataset)
-    if kind == "flat_map":
+    method = nodes.method_of(dataset)
+    if method == "flat_map":
         return _Mixing(1)
     cycle = static_integer(nodes.attribute(dataset, "cycle_length"))
     block = static_integer(nodes.attribute(dataset, "block_length"))
-    in_parallel, given = kind == "interleave in parallel", tf.data.AUTOTUNE
+    in_parallel, given = nodes.is_parallel(dataset), tf.data.AUTOTUNE
     if in_parallel:
         given = static_integer(nodes.attribute(dataset, "num_parallel_calls"))
         if given is None:
-            return Refusal("the number of files that are read at once is not known")
+            raise RefusedError("the number of files that are read at once is not known")
     chosen = given == tf.data.AUTOTUNE
     usual = usable_processors() if chosen else min(given, usable_processors())
     if chosen and in_parallel:
         usual = turns_of_the_runtime()
     if cycle is None or block is None:
-        return _TURNS_UNKNOWN
+        raise RefusedError(_TURNS_UNKNOWN)
     turns = usual if cycle == tf.data.AUTOTUNE else cycle
     if turns < 1 or block < 1:
-        return Refusal("TensorFlow chooses the number of interleaved files")
-    mixing = _Mixing(turns, block if turns > 1 else 1, kind != "parallel_interleave")
+        raise RefusedError("TensorFlow chooses the number of interleaved files")
+    mixing = _Mixing(turns, block if turns > 1 else 1, method != "parallel_interleave")
     if not in_parallel:
         return mixing
     if not chosen and given > turns:
-        return Refusal("TensorFlow refuses more calls than interleaved files")
+        raise RefusedError("TensorFlow refuses more calls than interleaved files")
     asked = nodes.op_attribute(dataset, "ParallelInterleaveDatasetV4", "deterministic")
     if not asked:
-        return Refusal("TensorFlow does not show whether the order is kept")
+        raise RefusedError("TensorFlow does not show whether the order is kept")
     keeps_turns = asked == "true" or (asked == "default" and deterministic)
     return mixing._replace(keeps_turns=keeps_turns)
 
 
-_INTERLEAVES = {"flat_map", "interleave", "interleave in parallel", "parallel_interleave"}
+_INTERLEAVES = {"flat_map", "interleave", "parallel_interleave"}
 _TURNS_UNKNOWN = Refusal("the number of interleaved files is not known")
 
 
-def _calls_of(maps: Sequence[InnerMap], element_spec: Any, calls: Any) -> tuple[Any, ...] | Refusal:
+def _calls_of(maps: Sequence[InnerMap], element_spec: Any, calls: Any) -> tuple[Any, ...]:
     """Returns the same maps as calls on records.
 
     `element_spec` is the spec of the last map's elements. `calls` is the `num_parallel_calls` of
@@ -269,7 +257,7 @@ def _calls_of(maps: Sequence[InnerMap], element_spec: Any, calls: Any) -> tuple[
         is_last = number == len(maps) - 1
         mapped = _call_of(dataset, each, element_spec if is_last else None, calls)
         if mapped is None:
-            return _NOT_COPIED
+            raise RefusedError(_NOT_COPIED)
         made.append(mapped)
         dataset = mapped
     return tuple(made)

@@ -12,7 +12,7 @@ from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.lift.parses import PARSERS
 
 # The functions that these ops call are judged themselves.
-_CALLING = frozenset(["Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"])
+CALLING = frozenset(["Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"])
 # Ops that only read a state.
 _READING = frozenset(
     ["HashTableV2", "LookupTableFindV2", "LookupTableSizeV2", "ReadVariableOp", "ResourceGather"]
@@ -53,13 +53,14 @@ def impurity(call: Any) -> str:
 
 def _impurity_of(function: Any) -> str:
     if function not in _known:
-        _known[function] = next(filter(None, map(_impurity_of_node, _nodes(function))), "")
+        of_nodes = map(_impurity_of_node, nodes_of(function.graph))
+        _known[function] = next(filter(None, of_nodes), "")
     return _known[function]
 
 
-def _nodes(function: Any) -> Iterator[Any]:
-    """Yields the nodes of a function, and of all functions that it calls."""
-    definition = function.graph.as_graph_def()
+def nodes_of(graph: Any) -> Iterator[Any]:
+    """Yields the nodes of a function's graph, and of all functions that it calls."""
+    definition = graph.as_graph_def()
     yield from definition.node
     for each in definition.library.function:
         yield from each.node_def
@@ -68,11 +69,20 @@ def _nodes(function: Any) -> Iterator[Any]:
 def _impurity_of_node(node: Any) -> str:
     if node.op in _EFFECTS:
         return _EFFECTS[node.op]
-    if node.op in _CALLING or node.op in _READING or not internals.is_stateful(node.op):
+    if node.op in CALLING or node.op in _READING or not internals.is_stateful(node.op):
         return ""
-    if {"seed", "seed2"} <= node.attr.keys() and not (node.attr["seed"].i or node.attr["seed2"].i):
+    if is_random(node) and not has_seed(node):
         return ""
     return f"changes a state ({node.op})"
+
+
+def is_random(node: Any) -> bool:
+    """True if an op draws numbers of its own, in the order of its calls if it has a seed."""
+    return {"seed", "seed2"} <= node.attr.keys() and internals.is_stateful(node.op)
+
+
+def has_seed(node: Any) -> bool:
+    return bool(node.attr["seed"].i or node.attr["seed2"].i)
 
 
 def is_constant(function: Any) -> bool:
@@ -87,7 +97,7 @@ def has_state(function: Any) -> bool:
 
     TensorFlow saves symbolic positions at each element, and logs each function with a state then.
     """
-    ops = {node.op for node in _nodes(function)} - _WITHOUT_STATE
+    ops = {node.op for node in nodes_of(function.graph)} - _WITHOUT_STATE
     return any(map(internals.is_stateful, ops))
 
 

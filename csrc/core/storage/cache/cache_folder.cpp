@@ -14,15 +14,14 @@
 #include <exception>
 #include <iterator>
 #include <string_view>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/hashing.h"
 #include "core/base/warnings.h"
 #include "core/storage/cache/cached_object.h"
-#include "core/storage/local/beyond_posix.h"
 #include "core/storage/local/folders.h"
+#include "core/storage/local/system_calls.h"
 #include "core/storage/local/users.h"
 
 namespace tfrfast {
@@ -40,7 +39,7 @@ constexpr std::uint64_t kEmptyBytes = 8 << 10;
 constexpr std::int64_t kBetweenSearchesMs = 5'000;
 constexpr std::int64_t kBrokenMs = 60'000;
 // Locks are held briefly. Do not wait longer for a process that was stopped while it held a lock.
-constexpr std::int64_t kMaxWaitMs = 500;
+constexpr int kMaxWaitMs = 500;
 
 std::atomic<std::size_t> sets_held{0};
 constinit std::mutex the_mutex;
@@ -77,16 +76,6 @@ bool is_ours(const std::string& name) {
   return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// False if other processes hold a conflicting lock for longer, or locks do not work.
-bool lock_within(int descriptor, OpenLock how, std::int64_t max_wait_ms) noexcept {
-  const std::int64_t until_ms = steady_ms() + max_wait_ms;
-  while (try_lock_opened(descriptor, how) != 0) {
-    if (errno != EWOULDBLOCK || steady_ms() >= until_ms) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(300));
-  }
-  return true;
-}
-
 // POSIX does not fix the unit of st_blocks. All systems use 512 bytes.
 std::uint64_t disk_bytes_of(const struct stat& status) noexcept {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
@@ -117,13 +106,13 @@ void for_entries(int root, const std::string& folder, const Action& action) {
 // Removes a set that no process uses. Returns the number of freed bytes.
 std::uint64_t remove_set(int root, const std::string& name) {
   const FileDescriptor folder(open_set(root, name));
-  if (folder.get() < 0 || try_lock_opened(folder.get(), OpenLock::alone) != 0) return 0;
+  if (folder.get() < 0 || lock_within(folder.get(), OpenLock::alone, 0) != 0) return 0;
   std::uint64_t freed = 0;
   for_entries(root, name, [&](const char* file, const struct stat& status) {
     if (::unlinkat(folder.get(), file, 0) == 0) freed += disk_bytes_of(status);
   });
   ::unlinkat(root, name.c_str(), AT_REMOVEDIR);
-  unlock_opened(folder.get());  // a child forked meanwhile has the folder open, too
+  unlock(folder.get());  // a child forked meanwhile has the folder open, too
   return freed;
 }
 
@@ -155,18 +144,11 @@ std::mutex& cache_mutex() noexcept {
 }
 
 int open_below(int folder, const std::string& name, int flags, unsigned mode) noexcept {
-  for (;;) {
-    const int opened = ::openat(folder, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (opened >= 0 || errno == EINTR) {
-      if (opened >= 0) return opened;
-      continue;
-    }
-    const int failed = errno;
-    const bool gave_up_one =
-        (failed == EMFILE || failed == ENFILE) && SharedDescriptors::instance().give_up_one();
-    errno = failed;
-    if (!gave_up_one) return -1;
-  }
+  int opened;
+  do {
+    opened = ::openat(folder, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode);
+  } while (opened < 0 && may_open_again());
+  return opened;
 }
 
 std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& folder,
@@ -363,7 +345,7 @@ bool CacheSet::lock() {
     }
     if (opened->get() < 0) return false;
     if (folder_->may_write()) ::futimens(opened->get(), nullptr);  // the time of the last opening
-    if (!lock_within(opened->get(), OpenLock::with_others, kMaxWaitMs)) return false;
+    if (lock_within(opened->get(), OpenLock::with_others, kMaxWaitMs) != 0) return false;
     // Another process may have removed the set before the lock was taken.
     struct stat locked, named;
     if (::fstat(opened->get(), &locked) == 0 && ::fstatat(root, name_.c_str(), &named, 0) == 0 &&

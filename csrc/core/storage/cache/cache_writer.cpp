@@ -29,7 +29,8 @@ void CacheWriter::add(std::shared_ptr<CachedObject> object, std::uint64_t offset
     is_running_ = true;
     const auto key = std::pair(static_cast<const CachedObject*>(object.get()), offset);
     const bool is_new =
-        waiting_.try_emplace(key, Piece{std::move(object), std::move(bytes), count}).second;
+        waiting_.try_emplace(key, UnwrittenBytes{std::move(object), std::move(bytes), count})
+            .second;
     if (is_new) waiting_bytes_ += count;
     changed_.notify_all();
   } catch (const std::exception&) {
@@ -79,7 +80,7 @@ void CacheWriter::work() {
   for (;;) {
     changed_.wait(lock, [this] { return !waiting_.empty(); });
     const auto next = waiting_.begin();
-    Piece piece = next->second;
+    UnwrittenBytes piece = next->second;
     const std::uint64_t offset = next->first.second;
     lock.unlock();
     piece.object->keep(offset, piece.bytes.get(), piece.count);

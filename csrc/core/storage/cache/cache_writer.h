@@ -31,12 +31,13 @@ class CacheWriter {
   void finish(int max_wait_ms) noexcept;
 
  private:
-  struct Piece {
+  struct UnwrittenBytes {
     std::shared_ptr<CachedObject> object;
     std::shared_ptr<const std::uint8_t> bytes;
     std::uint64_t count = 0;
   };
-  using Pieces = std::map<std::pair<const CachedObject*, std::uint64_t>, Piece>;  // by offset
+  using Pieces =
+      std::map<std::pair<const CachedObject*, std::uint64_t>, UnwrittenBytes>;  // by offset
   Pieces::iterator piece_with(const CachedObject& object, std::uint64_t offset);
   void work();
 

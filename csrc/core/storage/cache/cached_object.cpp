@@ -17,7 +17,7 @@
 #include "core/crc32c/crc32c.h"
 #include "core/storage/cache/cache_writer.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/local/beyond_posix.h"
+#include "core/storage/local/system_calls.h"
 
 namespace tfrfast {
 namespace {
@@ -60,21 +60,6 @@ void add_range(std::vector<FileRange>& ranges, std::uint64_t begin, std::uint64_
     ranges.push_back({begin, 0});
   }
   ranges.back().bytes = end - ranges.back().offset;
-}
-
-// Returns 0 or an errno.
-int write_all(int file, std::uint64_t offset, const void* bytes, std::uint64_t count) noexcept {
-  const auto* from = static_cast<const std::uint8_t*>(bytes);
-  while (count > 0) {
-    const ssize_t put = ::pwrite(file, from, count, static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return errno;
-    if (put == 0) return ENOSPC;
-    from += put;
-    offset += static_cast<std::uint64_t>(put);
-    count -= static_cast<std::uint64_t>(put);
-  }
-  return 0;
 }
 
 std::string read_header(int file) {
@@ -187,7 +172,7 @@ bool CachedObject::make() const {
   if (failed == 0 && ::ftruncate(made.get(), static_cast<off_t>(bytes_begin_ + bytes_)) != 0) {
     failed = errno;
   }
-  if (failed == 0) failed = write_all(made.get(), 0, header_.data(), header_.size());
+  if (failed == 0) failed = write_at(made.get(), 0, header_.data(), header_.size());
   if (failed == 0) {
     const FileDescriptor other(open_file(O_RDONLY));
     struct stat opened, named;
@@ -235,13 +220,13 @@ CachedObject::Line CachedObject::line(std::size_t block) const noexcept {
 
 void CachedObject::judge(std::size_t block, Line line) const noexcept {
   const Line before = lines_[block].exchange(line, std::memory_order_acq_rel);
-  if (line.state == State::right && before.state != State::right) ++right_blocks_;
-  if (line.state != State::right && before.state == State::right) --right_blocks_;
+  if (line.state == BlockState::right && before.state != BlockState::right) ++right_blocks_;
+  if (line.state != BlockState::right && before.state == BlockState::right) --right_blocks_;
 }
 
 // Compares a block with its line, once for each line.
 bool CachedObject::is_right(std::size_t block) const noexcept {
-  if (lines_[block].load(std::memory_order_acquire).state == State::right) return true;
+  if (lines_[block].load(std::memory_order_acquire).state == BlockState::right) return true;
   if (!is_there(block)) return false;
   Line found = line(block);
   const FileRange range = range_of(block);
@@ -250,17 +235,18 @@ bool CachedObject::is_right(std::size_t block) const noexcept {
   std::uint32_t* const out = &crc;
   const bool is_readable =
       run_guarded([=] { *out = crc32c(from, static_cast<std::size_t>(range.bytes)); });
-  found.state = is_readable && crc == found.crc ? State::right : State::wrong;
+  found.state = is_readable && crc == found.crc ? BlockState::right : BlockState::wrong;
   judge(block, found);
-  return found.state == State::right;
+  return found.state == BlockState::right;
 }
 
 // Whether the block is present, and was not found to be wrong.
 bool CachedObject::is_there(std::size_t block) const noexcept {
   const Line known = lines_[block].load(std::memory_order_acquire);
-  if (known.state == State::right) return true;
+  if (known.state == BlockState::right) return true;
   const Line found = line(block);
-  return found.state == State::present && !(known.state == State::wrong && known.crc == found.crc);
+  return found.state == BlockState::present &&
+         !(known.state == BlockState::wrong && known.crc == found.crc);
 }
 
 // ---- reading ----
@@ -277,7 +263,7 @@ std::size_t CachedObject::read(std::uint64_t offset, std::uint8_t* out,
   const std::uint8_t* const from = mapping_ + offset;
   if (!run_guarded([=] { std::memcpy(out, from, found); })) {
     while (block-- > first)
-      judge(block, {line(block).crc, State::wrong});  // the file was cut short
+      judge(block, {line(block).crc, BlockState::wrong});  // the file was cut short
     return 0;
   }
   bytes_read.fetch_add(found, std::memory_order_relaxed);
@@ -331,7 +317,7 @@ void CachedObject::replace(std::uint64_t offset, const std::uint8_t* bytes,
                            std::uint64_t count) noexcept {
   if (write(offset, bytes, count, true)) return;
   for (std::size_t block = block_of(offset); block <= block_of(offset + count - 1); ++block) {
-    judge(block, {line(block).crc, State::wrong});
+    judge(block, {line(block).crc, BlockState::wrong});
   }
 }
 
@@ -358,10 +344,10 @@ bool CachedObject::write(std::uint64_t offset, const std::uint8_t* bytes, std::u
     if (!anew && is_right(block)) continue;
     if (!anew && folder.space_for(range.bytes) < range.bytes) return false;
     const std::uint8_t* const from = bytes + (range.offset - offset);
-    const Line line{crc32c(from, static_cast<std::size_t>(range.bytes)), State::present};
-    int failed = write_all(file.get(), bytes_begin_ + range.offset, from, range.bytes);
+    const Line line{crc32c(from, static_cast<std::size_t>(range.bytes)), BlockState::present};
+    int failed = write_at(file.get(), bytes_begin_ + range.offset, from, range.bytes);
     if (failed == 0) {
-      failed = write_all(file.get(), kPage + block * sizeof line, &line, sizeof line);
+      failed = write_at(file.get(), kPage + block * sizeof line, &line, sizeof line);
     }
     folder.tell_of_failure(failed);
     if (failed != 0) return false;

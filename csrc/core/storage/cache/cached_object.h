@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/base/never_destroyed.h"
 #include "core/storage/cache/cache_folder.h"
 #include "core/storage/stored_file.h"
 
@@ -78,7 +80,7 @@ class CachedObject {
   void count_fetched(std::uint64_t bytes) noexcept { count(0, bytes); }
 
  private:
-  enum class State : std::uint32_t {
+  enum class BlockState : std::uint32_t {
     unknown = 0,  // in the file: absent
     present,      // in the file
     right,        // compared by this process
@@ -86,7 +88,7 @@ class CachedObject {
   };
   struct alignas(8) Line {  // clang needs the alignment to read it at once
     std::uint32_t crc = 0;
-    State state = State::unknown;
+    BlockState state = BlockState::unknown;
   };
 
   CachedObject(std::shared_ptr<const CacheSet> set, const std::string& url,
@@ -128,6 +130,37 @@ class CachedObject {
   // Not yet in the file.
   mutable std::atomic<std::uint64_t> served_{0};
   mutable std::atomic<std::uint64_t> fetched_{0};
+};
+
+// An object that is opened at its first use. Safe from many threads, also across fork(): takes no
+// lock, which a forked child could inherit, unless memory is short.
+class LazyCachedObject {
+ public:
+  LazyCachedObject() = default;
+  ~LazyCachedObject() { delete opened_.load(); }
+  LazyCachedObject(const LazyCachedObject&) = delete;
+  LazyCachedObject& operator=(const LazyCachedObject&) = delete;
+
+  bool is_opened() const noexcept { return opened_.load(std::memory_order_acquire) != nullptr; }
+  // Returns the object, at the first use the result of `open`, which may be null. Null if memory is
+  // short. If two threads open an object, one of the two is dropped.
+  template <class Open>
+  const std::shared_ptr<CachedObject>& get(const Open& open) const noexcept {
+    std::shared_ptr<CachedObject>* opened = opened_.load(std::memory_order_acquire);
+    if (opened != nullptr) return *opened;
+    auto* const mine = new (std::nothrow) std::shared_ptr<CachedObject>(open());
+    if (mine == nullptr) {
+      // Its first use takes a lock.
+      static const NeverDestroyed<std::shared_ptr<CachedObject>> none;
+      return none.value();
+    }
+    if (opened_.compare_exchange_strong(opened, mine, std::memory_order_acq_rel)) return *mine;
+    delete mine;
+    return *opened;
+  }
+
+ private:
+  mutable std::atomic<std::shared_ptr<CachedObject>*> opened_{nullptr};
 };
 
 }  // namespace tfrfast

@@ -41,25 +41,23 @@ std::size_t max_descriptors() noexcept {
                                                  : kUsual;
 }
 
+bool may_open_again() noexcept {
+  const int failed = errno;
+  const bool may = failed == EINTR || ((failed == EMFILE || failed == ENFILE) &&
+                                       SharedDescriptors::instance().give_up_one());
+  errno = failed;
+  return may;
+}
+
 FileDescriptor::FileDescriptor(const std::string& path) : FileDescriptor() {
   // O_NONBLOCK: a file replaced by a pipe must not make the reader wait for a writer.
   int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  const auto may_try_again = [&flags] {
-    if (errno == EINTR) return true;
-    if (errno == EWOULDBLOCK && (flags & O_NONBLOCK) != 0) {
-      flags &= ~O_NONBLOCK;  // wait for a file that its server has lent to another client
-      return true;
-    }
-    const int error = errno;
-    const bool gave_up_one =
-        (error == EMFILE || error == ENFILE) && SharedDescriptors::instance().give_up_one();
-    errno = error;
-    return gave_up_one;
-  };
   int opened;
   do {
     opened = ::open(path.c_str(), flags);
-  } while (opened < 0 && may_try_again());
+    // Wait for a file that its server has lent to another client.
+    if (opened < 0 && errno == EWOULDBLOCK) opened = ::open(path.c_str(), flags &= ~O_NONBLOCK);
+  } while (opened < 0 && may_open_again());
   if (opened < 0) throw_system_error(errno, "Opening", path);
   if (const off_t mark = new_mark(); ::lseek(opened, mark, SEEK_SET) == mark) {
     number_ = opened;
@@ -115,6 +113,20 @@ int FileDescriptor::close() noexcept {
   return closing < 0 || ::close(closing) == 0 ? 0 : errno;
 }
 
+int write_at(int descriptor, std::uint64_t offset, const void* bytes, std::size_t count) noexcept {
+  const auto* from = static_cast<const std::uint8_t*>(bytes);
+  while (count > 0) {
+    const ssize_t written = ::pwrite(descriptor, from, count, static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    if (written == 0) return ENOSPC;
+    from += written;
+    offset += static_cast<std::uint64_t>(written);
+    count -= static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
 // No thread of the child uses a descriptor of the pool.
 void forget_descriptors_in_child() noexcept {
   SharedDescriptors& shared = SharedDescriptors::instance();
@@ -143,7 +155,7 @@ std::shared_ptr<const FileDescriptor> SharedDescriptors::acquire(const void* own
   }
   std::shared_ptr<const FileDescriptor> opened = open();
   const std::size_t max_count = max_shared_descriptors();
-  std::list<Entry> given_up;  // closed after the lock is released
+  std::list<OwnedFile> given_up;  // closed after the lock is released
   std::lock_guard lock(mutex_);
   if (const auto found = by_owner_.find(owner); found != by_owner_.end()) {
     return found->second->file;  // another thread was faster
@@ -158,7 +170,7 @@ std::shared_ptr<const FileDescriptor> SharedDescriptors::acquire(const void* own
 }
 
 bool SharedDescriptors::give_up_one() noexcept {
-  std::list<Entry> given_up;
+  std::list<OwnedFile> given_up;
   std::lock_guard lock(mutex_);
   if (recent_.empty()) return false;
   by_owner_.erase(recent_.back().owner);

@@ -49,6 +49,13 @@ class FileDescriptor {
   std::uint64_t inode_ = 0;
 };
 
+// Whether to repeat a call that opens a file and has failed: after a signal or, if there are no
+// more descriptors, after closing one of the pool. Keeps errno.
+bool may_open_again() noexcept;
+
+// Writes all bytes at an offset. Returns 0 or an errno.
+int write_at(int descriptor, std::uint64_t offset, const void* bytes, std::size_t count) noexcept;
+
 // The most recently used descriptors of this process: at most kMax, and at most a quarter of the
 // process's max. A descriptor in use stays open beyond the limits. If the system has no more
 // descriptors, the least recently used are closed. Thread-safe. Owners are identified by address,
@@ -71,13 +78,13 @@ class SharedDescriptors {
  private:
   SharedDescriptors();
   friend void forget_descriptors_in_child() noexcept;
-  struct Entry {
+  struct OwnedFile {
     const void* owner;
     std::shared_ptr<const FileDescriptor> file;
   };
   std::mutex mutex_;
-  std::list<Entry> recent_;  // most recently used first
-  std::unordered_map<const void*, std::list<Entry>::iterator> by_owner_;
+  std::list<OwnedFile> recent_;  // most recently used first
+  std::unordered_map<const void*, std::list<OwnedFile>::iterator> by_owner_;
 };
 
 }  // namespace tfrfast

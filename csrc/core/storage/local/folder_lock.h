@@ -1,17 +1,11 @@
 // Lets one process at a time change certain files of a folder.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "core/storage/local/file_descriptor.h"
 
 namespace tfrfast {
-
-// Device and inode, equal for every path of a folder.
-using FolderIdentity = std::pair<std::uint64_t, std::uint64_t>;
 
 // Holds the lock from construction to destruction, if is_held(). The lock of a dead process ends.
 // Locks the folder itself or, on filesystems without such locks, the file `.lock` in the folder.
@@ -27,10 +21,6 @@ class FolderLock {
   bool is_held() const noexcept { return file_.number() >= 0; }
 
  private:
-  bool take(const std::string& folder, int max_wait_ms);
-  void give_back() noexcept;
-
-  std::optional<FolderIdentity> identity_;  // of the held folder
   FileDescriptor file_;
 };
 

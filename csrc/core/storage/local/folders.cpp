@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
@@ -86,7 +85,6 @@ bool remove_folder(const std::string& folder) noexcept {
 }
 
 void flush_folder(const std::string& folder) {
-  if (!is_local(folder)) return;
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) throw_system_error(errno, "Opening folder", folder);
   const int failed = ::fsync(descriptor) == 0 ? 0 : errno;
@@ -98,7 +96,7 @@ void flush_folder(const std::string& folder) {
 }
 
 void make_folders(const std::string& folder, unsigned mode) {
-  if (folder.empty() || !is_local(folder) || ::mkdir(folder.c_str(), mode) == 0) return;
+  if (folder.empty() || ::mkdir(folder.c_str(), mode) == 0) return;
   int failed = errno;
   const std::string parent = folder_of(folder);
   if (failed == ENOENT && parent != folder) {
@@ -115,7 +113,6 @@ void make_folders(const std::string& folder, unsigned mode) {
 }
 
 NewFolders::NewFolders(const std::string& folder) {
-  if (!is_local(folder)) return;
   for (std::string each = folder; !each.empty() && look_at(each).kind == NameKind::nothing;) {
     std::string parent = folder_of(each);
     missing_.push_back(std::move(each));

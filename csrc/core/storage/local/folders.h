@@ -1,5 +1,4 @@
-// Local folders, and the names in them. Other storages have no folders: making or flushing such a
-// folder does nothing.
+// Local folders, and the names in them.
 #pragma once
 
 #include <cstdint>

@@ -17,12 +17,11 @@
 
 #include "core/base/error.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/local/beyond_posix.h"
 #include "core/storage/local/file_descriptor.h"
 #include "core/storage/local/folders.h"
 #include "core/storage/local/pages_ahead.h"
 #include "core/storage/local/remaining_pieces.h"
-#include "core/storage/local/settled.h"
+#include "core/storage/local/system_calls.h"
 
 namespace tfrfast {
 namespace {

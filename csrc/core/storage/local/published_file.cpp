@@ -11,10 +11,10 @@
 #include <cstdio>
 
 #include "core/base/error.h"
-#include "core/storage/local/beyond_posix.h"
 #include "core/storage/local/folders.h"
 #include "core/storage/local/permissions.h"
-#include "core/storage/local/temporary.h"
+#include "core/storage/local/system_calls.h"
+#include "core/storage/local/temporary_name.h"
 
 namespace tfrfast {
 namespace {
@@ -33,15 +33,15 @@ std::string unchanged(const std::string& path) {
 
 }  // namespace
 
-PublishedFile::PublishedFile(std::string path) : Publication(std::move(path)) {
-  const std::string folder = folder_of(this->path());
+PublishedFile::PublishedFile(std::string path) : path_(std::move(path)) {
+  const std::string folder = folder_of(path_);
   remove_abandoned(folder);
   file_ = FileDescriptor(open_unnamed(folder));
   if (file_.number() >= 0) return;
   temporary_path_ = temporary_name(folder);
   file_ = FileDescriptor(
       ::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file_.number() < 0) throw_system_error(errno, "Creating a file for", this->path());
+  if (file_.number() < 0) throw_system_error(errno, "Creating a file for", path_);
 }
 
 void PublishedFile::keep_temporary_in(std::string folder) {
@@ -215,10 +215,6 @@ void PublishedFile::commit(bool durable, Existing existing) {
   committed_ = true;
   file_.close();
   if (durable) flush_folder(folder_of(path()));
-}
-
-std::unique_ptr<Publication> publish_local_file(const std::string& path) {
-  return std::make_unique<PublishedFile>(path);
 }
 
 void move_file(const std::string& from, const std::string& to, Existing existing) {

@@ -29,13 +29,6 @@ std::string key_of(const std::string& url, const std::string& access) {
   return url + "\n" + access;
 }
 
-// Call with the lock held.
-const ListedObject* find_listed(const std::string& key) {
-  if (the_objects == nullptr) return nullptr;
-  const auto found = the_objects->find(key);
-  return found == the_objects->end() ? nullptr : &found->second;
-}
-
 }  // namespace
 
 void expect_object(const std::string& url, const std::string& access, ListedObject object) {
@@ -51,6 +44,14 @@ void forget_listed_objects() {
   if (the_objects != nullptr) forgotten.swap(*the_objects);
 }
 
+std::optional<ListedObject> listed_object(const std::string& url, const std::string& access) {
+  const std::string key = key_of(url, access);
+  const std::lock_guard lock(listed_mutex);
+  if (the_objects == nullptr) return {};
+  const auto found = the_objects->find(key);
+  return found == the_objects->end() ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<ListedObject> take_listed_object(const std::string& url, const std::string& access) {
   const std::string key = key_of(url, access);
   Objects::node_type taken;
@@ -58,21 +59,6 @@ std::optional<ListedObject> take_listed_object(const std::string& url, const std
   if (the_objects != nullptr) taken = the_objects->extract(key);
   if (taken.empty()) return {};
   return std::move(taken.mapped());
-}
-
-std::optional<std::string> version_of_listed_object(const std::string& url,
-                                                    const std::string& access) {
-  const std::string key = key_of(url, access);
-  const std::lock_guard lock(listed_mutex);
-  const ListedObject* const found = find_listed(key);
-  return found == nullptr ? std::nullopt : std::optional(found->version);
-}
-
-std::optional<FileFacts> facts_of_listed_object(const std::string& url, const std::string& access) {
-  const std::string key = key_of(url, access);
-  const std::lock_guard lock(listed_mutex);
-  const ListedObject* const found = find_listed(key);
-  return found == nullptr ? std::nullopt : std::optional(found->facts);
 }
 
 }  // namespace tfrfast

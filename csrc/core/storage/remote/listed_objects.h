@@ -18,12 +18,9 @@ struct ListedObject {
 void expect_object(const std::string& url, const std::string& access, ListedObject object);
 void forget_listed_objects();
 
+std::optional<ListedObject> listed_object(const std::string& url, const std::string& access);
 // Returns the listed object once. Empty if unknown, or taken before: a later opening should request
 // the present facts.
 std::optional<ListedObject> take_listed_object(const std::string& url, const std::string& access);
-// The version or the facts alone, any number of times.
-std::optional<std::string> version_of_listed_object(const std::string& url,
-                                                    const std::string& access);
-std::optional<FileFacts> facts_of_listed_object(const std::string& url, const std::string& access);
 
 }  // namespace tfrfast

@@ -65,7 +65,7 @@ void answer(std::uint64_t number, const Action& action) noexcept {
 }
 
 std::int32_t take(ClientRequest* out) noexcept {
-  RemoteExchange::Taken taken;
+  RemoteExchange::TakenRequest taken;
   if (!carefully([&] { taken = exchange().take(); })) exchange().fail_next_for_memory();
   if (taken.request == nullptr) return 0;
   const RemoteRequest& request = *taken.request;

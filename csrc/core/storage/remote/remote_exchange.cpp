@@ -87,7 +87,7 @@ void RemoteExchange::add(const Request& request) {
 
 void RemoteExchange::hurry(const Request& request) {
   if (request->is_urgent) return;
-  if (request->state != RemoteRequest::State::waiting) return;
+  if (request->phase != RemoteRequest::Phase::waiting) return;
   // take() skips the request's other place in the queue.
   urgent_.push_back(request);
   request->is_urgent = true;
@@ -105,7 +105,7 @@ void RemoteExchange::let_go(const Request& request) noexcept {
   if (--request->users > 0) return;
   stop_counting(*request);
   if (request->is_over()) return;
-  if (request->state == RemoteRequest::State::taken) {
+  if (request->phase == RemoteRequest::Phase::taken) {
     try {
       abandoned_.push_back(request->number);
       wake_client();
@@ -113,7 +113,7 @@ void RemoteExchange::let_go(const Request& request) noexcept {
       // The client will finish the request, and no reader will use the answer.
     }
   }
-  request->state = RemoteRequest::State::abandoned;
+  request->phase = RemoteRequest::Phase::abandoned;
 }
 
 void RemoteExchange::wait_for(const Request& request, std::unique_lock<std::mutex>& lock) {
@@ -167,7 +167,7 @@ std::vector<PooledBuffer> RemoteExchange::take_back() {
     each->is_urgent = true;
     taken_.erase(each->number);
     each->number = ++last_number_;
-    each->state = RemoteRequest::State::waiting;
+    each->phase = RemoteRequest::Phase::waiting;
     each->arrived = 0;
     stop_counting(*each);
     memory.push_back(std::move(each->bytes_read));
@@ -217,7 +217,7 @@ void RemoteExchange::end_serving(const std::string& why) {
   for (const Request& each : all) {
     if (each->is_over()) continue;
     each->error = not_served(*each, why);
-    each->state = RemoteRequest::State::failed;
+    each->phase = RemoteRequest::Phase::failed;
   }
   over_->notify_all();
 }
@@ -225,7 +225,7 @@ void RemoteExchange::end_serving(const std::string& why) {
 // For a forked child, which has none of the parent's threads.
 void RemoteExchange::lose_everything() noexcept {
   const auto lose = [this](const Request& each) {
-    if (!each->is_over()) each->state = RemoteRequest::State::abandoned;
+    if (!each->is_over()) each->phase = RemoteRequest::Phase::abandoned;
     lost_.emplace(each->number, each);
   };
   for (const Request& each : urgent_) lose(each);
@@ -245,7 +245,7 @@ void RemoteExchange::lose_everything() noexcept {
   over_ = new std::condition_variable;
 }
 
-RemoteExchange::Taken RemoteExchange::take() {
+RemoteExchange::TakenRequest RemoteExchange::take() {
   // Destroyed after the lock is released.
   std::vector<Request> passed_over;
   PooledBuffer memory;
@@ -256,7 +256,7 @@ RemoteExchange::Taken RemoteExchange::take() {
     if (queue.empty()) return {};
     const Request& request = passed_over.emplace_back(queue.front());
     const bool is_stale =
-        request->state != RemoteRequest::State::waiting || (is_ahead && request->is_urgent);
+        request->phase != RemoteRequest::Phase::waiting || (is_ahead && request->is_urgent);
     const bool is_counted = !is_stale && is_ahead;
     if (is_counted && ahead_bytes_ > 0 && ahead_bytes_ + request->bytes > kMaxAheadBytes) {
       return {};
@@ -267,7 +267,7 @@ RemoteExchange::Taken RemoteExchange::take() {
     if (is_stale) continue;
     if (is_counted) ahead_bytes_ += request->bytes;
     request->is_counted = is_counted;
-    request->state = RemoteRequest::State::taken;
+    request->phase = RemoteRequest::Phase::taken;
     const std::uint64_t number = request->number;
     if (request->kind != RemoteRequest::Kind::read) return {request, number};
     lock.unlock();
@@ -306,10 +306,10 @@ RemoteExchange::Request RemoteExchange::find_taken(std::uint64_t number) const {
   return found == taken_.end() ? nullptr : found->second;
 }
 
-void RemoteExchange::finish(const Request& request, RemoteRequest::State how) {
+void RemoteExchange::finish(const Request& request, RemoteRequest::Phase how) {
   taken_.erase(request->number);
   if (request->is_over()) return;  // abandoned, or too late
-  request->state = how;
+  request->phase = how;
   over_->notify_all();
 }
 
@@ -324,9 +324,9 @@ void RemoteExchange::receive(std::uint64_t number, std::uint64_t at, const void*
                                               " to " + std::to_string(at + count) + " of " +
                                               std::to_string(request->bytes) + ", of which " +
                                               std::to_string(request->arrived) + " had come.");
-    return finish(request, RemoteRequest::State::failed);
+    return finish(request, RemoteRequest::Phase::failed);
   }
-  // No other thread touches the memory before `state` says that it is filled. Meanwhile the request
+  // No other thread touches the memory before `phase` says that it is filled. Meanwhile the request
   // stays among the taken requests, so that a child forked now knows the request.
   request->is_arriving = true;
   lock.unlock();
@@ -339,7 +339,7 @@ void RemoteExchange::receive(std::uint64_t number, std::uint64_t at, const void*
   lock.lock();
   request->is_arriving = false;
   request->arrived = at + count;
-  if (is_whole) finish(request, RemoteRequest::State::done);
+  if (is_whole) finish(request, RemoteRequest::Phase::done);
 }
 
 void RemoteExchange::finish_examination(std::uint64_t number, const FileFacts& facts,
@@ -350,7 +350,7 @@ void RemoteExchange::finish_examination(std::uint64_t number, const FileFacts& f
   if (request == nullptr) return;
   request->facts = facts;
   request->version = std::move(version);
-  finish(request, RemoteRequest::State::done);
+  finish(request, RemoteRequest::Phase::done);
 }
 
 void RemoteExchange::fail_for_memory(std::uint64_t number) noexcept {
@@ -359,7 +359,7 @@ void RemoteExchange::fail_for_memory(std::uint64_t number) noexcept {
   request = find_taken(number);
   if (request == nullptr) return;
   request->is_arriving = false;
-  finish(request, RemoteRequest::State::failed);
+  finish(request, RemoteRequest::Phase::failed);
 }
 
 void RemoteExchange::fail_next_for_memory() noexcept {
@@ -369,8 +369,8 @@ void RemoteExchange::fail_next_for_memory() noexcept {
   if (queue.empty()) return;
   request = std::move(queue.front());
   queue.pop_front();
-  if (request->state == RemoteRequest::State::waiting) {
-    finish(request, RemoteRequest::State::failed);
+  if (request->phase == RemoteRequest::Phase::waiting) {
+    finish(request, RemoteRequest::Phase::failed);
   }
 }
 
@@ -384,7 +384,7 @@ void RemoteExchange::fail(std::uint64_t number, const Error& error) {
     place.offset = static_cast<std::int64_t>(request->offset);
   }
   request->error.emplace(error.kind(), error.message(), std::move(place), error.system_error());
-  finish(request, RemoteRequest::State::failed);
+  finish(request, RemoteRequest::Phase::failed);
 }
 
 }  // namespace tfrfast

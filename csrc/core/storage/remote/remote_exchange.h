@@ -41,10 +41,10 @@ struct RemoteName {
 };
 
 // A request and its answer. The exchange's lock guards the members, except that `bytes_read` never
-// changes once `state` is `done`.
+// changes once `phase` is `done`.
 struct RemoteRequest {
   enum class Kind : std::uint8_t { examine, read };
-  enum class State : std::uint8_t {
+  enum class Phase : std::uint8_t {
     waiting,    // for the client
     taken,      // by the client
     done,       // answered
@@ -63,7 +63,7 @@ struct RemoteRequest {
   std::uint64_t arrived = 0;  // copied bytes
   int users = 0;  // readers that may still want the answer; without users, the request is abandoned
 
-  State state = State::waiting;
+  Phase phase = Phase::waiting;
   PooledBuffer bytes_read;     // of a read; allocated when taken
   std::optional<Error> error;  // of a failed request, unless memory ran out
   FileFacts facts;             // of an examination
@@ -76,7 +76,7 @@ struct RemoteRequest {
   RemoteRequest& operator=(const RemoteRequest&) = delete;
 
   std::exception_ptr failure() const noexcept;
-  bool is_over() const noexcept { return state != State::waiting && state != State::taken; }
+  bool is_over() const noexcept { return phase != Phase::waiting && phase != Phase::taken; }
 };
 
 // One per process. In a forked child, a new client serves, and unanswered requests of the parent
@@ -85,7 +85,7 @@ class RemoteExchange {
  public:
   using Request = std::shared_ptr<RemoteRequest>;
   // A request, and the number under which it will be answered.
-  struct Taken {
+  struct TakenRequest {
     Request request;
     std::uint64_t number = 0;
   };
@@ -130,7 +130,7 @@ class RemoteExchange {
   void start_with(void (*starter)()) noexcept { starter_.store(starter); }
 
   // The next request, urgent requests first. Null if no request should be made now.
-  Taken take();
+  TakenRequest take();
   // A request that was taken and is no longer wanted.
   std::optional<std::uint64_t> take_abandoned();
   // Empties the descriptor. Call before take().
@@ -152,7 +152,7 @@ class RemoteExchange {
 
   void wake_client() noexcept;
   Request find_taken(std::uint64_t number) const;
-  void finish(const Request& request, RemoteRequest::State how);
+  void finish(const Request& request, RemoteRequest::Phase how);
   void close_pipe() noexcept;
   std::vector<PooledBuffer> take_back();
   void lose_everything() noexcept;

@@ -5,18 +5,16 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/never_destroyed.h"
 #include "core/storage/local/local_file.h"
 #include "core/storage/remote/listed_objects.h"
 
 namespace tfrfast {
 namespace {
 
-using State = RemoteRequest::State;
+using Phase = RemoteRequest::Phase;
 
 // Without a lasting version, an object may change twice within a second of its server's clock,
 // which may differ from our clock.
@@ -45,7 +43,7 @@ void await_answer(const std::shared_ptr<RemoteRequest>& request) {
     exchange.let_go(request);
     throw;
   }
-  if (request->state == State::failed) std::rethrow_exception(request->failure());
+  if (request->phase == Phase::failed) std::rethrow_exception(request->failure());
 }
 
 std::shared_ptr<RemoteRequest> examine(const std::string& url, const std::string& access) {
@@ -89,13 +87,10 @@ RemoteFile::RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& 
       pieces_(name_) {}
 
 RemoteFile::~RemoteFile() {
-  {
-    RemotePieces::Requests dropped;  // destroyed without the lock
-    const std::lock_guard lock(RemoteExchange::mutex());
-    pieces_.drop_all();
-    dropped = pieces_.take_dropped();
-  }
-  delete cache_.load();
+  RemotePieces::Requests dropped;  // destroyed without the lock
+  const std::lock_guard lock(RemoteExchange::mutex());
+  pieces_.drop_all();
+  dropped = pieces_.take_dropped();
 }
 
 FileFacts RemoteFile::facts_now() const {
@@ -111,39 +106,42 @@ void RemoteFile::read(std::span<const ReadRange> ranges) const {
   for (const ReadRange& each : ranges) {
     if (each.offset > bytes() || each.bytes > bytes() - each.offset) throw_shrunk(bytes());
   }
-  if (const auto& kept = cache(); kept != nullptr) return read_with_cache(ranges, kept);
-  std::vector<FileRange> wanted;
-  wanted.reserve(ranges.size());
-  for (const ReadRange& each : ranges) {
-    if (each.bytes > 0) wanted.push_back({each.offset, each.bytes});
+  const std::shared_ptr<CachedObject>& kept = cache();
+  std::vector<ReadRange> rest =
+      kept == nullptr ? std::vector(ranges.begin(), ranges.end()) : read_cached(ranges, *kept);
+  for (int round = 1; !rest.empty(); ++round) {
+    std::vector<FileRange> wanted;
+    wanted.reserve(rest.size());
+    for (const ReadRange& each : rest) {
+      if (each.bytes > 0) wanted.push_back({each.offset, each.bytes});
+    }
+    std::vector<PieceCopy> copies;
+    std::vector<ReadRange> elsewhere;
+    RemotePieces::Requests dropped;  // destroyed without the lock
+    std::unique_lock<std::mutex> lock;
+    wanted = merged(std::move(wanted), 0);
+    // Whole blocks were requested, so a piece may hold nothing that is read here.
+    const RemotePieces::Hold fetched = pieces_.hold(fetch(wanted, kept, true, lock).missing);
+    // After some rounds, request past the cache, so that the loop ends whatever the cache's files
+    // hold.
+    if (round > kMaxCacheRounds) {
+      pieces_.ask_for_all(pieces_.not_asked_for(wanted), true, kept);
+    }
+    for (const ReadRange& each : rest) pieces_.take(each, copies, elsewhere);
+    pieces_.drop_read(copies);
+    pieces_.let_go(fetched);
+    dropped = pieces_.take_dropped();
+    lock.unlock();
+    dropped.clear();
+    copy_all(copies);
+    rest.clear();
+    if (!elsewhere.empty()) rest = read_cached(elsewhere, *kept);
   }
-  std::vector<PieceCopy> copies;
-  RemotePieces::Requests dropped;  // destroyed without the lock
-  std::unique_lock<std::mutex> lock;
-  pieces_.expect(fetch(wanted, nullptr, true, lock).unasked);
-  for (const ReadRange& each : ranges) pieces_.take(each, copies);
-  pieces_.drop_read(copies);
-  dropped = pieces_.take_dropped();
-  lock.unlock();
-  dropped.clear();
-  copy_all(copies);
+  if (kept != nullptr) map_if_whole(*kept);
 }
 
 const std::shared_ptr<CachedObject>& RemoteFile::cache() const noexcept {
-  static const NeverDestroyed<std::shared_ptr<CachedObject>> none;
-  if (set_ == nullptr) return none.value();
-  std::shared_ptr<CachedObject>* kept = cache_.load(std::memory_order_acquire);
-  if (kept == nullptr) {
-    // Without a lock, which a forked child could inherit: if two threads make a cache, one is
-    // dropped.
-    auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
-        new (std::nothrow) std::shared_ptr<CachedObject>(open_cache()));
-    if (made == nullptr) return none.value();
-    if (cache_.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel)) {
-      kept = made.release();
-    }
-  }
-  return *kept;
+  return cache_.get([this] { return set_ == nullptr ? nullptr : open_cache(); });
 }
 
 std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
@@ -212,37 +210,6 @@ std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges
   return rest;
 }
 
-void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
-                                 const std::shared_ptr<CachedObject>& cache) const {
-  std::vector<ReadRange> rest = read_cached(ranges, *cache);
-  for (int round = 1; !rest.empty(); ++round) {
-    std::vector<FileRange> wanted;
-    wanted.reserve(rest.size());
-    for (const ReadRange& each : rest) wanted.push_back({each.offset, each.bytes});
-    std::vector<PieceCopy> copies;
-    std::vector<ReadRange> elsewhere;
-    RemotePieces::Requests dropped;  // destroyed without the lock
-    std::unique_lock<std::mutex> lock;
-    wanted = merged(std::move(wanted), 0);
-    // Whole blocks were requested, so a piece may hold nothing that is read here.
-    const RemotePieces::Hold fetched = pieces_.hold(fetch(wanted, cache, true, lock).missing);
-    // After some rounds, request past the cache, so that the loop ends whatever the cache's files
-    // hold.
-    if (round > kMaxCacheRounds) {
-      pieces_.ask_for_all(pieces_.not_asked_for(wanted), true, cache);
-    }
-    for (const ReadRange& each : rest) pieces_.take(each, copies, &elsewhere);
-    pieces_.drop_read(copies);
-    pieces_.let_go(fetched);
-    dropped = pieces_.take_dropped();
-    lock.unlock();
-    dropped.clear();
-    copy_all(copies);
-    rest = read_cached(elsewhere, *cache);
-  }
-  map_if_whole(*cache);
-}
-
 void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {
   if (!may_map_ || mapping() != nullptr) return;
   // Announced pieces still have to be read.
@@ -281,7 +248,7 @@ bool RemoteFile::mend(const FileRange& range) const noexcept {
       const std::uint64_t count = std::min<std::uint64_t>(end - at, kRemoteTraits.request_bytes);
       const auto answer = fetch_anew({at, count});
       // A request that the parent made before a fork is never answered here.
-      if (answer->state != State::done) return false;
+      if (answer->phase != Phase::done) return false;
       kept->replace(at, answer->bytes_read.data(), count);
       at += count;
     }
@@ -311,27 +278,22 @@ void RemoteFile::copy_all(std::vector<PieceCopy>& copies) const {
       failure = std::current_exception();
       lock.lock();
     }
-    const State state = each.request->state;
-    if (failure == nullptr && state != State::done) {
+    const Phase phase = each.request->phase;
+    if (failure == nullptr && phase != Phase::done) {
       pieces_.drop_failed(each.request);
-      if (state == State::failed) failure = each.request->failure();
+      if (phase == Phase::failed) failure = each.request->failure();
     }
     exchange.let_go(each.request);
     lock.unlock();
     if (failure != nullptr) continue;
-    if (state == State::done) {
+    if (phase == Phase::done) {
       std::memcpy(each.out, each.request->bytes_read.data() + (each.offset - each.request->offset),
                   each.bytes);
     } else {
-      again(each);
+      read(each.offset, each.out, each.bytes);  // the parent asked, before a fork
     }
   }
   if (failure != nullptr) std::rethrow_exception(failure);
-}
-
-// Reads again. A request that the parent made before a fork is never answered here.
-void RemoteFile::again(const PieceCopy& copy) const {
-  read(copy.offset, copy.out, copy.bytes);
 }
 
 // Cuts the ranges at the end of the object.

@@ -1,7 +1,6 @@
 // Objects on a network, read by requests for ranges of bytes.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -66,22 +65,18 @@ class RemoteFile final : public StoredFile {
                 bool is_urgent, std::unique_lock<std::mutex>& lock) const;
   // Copies the cached parts of the ranges. Returns the other parts.
   std::vector<ReadRange> read_cached(std::span<const ReadRange> ranges, CachedObject& cache) const;
-  void read_with_cache(std::span<const ReadRange> ranges,
-                       const std::shared_ptr<CachedObject>& cache) const;
   void map_if_whole(const CachedObject& cache) const noexcept;
   // Requests the range from the network, even if its bytes are present.
   std::shared_ptr<RemoteRequest> fetch_anew(const FileRange& range) const;
 
   std::vector<FileRange> within(std::span<const FileRange> ranges) const;
   void copy_all(std::vector<PieceCopy>& copies) const;
-  void again(const PieceCopy& copy) const;
 
   const std::shared_ptr<const RemoteName> name_;
   const StorageOptions options_;
   const std::shared_ptr<const CacheSet> set_;
   const bool may_map_;
-  // Null until first needed. Points to null without a cached object.
-  mutable std::atomic<std::shared_ptr<CachedObject>*> cache_{nullptr};
+  const LazyCachedObject cache_;
   mutable RemotePieces pieces_;
 };
 

@@ -87,7 +87,7 @@ void RemotePieces::ask_for(const FileRange& range, bool is_urgent,
     RemoteExchange::instance().add(request);
     begin += request->bytes;
     const std::uint64_t offset = request->offset;
-    pieces_.emplace(offset, Piece{std::move(request), ++last_number_});
+    pieces_.emplace(offset, RequestedPiece{std::move(request), ++last_number_});
     count_.store(pieces_.size(), std::memory_order_relaxed);
   }
 }
@@ -177,13 +177,13 @@ void RemotePieces::divide(const ReadRange& range, std::vector<ReadRange>& in_pie
 }
 
 void RemotePieces::take(const ReadRange& range, std::vector<PieceCopy>& copies,
-                        std::vector<ReadRange>* others) {
+                        std::vector<ReadRange>& others) {
   RemoteExchange& exchange = RemoteExchange::instance();
   std::uint64_t taken_to = range.offset;
   const auto pass_over = [&](std::uint64_t end) {
-    if (others == nullptr || end == taken_to) return;
-    others->push_back({taken_to, range.out + (taken_to - range.offset),
-                       static_cast<std::size_t>(end - taken_to)});
+    if (end == taken_to) return;
+    others.push_back({taken_to, range.out + (taken_to - range.offset),
+                      static_cast<std::size_t>(end - taken_to)});
   };
   for_parts({range.offset, range.bytes}, [&](auto piece, std::uint64_t at, std::uint64_t count) {
     pass_over(at);

@@ -59,9 +59,8 @@ class RemotePieces {
   // Divides a range into the parts inside pieces and the other parts.
   void divide(const ReadRange& range, std::vector<ReadRange>& in_pieces,
               std::vector<ReadRange>& others);
-  // Reads the range from pieces. Adds the parts outside pieces to `others`, unless null.
-  void take(const ReadRange& range, std::vector<PieceCopy>& copies,
-            std::vector<ReadRange>* others = nullptr);
+  // Reads the range from pieces. Adds the parts outside pieces to `others`.
+  void take(const ReadRange& range, std::vector<PieceCopy>& copies, std::vector<ReadRange>& others);
   // Drops the pieces whose expected bytes were all read.
   void drop_read(std::span<const PieceCopy> copies);
   // Drops a failed piece, so that the next reader makes a new request.
@@ -70,14 +69,14 @@ class RemotePieces {
   Requests take_dropped() { return std::exchange(dropped_, {}); }
 
  private:
-  struct Piece {
+  struct RequestedPiece {
     std::shared_ptr<RemoteRequest> request;
     std::uint64_t number = 0;
     std::uint64_t unread_bytes = 0;  // of the expected bytes
     std::uint32_t holds = 0;
     std::uint64_t end() const noexcept { return request->offset + request->bytes; }
   };
-  using Pieces = std::map<std::uint64_t, Piece>;  // by first byte; disjoint
+  using Pieces = std::map<std::uint64_t, RequestedPiece>;  // by first byte; disjoint
 
   Pieces::iterator piece_with(std::uint64_t offset);
   Pieces::iterator held(const Hold::value_type& piece);

@@ -1,0 +1,1 @@
+"""Deletes records: a journal, and new shards in the places of the old ones."""
