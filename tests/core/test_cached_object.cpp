@@ -34,6 +34,8 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 // The place of an object's bytes in its file, after the page that names it and a page of lines.
 constexpr std::uint64_t kBegin = 2 * kPage;
+// A file system takes a block more to list the parts of a file that the disk has in many places.
+constexpr std::uint64_t kPartsBytes = kPage;
 
 std::string some_object(std::size_t count, unsigned seed = 0) {
   std::string bytes(count, '\0');
@@ -276,7 +278,7 @@ TEST_CASE("cached object: the limit holds, and what does not fit is not kept") {
   for (std::uint64_t at = 0; at < cache.bytes.size(); at += 50'000) {
     const auto count = std::min<std::size_t>(50'000, cache.bytes.size() - at);
     cache.fetch(*object, at, count);
-    CHECK(disk_bytes(cache.at / "cache") <= 400 << 10);
+    CHECK(disk_bytes(cache.at / "cache") <= (400 << 10) + kPartsBytes);
   }
   CHECK(disk_bytes(cache.at / "cache") > 300 << 10);
   // The bytes that were kept first stay. Of others, no more is fetched than is wanted.
@@ -315,7 +317,7 @@ TEST_CASE("cached object: those in use stay, and others give way, the oldest fir
     CHECK(cache.read(*last, 0, cache.bytes.size()).size() < cache.bytes.size());
   }
   CHECK(has("used"));
-  CHECK(disk_bytes(cache.at / "cache") <= 700 << 10);
+  CHECK(disk_bytes(cache.at / "cache") <= (700 << 10) + 4 * kPartsBytes);
 }
 
 TEST_CASE("cached object: another version is another object, and the old one goes") {
@@ -394,8 +396,8 @@ TEST_CASE("cached object: many threads open, fill and give way at once") {
   CHECK(wrong == 0);
   CHECK(kept > 0);
   const std::uint64_t taken = disk_bytes(cache.at / "cache") - empty_bytes(cache.at / "cache");
-  // Each thread may have written a block after the last count.
-  CHECK(taken <= kLimit + 4 * kCacheBlockBytes);
+  // Each thread may have written a block after the last count. The limit has room for six objects.
+  CHECK(taken <= kLimit + 4 * kCacheBlockBytes + 6 * kPartsBytes);
   folder->clear();
   CHECK(cache.urls().empty());
   CHECK(std::filesystem::is_empty(cache.at / "cache/v2"));
