@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from tfrfast.columns.rows import row_numbers
 from tfrfast.errors import StaleIndexError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
 from tfrfast.features.inference import NO_VALUES
-from tfrfast.loading.planned_features import is_all, planned_features
+from tfrfast.features.names import names_in
+from tfrfast.loading.planned_features import is_all, planned_features, planned_sample
 from tfrfast.loading.records import chosen_order, open_reader
 from tfrfast.order import CountedBatching, InOrder, Mixture, Order, Plan
 from tfrfast.reader import Reader
@@ -27,6 +28,7 @@ from tfrfast.tables.columns import ScanColumns, scan_columns
 __all__ = ["Scan", "scan"]
 
 _BATCH_BYTES = 8 << 20
+_RECORDS_TO_CHECK = 32
 
 
 @explains_arguments
@@ -91,12 +93,16 @@ def scan(
         for what, given in (("record", record_column), ("shard", shard_column))
         if given
     }
-    specs = _settled(reader, features, columns, extras, sample, threads)
-    if taken := [name for name in extras if name in specs]:
-        name, what = taken[0], extras[taken[0]]
+    if record_column and shard_column and len(extras) == 1:
         raise ValueError(
-            f"There is a feature {name!r} already. Give the column of the {what} another name, as "
-            f'in {what}_column="_{what}".'
+            f"record_column and shard_column are both {next(iter(extras))!r}. Give one of the two "
+            "columns another name."
+        )
+    specs = _settled(reader, features, columns, extras, sample, threads)
+    for name in _clashing(reader, features, specs, columns, extras):
+        raise ValueError(
+            f"There is a feature {name!r} already. Give the column of the {extras[name]} another "
+            f'name, as in {extras[name]}_column="_{extras[name]}".'
         )
     names = [*specs, *extras] if columns is None else list(columns)
     settled = scan_columns(specs, names, extras, tensors, text)
@@ -261,6 +267,25 @@ def _settled(
             "record_column=True and shard_column=True add two more."
         )
     return {name: known[name] for name in wanted}
+
+
+def _clashing(
+    reader: Reader,
+    features: AnyFeatures | None,
+    specs: Features,
+    columns: Sequence[str] | None,
+    extras: Mapping[str, str],
+) -> list[str]:
+    """Returns the names of columns that a feature and one of `extras` share."""
+    if columns is None:
+        return [name for name in extras if name in specs]
+    asked = [name for name in columns if name in extras]
+    if asked and (features is None or isinstance(features, str)):
+        sample = planned_sample(reader, InOrder(), _RECORDS_TO_CHECK)
+        known: Collection[str] = names_in(sample.records)
+    else:
+        known = features or ()
+    return [name for name in asked if name in known]
 
 
 def _inferred(reader: Reader, features: Any, sample: int | None, threads: int | None) -> Features:

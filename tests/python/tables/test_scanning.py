@@ -219,8 +219,13 @@ def test_arguments_that_make_no_sense_are_refused(shards: list[str]) -> None:
         tfr.scan(shards, features=FEATURES, columns=["id", "name", "id"])
     with pytest.raises(TypeError, match=r"columns=\['id'\]"):
         tfr.scan(shards, features=FEATURES, columns="id")
-    with pytest.raises(ValueError, match="There is a feature 'id' already"):
-        tfr.scan(shards, features=FEATURES, record_column="id")
+    for features in (FEATURES, ["id", "name"], None):
+        for columns in (None, ["id"], ["name", "id"]):
+            with pytest.raises(ValueError, match="There is a feature 'id' already"):
+                tfr.scan(shards, features=features, columns=columns, record_column="id")
+    assert tfr.scan(shards, features=["name"], columns=["id"], record_column="id").columns == ["id"]
+    with pytest.raises(ValueError, match="record_column and shard_column are both 'x'"):
+        tfr.scan(shards, features=FEATURES, record_column="x", shard_column="x")
     with pytest.raises(ValueError, match="Arrow has no sparse columns"):
         tfr.scan(shards, features={"s": tfr.SparseIndexed("positions", "weights", "float32", 10)})
     with pytest.raises(ValueError, match="shapes without values"):
