@@ -41,6 +41,10 @@ _DTYPES = {
     18: "int64",
 }
 
+# The levels of all paths that features() takes by default, together: about a second of work. Fields
+# of messages that fan out into others double with each level.
+_MOST_LEVELS = 200_000
+
 _Described = TypeVar("_Described")
 _Content = Literal["values", "names", "presence"]
 
@@ -156,10 +160,11 @@ class Message:
     ) -> dict[str, MessageFeature]:
         """Returns a dict of features for paths, by their paths or by other names.
 
-        By default for all fields. A message inside a message of its own type is left out.
+        By default for all fields. A message inside a message of its own type is left out. Raises
+        ValueError for a message with too many fields, which are then to be chosen.
         """
         if paths is None:
-            return {path: self[path] for path in self._all_paths(self.name, "", ())}
+            return {path: self[path] for path in self._all_paths()}
         if isinstance(paths, str):
             raise TypeError(f"paths is a list of paths: [{paths!r}].")
         if not isinstance(paths, (Mapping, Sequence)):
@@ -172,14 +177,32 @@ class Message:
     def __repr__(self) -> str:
         return f"Message({self.name!r})"
 
-    def _all_paths(self, name: str, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
+    def _all_paths(self) -> list[str]:
+        """Returns the path of each field that holds no message."""
+        paths = []
+        levels = 0
+        for path, each in self._walk_all(self.name, "", ()):
+            levels += path.count(".") + 1
+            if levels > _MOST_LEVELS:
+                raise ValueError(
+                    f"{self.name} has too many fields to take all of them, because each message "
+                    f"counts in every place that it can have: the last of them was {path!r}. "
+                    "Choose fields by their paths, as in features(['name', 'tracks.id'])."
+                )
+            if each.type not in (MESSAGE, GROUP):
+                paths.append(path)
+        return paths
+
+    def _walk_all(
+        self, name: str, prefix: str, above: tuple[str, ...]
+    ) -> Iterator[tuple[str, DescribedField]]:
+        """Yields each field and the fields below it, with their paths."""
         above = (*above, name)
         for each in self._message(name).fields.values():
             path = f"{prefix}{each.name}"
-            if each.type not in (MESSAGE, GROUP):
-                yield path
-            elif each.type_name not in above:
-                yield from self._all_paths(each.type_name, f"{path}.", above)
+            yield path, each
+            if each.type in (MESSAGE, GROUP) and each.type_name not in above:
+                yield from self._walk_all(each.type_name, f"{path}.", above)
 
     def _message(self, name: str) -> DescribedMessage:
         return self._described(self._descriptors.messages, name)

@@ -102,6 +102,22 @@ def test_a_path_that_leads_nowhere_is_refused(described: bytes, ask: Any, error:
         ask(tfr.Message(described, "drive.Scenario"))
 
 
+@pytest.mark.parametrize("leaf", [FIELD.TYPE_INT32, FIELD.TYPE_MESSAGE])
+def test_all_fields_of_messages_that_fan_out_are_refused_soon(leaf: Any) -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="f.proto")
+    for level in range(40):
+        made = file.message_type.add(name=f"M{level}")
+        for number in (1, 2):
+            field = made.field.add(name=f"f{number}", number=number, label=1)
+            field.type, field.type_name = FIELD.TYPE_MESSAGE, f".M{level + 1}"
+    last = file.message_type.add(name="M40").field.add(name="x", number=1, label=1, type=leaf)
+    last.type_name = ".M40" if leaf == FIELD.TYPE_MESSAGE else ""
+    descriptor = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    with pytest.raises(ValueError, match=r"too many fields .* Choose fields by their paths"):
+        tfr.Message(descriptor, "M0").features()
+    assert len(tfr.Message(descriptor, "M30").features()) == (leaf == FIELD.TYPE_INT32) << 10
+
+
 @pytest.mark.parametrize(
     ("descriptor", "name", "error"),
     [
