@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from record_files import write_rows
+from record_files import flip_byte, write_rows
 from tfrfast import _native
 from tfrfast.jobs import statistics as statistics_module
 from tfrfast.jobs.quantiles import QuantileSearch
@@ -142,6 +143,28 @@ def test_records_have_statistics(tmp_path: Path) -> None:
     assert not (tmp_path / "x.json").exists()
     assert np.isnan(empty["s/action"].mean).tolist() == [True] * 3
     assert empty["s/action"].num_values.tolist() == [0] * 3
+
+
+def test_skipped_records_do_not_count(tmp_path: Path) -> None:
+    write(tmp_path)
+    paths = [str(tmp_path / f"data-{shard}") for shard in range(2)]
+    tfr.build_steps(paths, along="s/")
+    number = tfr.Reader(paths)[13].index(b"number")
+    times = os.stat(paths[1])
+    flip_byte(paths[1], tfr.Reader(paths).locate(13).offset + 12 + number + 10)
+    os.utime(paths[1], ns=(times.st_atime_ns, times.st_mtime_ns))
+    reader = tfr.Reader(paths, on_corruption="skip")
+    with ProcessPoolExecutor(2) as executor:
+        for workers in ({"threads": 1}, {"executor": executor}):
+            with pytest.warns(RuntimeWarning, match="Damage was left out: 1 place, the first"):
+                found = tfr.statistics(reader, **workers)
+            assert (found.num_records, found.num_episodes) == (19, 19)
+            assert found["number"].num_values == 19
+    steps = tfr.Steps(reader, along="s/", only=range(10, 700))
+    with pytest.warns(RuntimeWarning, match="Damage was left out"):
+        of_steps = tfr.statistics(steps)
+    assert (of_steps.num_records, of_steps.num_episodes) == (655, 19)
+    assert of_steps["number"].num_values == 655
 
 
 QUANTILES = (0, 0.01, 0.5, 0.99, 1, 0.3333)

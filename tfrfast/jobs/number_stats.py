@@ -58,9 +58,9 @@ class Statistics(dict[str, NumberStats]):
     ) -> None:
         super().__init__(stats)
         self.num_records = num_records
-        """The number of records, which are steps for Steps."""
+        """The number of records that were read, which are steps for Steps."""
         self.num_episodes = num_episodes
-        """The number of episodes with steps; of other records, their number."""
+        """The number of episodes that the steps are of; of other records, their number."""
         self.quantiles = tuple(quantiles)
         """The quantiles that were asked for, in the order of `NumberStats.quantiles`."""
         self.sources = dict(sources or {})

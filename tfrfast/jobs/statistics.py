@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
+from tfrfast.base.arguments import Int64Array
 from tfrfast.base.refused_arguments import explains_arguments
 from tfrfast.errors import FeatureError
 from tfrfast.example.parsing import parse_example
@@ -205,6 +206,7 @@ class _OfSource:
     counts: dict[str, Counted] = field(default_factory=dict)
     kept: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
     damage: list[Skipped] = field(default_factory=list)
+    missing: list[Int64Array] = field(default_factory=list)
 
     @classmethod
     def of(cls, reader: Reader, features: AnyFeatures | None, has_quantiles: bool) -> _OfSource:
@@ -228,15 +230,16 @@ class _OfSource:
     def passes(self) -> int:
         return max((num_passes(*self.asked.facts(name)) for name in self.asked.shapes), default=0)
 
-    def add(self, part: _Numbers, met: list[Skipped]) -> None:
+    def add(self, part: _Numbers, met: _Met) -> None:
+        self.missing.append(met.missing)
         for name, sums in part.sums.items():
             before = self.totals.get(name)
             self.totals[name] = sums if before is None else list(map(NumberSums.plus, before, sums))
             self.kept.setdefault(name, []).extend(part.kept.get(name, ()))
         self.add_counts(part.counts, met)
 
-    def add_counts(self, counts: Mapping[str, Counted], met: list[Skipped]) -> None:
-        self.damage += met
+    def add_counts(self, counts: Mapping[str, Counted], met: _Met) -> None:
+        self.damage += met.damage
         for name, (prefixes, tables) in counts.items():
             if name in self.counts:
                 tables = tables + self.counts[name][1]
@@ -254,9 +257,14 @@ class _OfSource:
         return self.totals.get(name) or [none] * math.prod(self.asked.shapes[name])
 
     def size(self) -> tuple[int, int]:
-        lengths = getattr(self.reader, "episodes", None)
-        records = len(self.reader)
-        return records, records if lengths is None else int(np.count_nonzero(lengths.lengths))
+        """Returns how many records were read, and from how many episodes."""
+        missing = np.concatenate([np.empty(0, np.int64), *self.missing])
+        records = len(self.reader) - len(missing)
+        if (episodes := getattr(self.reader, "episodes", None)) is None:
+            return records, records
+        holders = np.searchsorted(episodes.first_steps, missing, side="right") - 1
+        left = episodes.lengths - np.bincount(holders, minlength=len(episodes.lengths))
+        return records, int(np.count_nonzero(left))
 
 
 def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
@@ -296,6 +304,13 @@ def _values_of(column: Any) -> Any:
     return column
 
 
+class _Met(NamedTuple):
+    """The skipped damage, and the numbers of the records that were skipped."""
+
+    damage: list[Skipped]
+    missing: Int64Array
+
+
 class _Numbers(NamedTuple):
     sums: dict[str, list[NumberSums]]
     counts: dict[str, Counted]
@@ -308,11 +323,13 @@ class _Pass(OfRecords):
 
     asked: _Asked
 
-    def read(self, advance: Advance, take: Callable[[str, NDArray[Any]], None]) -> list[Skipped]:
+    def read(self, advance: Advance, take: Callable[[str, NDArray[Any]], None]) -> _Met:
         """Calls `take` with the numbers of each feature, batch by batch."""
         reader = self.rows.reader._with_columns(list(self.asked.features))
+        missing = [np.empty(0, np.int64)]
         for numbers in self.rows.pieces(_BYTES_AT_ONCE, advance):
             records = reader.read(numbers)
+            missing.append(np.setdiff1d(numbers, records.indices) + self.rows.base)
             for name, column in parse_example(records, self.asked.features).items():
                 shape = self.asked.shapes[name]
                 if shape and column.shape[1:] != shape:
@@ -320,8 +337,7 @@ class _Pass(OfRecords):
                 values = _values_of(column)
                 is_float = self.asked.kinds[name] == "float32"
                 take(name, values if is_float else as_int64(name, values))
-        skipped: list[Skipped] = reader.skipped
-        return skipped
+        return _Met(reader.skipped, np.concatenate(missing))
 
 
 @dataclass
@@ -331,7 +347,7 @@ class _Sum(_Pass):
     counts: bool
     keep: bool
 
-    def run(self, advance: Advance) -> tuple[_Numbers, list[Skipped]]:
+    def run(self, advance: Advance) -> tuple[_Numbers, _Met]:
         shapes, kinds = self.asked.shapes, self.asked.kinds
         sums = {name: _native.NumberSums(math.prod(shape)) for name, shape in shapes.items()}
         first = {name: [[0]] * math.prod(shape) for name, shape in shapes.items()}
@@ -346,7 +362,7 @@ class _Sum(_Pass):
                 if self.keep:
                     kept.setdefault(name, []).append(values)
 
-        skipped = self.read(advance, take)
+        met = self.read(advance, take)
         found = {
             name: [
                 sums_of(each, kinds[name]) for each in sums[name].facts(kinds[name] == "float32")
@@ -356,7 +372,7 @@ class _Sum(_Pass):
         counted: dict[str, Counted] = {
             name: (first[name], counts.counts()) for name, (counts, _) in counters.items()
         }
-        return _Numbers(found, counted, kept), skipped
+        return _Numbers(found, counted, kept), met
 
 
 @dataclass
@@ -366,7 +382,7 @@ class _CountAgain(_Pass):
     number: int
     prefixes: dict[str, list[list[int]]]
 
-    def run(self, advance: Advance) -> tuple[dict[str, Counted], list[Skipped]]:
+    def run(self, advance: Advance) -> tuple[dict[str, Counted], _Met]:
         self.asked = self.asked._replace(
             features={name: self.asked.features[name] for name in self.prefixes}
         )
@@ -374,10 +390,10 @@ class _CountAgain(_Pass):
             name: counter(self.asked.kinds[name], self.number, prefixes)
             for name, prefixes in self.prefixes.items()
         }
-        skipped = self.read(advance, lambda name, values: counters[name][1](values))
+        met = self.read(advance, lambda name, values: counters[name][1](values))
         return {
             name: (self.prefixes[name], counts.counts()) for name, (counts, _) in counters.items()
-        }, skipped
+        }, met
 
 
 def _stats(sums: Sequence[NumberSums], shape: tuple[int, ...]) -> NumberStats:
