@@ -27,6 +27,7 @@ from record_files import write_rows
 from step_files import write_episodes
 from tfrfast.base.contents import contents_of
 from tfrfast.cli import main
+from tfrfast.cli.view import data_set
 from tfrfast.cli.view.data_set import DataSet
 from tfrfast.cli.view.server import Server
 from tfrfast.columns.shown import png_of
@@ -222,7 +223,7 @@ def test_statistics_are_counted_once(ask: Ask) -> None:
     assert features["number"]["max"] == str(2**53 + 1)
 
 
-def test_damage_is_shown_at_its_place(tmp_path: Path) -> None:
+def test_damage_is_shown_at_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x"
     with tfr.Writer(path, index=False) as writer:
         for number in range(20):
@@ -233,6 +234,12 @@ def test_damage_is_shown_at_its_place(tmp_path: Path) -> None:
         ask = asker(server)
         rows = ask("rows", chosen=0, at=0, count=64)["rows"]
         found = ask("set")
+        again = ask("rows", chosen=0, at=0, count=64, num_damaged=found["num_damaged"])
+        assert "damage" not in again
+        assert ask("rows", chosen=0, at=0, count=64)["damage"] == found["damage"]
+        monkeypatch.setattr(data_set, "_SHOWN_DAMAGE", 1)
+        few = ask("set")
+        assert (few["num_damaged"], few["damage"]) == (2, found["damage"][:1])
     values = [row["features"][0]["values"][0] for row in rows if "features" in row]
     (lost,) = [at for at, row in enumerate(rows) if "damaged" in row]
     assert values == [n for n in range(20) if n not in (4, 11)]
@@ -293,9 +300,16 @@ def test_strings_of_a_sequence_example(tmp_path: Path) -> None:
 
 
 def test_large_and_odd_records_take_little_time(tmp_path: Path) -> None:
+    nested = b""
+    for _ in range(1000):
+        nested = tfr.encode_example({"a": nested})
     odd = {
         "many names": [tfr.encode_example({f"{n}/{i}": i for i in range(300)}) for n in range(64)],
         "many fields": [tfr.encode_example({"a": b"\x18\1" * (2 << 20)})] * 6,
+        "many strings": [tfr.encode_example({"a": [b"a" * (1 << 14)] * 2048})],
+        "many features": [tfr.encode_example({f"{n}": [b"\n"] * 9 for n in range(10_000)})],
+        "a long name": [tfr.encode_example({"a" * (1 << 24): 1})],
+        "examples in examples": [nested],
     }
     for name, records in odd.items():
         with tfr.Writer(tmp_path / name) as writer:
@@ -304,9 +318,15 @@ def test_large_and_odd_records_take_little_time(tmp_path: Path) -> None:
         begin = time.process_time()
         with served(str(tmp_path / name)) as server:
             content = asker(server)("rows", chosen=0, at=0, count=64)
+            whole = asker(server)("record", record=0)
         assert len(content["rows"]) == len(records)
         assert time.process_time() - begin < 10
-        assert len(json.dumps(content)) < 8 << 20
+        assert max(len(json.dumps(content)), len(json.dumps(whole))) < 8 << 20
+        if name == "many strings":
+            assert len(whole["features"][0]["values"]) == 2048
+            assert whole["features"][0]["values"][0]["is_cut"]
+        if name == "many features":
+            assert len(whole["features"]) + whole["left_out"] == 10_000
 
 
 def test_episodes(tmp_path: Path) -> None:

@@ -64,7 +64,8 @@ def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> ShownBatch:
     names = sorted(found) if fields is None else [name for name in fields if name in found]
     if not names:
         return ShownBatch(batch, set(found), {})
-    parsed = parse_example(batch, {name: VarLen(found[name].dtype) for name in names})
+    lists = {dtype: VarLen(dtype) for dtype in {found[name].dtype for name in names}}
+    parsed = parse_example(batch, {name: lists[found[name].dtype] for name in names})
     return ShownBatch(batch, set(found), {name: parsed[name] for name in names})
 
 

@@ -34,10 +34,11 @@ from tfrfast.tables.statistics import statistics
 from tfrfast.tfds_folder.kinds import FeatureKind, is_tfds_folder, kinds_of
 from tfrfast.tfds_folder.tfds import along_of_steps, tfds
 
-_MOST_ROWS = 256
+_MOST_ROWS = 64  # as many as the page asks for
 _MOST_BYTES = 32 << 20
 _MOST_SAMPLED = 1 << 20
 _SHOWN_SHARDS = 1000
+_SHOWN_DAMAGE = 1000
 _KEPT_CHOICES = 16
 
 
@@ -120,19 +121,22 @@ class DataSet:
             "shards": len(shards),
             "bytes": sum(shard.num_bytes for shard in shards),
             "listed": listed,
-            "damage": self._damage(),
+            **self._damage(),
             "kinds": plain(self._kinds),
             "steps": None if self._steps is None else len(self._steps),
             "along": [] if self._steps is None else list(self._steps._known_features()),
             "without_steps": self._without_steps,
         }
 
-    def rows(self, chosen: int, at: int, count: int) -> dict[str, Any]:
-        """Returns some records of a choice, for a list; 0 stands for all records."""
+    def rows(self, chosen: int, at: int, count: int, num_damaged: int = -1) -> dict[str, Any]:
+        """Returns some records of a choice, for a list; 0 stands for all records. Adds the damage
+        unless it is `num_damaged` places.
+        """
         numbers = self._numbers(chosen, max(at, 0), min(max(count, 0), _MOST_ROWS))
         sizes = np.cumsum([self._reader.locate(number).length for number in numbers])
         numbers = numbers[: max(1, int(np.searchsorted(sizes, _MOST_BYTES, "right")))]
-        return {"rows": self._shown(numbers, ROW), "damage": self._damage()}
+        rows = self._shown(numbers, ROW)
+        return {"rows": rows} | ({} if len(self._reader.skipped) == num_damaged else self._damage())
 
     def record(self, number: int) -> dict[str, Any]:
         """Returns one record as a whole, and its place."""
@@ -218,14 +222,17 @@ class DataSet:
             reason = str(error)
         return {"record": number, "damaged": reason}
 
-    def _damage(self) -> list[dict[str, Any]]:
-        """Returns the damaged places, each with the first record that follows its beginning."""
+    def _damage(self) -> dict[str, Any]:
+        """Returns the number of damaged places, and the first of them, each with the first record
+        that follows its beginning.
+        """
         found = []
-        for each in self._reader.skipped:
+        skipped = self._reader.skipped
+        for each in skipped[:_SHOWN_DAMAGE]:
             shard = self._shard_of[each.path]
             before = int(np.searchsorted(self._reader.shards[shard].offsets, each.begin))
             found.append({**each._asdict(), "at": self._starts[shard] + before})
-        return found
+        return {"num_damaged": len(skipped), "damage": found}
 
     def _by_sample(self, asked: Mapping[str, str]) -> Choice:
         count = min(max(_whole(asked, "count", 100), 0), len(self), _MOST_SAMPLED)

@@ -154,7 +154,10 @@ class _Handler(BaseHTTPRequestHandler):
 _ANSWERS: dict[str, Callable[[DataSet, Asked], object]] = {
     "set": lambda data, asked: data.facts(),
     "rows": lambda data, asked: data.rows(
-        int(asked["chosen"]), int(asked["at"]), int(asked["count"])
+        int(asked["chosen"]),
+        int(asked["at"]),
+        int(asked["count"]),
+        int(asked.get("num_damaged", "-1")),
     ),
     "record": lambda data, asked: data.record(int(asked["record"])),
     "choose": lambda data, asked: data.choose(asked),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,10 @@ from tfrfast.messages import MessageFeature
 
 EXACT = 1 << 53  # JavaScript's numbers are exact up to here
 _OPENED_LEVELS = 2
-_MOST_FEATURES = 512
+# The least room of a value and of a feature. If there is less, some are left out.
+_VALUE_ROOM = 32
+_FEATURE_ROOM = 256
+_MOST_NAME = 256
 _EXAMPLE = record_kind(b"")
 _SEQUENCE_EXAMPLE = "a tf.train.SequenceExample"
 _ALONE = "x"
@@ -38,22 +41,35 @@ class Limits(NamedTuple):
     steps: int
     #: True if tensors and messages in byte strings are opened.
     opens: bool
+    #: About how many bytes the record takes. Features have equal parts, and so have their values.
+    room: int
+
+    def part(self, of: int) -> Limits:
+        """Returns the limits of each of `of` parts."""
+        return self._replace(room=self.room // max(of, 1))
+
+    @property
+    def most_values(self) -> int:
+        return max(1, min(self.values, self.room // _VALUE_ROOM))
+
+    @property
+    def most_features(self) -> int:
+        return max(1, self.room // _FEATURE_ROOM)
 
 
 #: Of a row in a list, and of one record.
-ROW = Limits(8, 160, 4, False)
-RECORD = Limits(4096, 1 << 16, 256, True)
+ROW = Limits(8, 160, 4, False, 1 << 16)
+RECORD = Limits(4096, 1 << 16, 256, True, 2 << 20)
 
 
 def records_of(batches: Any, limits: Limits) -> Iterator[dict[str, Any]]:
     """Yields each record with its number, its size and its features."""
     for piece in shown_batches(batches, None):
-        columns = {name: _rows(column, limits) for name, column in piece.columns.items()}
+        features = _features_of_rows(piece, limits)
         for row, number in enumerate(piece.numbers()):
             record = piece.batch[row]
-            held = ((name, rows[row]) for name, rows in columns.items())
-            features = [{"name": name, **shown} for name, shown in held if shown is not None]
-            yield {"record": number, "bytes": len(record)} | _body(piece, record, features, limits)
+            body = _body(piece, record, features[row], limits)
+            yield {"record": number, "bytes": len(record)} | body
 
 
 def messages_of(
@@ -62,12 +78,13 @@ def messages_of(
     """Yields each message with its number, its size and its fields, whose levels are one list."""
     for number, record, row in shown_rows(batches, features):
         shown = []
-        for name, value in row.items():
+        each = limits.part(len(row))
+        for name, value in itertools.islice(row.items(), limits.most_features):
             leaves = [*leaves_of(value)]
             kind = "bytes" if isinstance(leaves[0], bytes) else features[name].dtype
-            few = leaves[: limits.values]
-            shown.append({"name": name, **_values(kind, few, len(leaves), limits)})
-        yield {"record": number, "bytes": len(record), "features": shown}
+            shown.append(_feature(name, kind, leaves[: each.most_values], len(leaves), each))
+        held = {"features": shown, "left_out": len(row) - len(shown)}
+        yield {"record": number, "bytes": len(record)} | held
 
 
 def leaves_of(value: Any) -> Iterator[Any]:
@@ -79,36 +96,55 @@ def leaves_of(value: Any) -> Iterator[Any]:
         yield int(value) if isinstance(value, bool) else value
 
 
-def _body(
-    piece: ShownBatch, record: bytes, features: list[dict[str, Any]], limits: Limits
-) -> dict[str, Any]:
-    if features or (piece.kind is None and not record):
-        return {"features": features}
+def _body(piece: ShownBatch, record: bytes, features: _Shown, limits: Limits) -> dict[str, Any]:
+    if features.shown or (piece.kind is None and not record):
+        return {"features": features.shown, "left_out": features.left_out}
     kind = piece.kind or "a tf.train.Example"
     if kind == _SEQUENCE_EXAMPLE and (opened := _sequence_features(record, limits)) is not None:
-        return {"kind": kind, "features": opened}
+        return {"kind": kind, "features": opened.shown, "left_out": opened.left_out}
     return {"kind": kind, "raw": _value(record, limits, _OPENED_LEVELS)}
 
 
-def _rows(column: Any, limits: Limits) -> list[dict[str, Any] | None]:
-    """Returns what is shown of each row of a column; None for a row without values."""
-    values = column.values
-    kind = "bytes" if isinstance(values, Bytes) else str(values.dtype)
-    rows: list[dict[str, Any] | None] = []
-    for begin, end in pairwise(np.asarray(column.row_splits).tolist()):
-        if begin == end:
-            rows.append(None)
-            continue
-        row = values[begin : min(end, begin + limits.values)]
-        row = row.astype(str).astype(float).tolist() if kind == "float32" else row.tolist()
-        rows.append(_values(kind, row, end - begin, limits))
+class _Shown(NamedTuple):
+    """What is shown of a record's features, and how many features are left out."""
+
+    shown: list[dict[str, Any]]
+    left_out: int
+
+
+def _features_of_rows(piece: ShownBatch, limits: Limits, level: int = 0) -> list[_Shown]:
+    """Returns the features of each record that have values."""
+    splits = {
+        name: np.asarray(column.row_splits).tolist() for name, column in piece.columns.items()
+    }
+    rows = []
+    for row in range(len(piece.batch)):
+        held = [name for name, ends in splits.items() if ends[row] < ends[row + 1]]
+        each, shown = limits.part(len(held)), []
+        for name in held[: limits.most_features]:
+            values: Any = piece.columns[name].values
+            begin, end = splits[name][row : row + 2]
+            kind = "bytes" if isinstance(values, Bytes) else str(values.dtype)
+            few = values[begin : min(end, begin + each.most_values)]
+            few = few.astype(str).astype(float) if kind == "float32" else few
+            shown.append(_feature(name, kind, few.tolist(), end - begin, each, level))
+        rows.append(_Shown(shown, len(held) - len(shown)))
     return rows
 
 
-def _values(kind: str, few: list[Any], count: int, limits: Limits) -> dict[str, Any]:
+def _feature(
+    name: str, kind: str, few: list[Any], count: int, limits: Limits, level: int = 0
+) -> dict[str, Any]:
     """Returns what is shown of a feature, whose first values are `few` of `count`."""
-    values = [_value(each, limits, 0) for each in few] if kind == "bytes" else plain(few, EXACT)
-    return {"type": kind, "count": count, "values": values}
+    if kind == "bytes":
+        values: Any = [_value(each, limits.part(len(few)), level) for each in few]
+    else:
+        values = plain(few, EXACT)
+    return {"name": _cut(name), "type": kind, "count": count, "values": values}
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
 
 
 def _value(value: bytes, limits: Limits, level: int) -> dict[str, Any]:
@@ -123,23 +159,23 @@ def _value(value: bytes, limits: Limits, level: int) -> dict[str, Any]:
     if contents.mime:
         return shown
     if contents.kind == "text":
-        text = beginning(value, limits.num_bytes)
-        return shown | {"text": text, "is_cut": len(value) > limits.num_bytes}
-    if limits.opens and level < _OPENED_LEVELS and (opened := _opened(value, numbers, limits)):
+        most = min(limits.num_bytes, max(limits.room, _VALUE_ROOM))
+        return shown | {"text": beginning(value, most), "is_cut": len(value) > most}
+    opens = limits.opens and level < _OPENED_LEVELS
+    if opens and (opened := _opened(value, numbers, limits, level + 1)):
         return shown | opened
-    return shown | {"hex": value[: min(limits.num_bytes, 512)].hex(" ")}
+    return shown | {"hex": value[: min(limits.num_bytes, max(limits.room, 24), 512)].hex(" ")}
 
 
-def _opened(value: bytes, numbers: Any, limits: Limits) -> dict[str, Any] | None:
+def _opened(value: bytes, numbers: Any, limits: Limits, level: int) -> dict[str, Any] | None:
     """Returns the numbers of a tensor, or the contents of an Example; None for other bytes."""
     if numbers is not None:
-        shown = numbers.reshape(-1)[: limits.values].tolist()
+        shown = numbers.reshape(-1)[: limits.most_values].tolist()
         return {"count": numbers.size, "numbers": plain(shown, EXACT)}
     if value and record_kind(value) == _EXAMPLE:
         (piece,) = _shown_alone(value)
-        held = ((name, _rows(column, limits)[0]) for name, column in piece.columns.items())
-        features = [{"name": name, **shown} for name, shown in held if shown is not None]
-        return {"form": "Example", "features": features} if features else None
+        (found,) = _features_of_rows(piece, limits, level)
+        return {"form": "Example", "features": found.shown} if found.shown else None
     return None
 
 
@@ -172,14 +208,18 @@ def strings_of(record: bytes, name: str) -> Any:
     return parse_example([record], {name: VarLen("bytes")})[name][0]
 
 
-def _sequence_features(record: bytes, limits: Limits) -> list[dict[str, Any]] | None:
+def _sequence_features(record: bytes, limits: Limits) -> _Shown | None:
     """Returns what is shown of a SequenceExample."""
     try:
         found = [*_features_of_sequence(record, limits.steps)]
     except ValueError:
         return None
-    shown = ((name, _feature(feature, limits)) for name, feature in found[:_MOST_FEATURES])
-    return [{"name": name, **each} for name, each in shown if each is not None]
+    each, shown = limits.part(len(found)), []
+    for name, feature in found[: limits.most_features]:
+        (piece,) = _shown_alone(_alone(feature))
+        (alone,) = _features_of_rows(piece, each)
+        shown += [of | {"name": _cut(name)} for of in alone.shown]
+    return _Shown(shown, max(0, len(found) - limits.most_features))
 
 
 def _features_of_sequence(record: bytes, left: int) -> Iterator[tuple[str, bytes]]:
@@ -209,14 +249,6 @@ def _message(field: int | bytes | None) -> bytes:
     if not isinstance(field, bytes):
         raise ValueError("a number stands where a message belongs")
     return field
-
-
-def _feature(feature: bytes, limits: Limits) -> dict[str, Any] | None:
-    """Returns what is shown of a Feature alone; None without values."""
-    (piece,) = _shown_alone(_alone(feature))
-    for column in piece.columns.values():
-        return _rows(column, limits)[0]
-    return None
 
 
 def _alone(feature: bytes) -> bytes:
