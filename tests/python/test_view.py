@@ -296,7 +296,10 @@ def test_strings_of_a_sequence_example(tmp_path: Path) -> None:
         target = f"/{server.token}/value?record=0&feature="
         found = [got(server, target + each["name"])[2] for each in features]
         assert found == [b"text", b"\xff\xfe", gif]
-        assert got(server, f"{target}frames[2]")[0] == 400
+        for forged in ("frames[2]", "frames[0]&at=1", "frames[0]&at=-1"):
+            status, _, error = got(server, target + forged)
+            assert status == 400
+            assert b"that the page shows, and no value" in error
 
 
 def test_large_and_odd_records_take_little_time(tmp_path: Path) -> None:

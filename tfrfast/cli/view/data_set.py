@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import random
 import threading
 from collections import OrderedDict
@@ -161,10 +160,19 @@ class DataSet:
         value = record
         if feature is not None and self._features is not None:
             columns = parse_example([record], {feature: self._features[feature]})
-            (value,) = itertools.islice(leaves_of(columns[feature].tolist()), at, at + 1)
+            value = self._at(at, [*leaves_of(columns[feature].tolist())], number, feature)
         elif feature is not None:
-            value = strings_of(record, feature)[at]
+            value = self._at(at, strings_of(record, feature), number, feature)
         return media_of(value) or ("", value)
+
+    @staticmethod
+    def _at(at: int, values: Any, number: int, feature: str) -> Any:
+        if not 0 <= at < len(values):
+            raise IndexError(
+                f"Record {number:,} has {len(values):,} values of {feature!r} that the page shows, "
+                f"and no value {at:,}."
+            )
+        return values[at]
 
     def choose(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """Keeps a choice of records, and returns its number. Raises what users may have mistyped as

@@ -204,7 +204,8 @@ def strings_of(record: bytes, name: str) -> Any:
     """
     if record_kind(record) == _SEQUENCE_EXAMPLE:
         found = _features_of_sequence(record, RECORD.steps)
-        record, name = next(_alone(feature) for each, feature in found if each == name), _ALONE
+        named = (_alone(feature) for each, feature in found if each == name)
+        record, name = next(named, b""), _ALONE
     return parse_example([record], {name: VarLen("bytes")})[name][0]
 
 
