@@ -215,6 +215,18 @@ py::bytes part_of_steps(const PythonReader& open) {
   return py::bytes(encoded);
 }
 
+// Returns the layout of an open step file's records, for further records of the file.
+py::bytes layout_of_steps(const PythonReader& open, const std::vector<std::string>& renamed) {
+  const auto reader = steps_of(open);
+  StepLayout layout{reader->file().axis(), {}};
+  for (const StepFeature& each : reader->file().features()) {
+    const bool is_chosen = list_kind_of(each.form) == ListKind::bytes || is_listed(each.form);
+    if (is_chosen && each.run_steps > 1) layout.runs[each.name] = each.run_steps;
+  }
+  layout.renamed.insert(renamed.begin(), renamed.end());
+  return py::bytes(layout.encode());
+}
+
 py::dict step_facts(const PythonReader& open) {
   const auto reader = steps_of(open);
   const StepFile& file = reader->file();
@@ -267,6 +279,7 @@ void register_steps(py::module_& module) {
              py::arg("columns") = py::none(), py::arg("chosen") = py::none(),
              py::arg("has_windows") = true,
              "The same steps with other options. What is not given stays.");
+  module.def("step_file_layout", &layout_of_steps, py::arg("reader"), py::arg("renamed"));
   module.def("step_part", &part_of_steps, py::arg("reader"));
   module.def("step_place", &place_of_step, py::arg("reader"), py::arg("number"));
   module.def("first_steps", &first_steps_of, py::arg("reader"));

@@ -161,23 +161,28 @@ def test_a_step_file_is_made_from_that_of_the_old_shards(
     prefix = tmp_path / "data" / "train"
     old = write_episodes(tmp_path / "old")
     with tfr.ShardedWriter(prefix, num_shards=2) as writer:
+        writer.write(tfr.encode_example({"steps/image": [b"short"] * 3}))  # decides the layout
         writer.write_batch(tfr.Reader(old)[:])
     data = f"{prefix}-*"
-    assert len(tfr.Steps(data, along="steps/")) == sum(LENGTHS)
+    count = 3 + sum(LENGTHS)
+    assert len(tfr.Steps(data, along="steps/")) == count
     with tfr.ShardedWriter(prefix, num_shards=2, append=True) as writer:
         writer.write_batch(list(tfr.Reader(write_episodes(tmp_path / "new", new, first=100))))
     whole = Path(tfr.build_steps(data, along="steps/", folder=tmp_path)).read_bytes()
-    second = writer.paths[0].replace("00002-of", "00001-of")
-    facts, content = os.stat(second), Path(second).read_bytes()
-    with open(second, "r+b") as file:  # damage, which nobody is to meet
-        file.seek(1000)
-        file.write(b"\xff" * 8)
-    os.utime(second, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    content = {}
+    for number in range(2):
+        path = writer.paths[0].replace("00002-of", f"0000{number}-of")
+        facts, content[path] = os.stat(path), Path(path).read_bytes()
+        with open(path, "r+b") as file:  # damage, which nobody is to meet
+            file.seek(40 if number == 0 else 1000)
+            file.write(b"\xff" * 8)
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     made = tfr.build_steps(data, along="steps/")
     assert Path(made).read_bytes() == whole
-    assert len(tfr.Steps(data, along="steps/", index="require")) == sum(LENGTHS) + sum(new)
+    assert len(tfr.Steps(data, along="steps/", index="require")) == count + sum(new)
     os.unlink(made)
-    Path(second).write_bytes(content)  # at another time
+    for path, held in content.items():
+        Path(path).write_bytes(held)  # at another time
     tfr.build_steps(data, along="steps/", threads=1)
     again = Path(made).read_bytes()
     assert (len(again), again != whole) == (len(whole), True)  # it has another stamp

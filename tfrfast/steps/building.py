@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrfast import _native
 from tfrfast.base.refused_arguments import explains_arguments
@@ -90,10 +90,21 @@ def _file_names(reader: Reader, axis: bytes) -> list[str]:
     return [f"{each.hexdigest()[:16]}.steps" for each in names]
 
 
-def _known(reader: Reader, axis: bytes, folder: str) -> tuple[int, list[bytes]]:
-    """Returns the number of records whose steps an older file has, of fewer shards, and the steps.
+class _Known(NamedTuple):
+    """The steps of the first records, which an older file of fewer shards has, and the layout that
+    all of the records must have.
+    """
+
+    num_records: int
+    part: bytes
+    layout: bytes
+
+
+def _known(reader: Reader, axis: bytes, folder: str, renamed: Sequence[str]) -> _Known | None:
+    """Returns what an older file has.
 
     A file that leaves damaged records out is not taken: whoever makes this one may not skip damage.
+    Nor is a file without steps, because its records decide no layout.
     """
     paths, names = [shard.path for shard in reader.shards], _file_names(reader, axis)
     there = set(os.listdir(folder or os.curdir))
@@ -106,9 +117,11 @@ def _known(reader: Reader, axis: bytes, folder: str) -> tuple[int, list[bytes]]:
                 path = os.path.join(folder, names[count])
                 stamp = stamp_of(before.shards)
                 core = _native.open_steps(before._core, path, stamp, [], [], [], {}, {})
-                if not _native.step_facts(core)["left_out"]:
-                    return len(before), [_native.step_part(core)]
-    return 0, []
+                facts = _native.step_facts(core)
+                if facts["features"] and not facts["left_out"]:
+                    layout = _native.step_file_layout(core, renamed)
+                    return _Known(len(before), _native.step_part(core), layout)
+    return None
 
 
 def build_step_file(
@@ -163,12 +176,14 @@ def _made(
     reader: Reader, axis: bytes, folder: str | None, workers: Workers, renamed: Sequence[str]
 ) -> tuple[_native.StepFileBytes, list[Skipped]]:
     stamp = stamp_of(reader.shards)
-    layout = _layout(reader, axis, renamed)
     tables = _native.StepTables(axis)
-    known, parts = _known(reader, axis, folder) if folder is not None else (0, [])
-    for part in parts:
-        tables.append(part)
-    tasks = _planned(ShardSizes(reader), layout, workers.count, known)
+    known = _known(reader, axis, folder, renamed) if folder is not None else None
+    if known is None:
+        layout, first = _layout(reader, axis, renamed), 0
+    else:
+        layout, first = known.layout, known.num_records
+        tables.append(known.part)
+    tasks = _planned(ShardSizes(reader), layout, workers.count, first)
     damage: list[Skipped] = []
     for part, met in workers.run("Finding steps", tasks, "records"):
         tables.append(part)
@@ -204,7 +219,7 @@ def _layout(reader: Reader, axis: bytes, renamed: Sequence[str]) -> bytes:
     return _native.step_layout(axis, None, renamed)
 
 
-def _planned(shards: ShardSizes, layout: bytes, workers: int, first: int = 0) -> list[_CutRecords]:
+def _planned(shards: ShardSizes, layout: bytes, workers: int, first: int) -> list[_CutRecords]:
     size = part_bytes(sum(shards.sizes), workers)
     return [
         _CutRecords(ChosenRecords(shards, range(max(first, some.start), some.stop)), layout)
