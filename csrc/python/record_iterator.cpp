@@ -126,7 +126,9 @@ py::bytes RecordIterator::next() {
     if (error_) throw *std::exchange(error_, std::nullopt);
     read_on();
   }
-  return to_bytes((*batch_)[row_++]);
+  py::bytes record = to_bytes((*batch_)[row_]);  // may throw, and the record comes again
+  ++row_;
+  return record;
 }
 
 void RecordIterator::read_on() {

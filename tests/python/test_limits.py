@@ -57,6 +57,21 @@ except MemoryError:
 """
 
 
+AGAIN = """
+import resource, sys
+import tfrfast as tfr
+records = iter(tfr.Reader(sys.argv[1], index="memory"))
+assert len(next(records)) == 1
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 10), resource.RLIM_INFINITY))
+try:
+    next(records)
+except MemoryError:
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+    print([len(record) for record in records])
+"""
+
+
 A_LONG_ONE_FIRST = """
 import resource
 import tfrfast as tfr
@@ -66,6 +81,12 @@ used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)
 print(len(tfr.parse_example(records, features)["a"]))
 """
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
+def test_a_record_without_memory_comes_again(tmp_path: Path) -> None:
+    path = write_shard(tmp_path / "s", [b"1", bytes(900_000), b"22"])
+    assert printed_by(AGAIN, path) == "[900000, 2]\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
