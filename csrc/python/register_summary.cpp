@@ -105,10 +105,14 @@ class PythonNumberCounts : public Summed<NumberCounts> {
   using Summed::Summed;
   // An array with a row for each prefix of each position.
   py::array_t<std::uint64_t> counts() {
-    const std::lock_guard lock(mutex_);
     const auto tables = static_cast<py::ssize_t>(total_.tables());
     py::array_t<std::uint64_t> all({tables, py::ssize_t{1} << total_.bits()});
-    std::copy(total_.counts().begin(), total_.counts().end(), all.mutable_data());
+    std::uint64_t* const out = all.mutable_data();
+    {
+      const WithoutGil without_gil;
+      const std::lock_guard lock(mutex_);
+      std::copy(total_.counts().begin(), total_.counts().end(), out);
+    }
     return all;
   }
 };
@@ -124,13 +128,18 @@ class PythonValueSummary : public Summed<ValueSummary> {
   }
 
   py::dict facts(std::size_t frequent, const std::string& kind) const {
+    const ValueSummary total = [&] {
+      const WithoutGil without_gil;
+      const std::lock_guard lock(mutex_);
+      return total_;
+    }();
     py::dict all;
-    all["numbers"] = sums_facts(total_.numbers(), kind == "float32");
-    all["distinct"] = total_.distinct();
-    all["exact"] = total_.is_exact();
-    all["uncounted"] = total_.uncounted();
+    all["numbers"] = sums_facts(total.numbers(), kind == "float32");
+    all["distinct"] = total.distinct();
+    all["exact"] = total.is_exact();
+    all["uncounted"] = total.uncounted();
     py::list values;
-    for (const ValueSummary::Frequent& each : total_.most_frequent(frequent)) {
+    for (const ValueSummary::Frequent& each : total.most_frequent(frequent)) {
       py::object value;
       if (kind == "int64") {
         value = py::int_(static_cast<std::int64_t>(each.bits));

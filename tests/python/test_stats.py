@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from children import in_threads
 from cli_files import run_shown as run
 from record_files import write_rows
 from tfrfast import _native
@@ -118,6 +119,25 @@ def test_frequent_values_are_found_among_many_rare_ones() -> None:
     assert facts["distinct"] == pytest.approx(len(set(values.tolist())), rel=0.06)
     count, *_, low, high = facts["numbers"]
     assert (low, high, count) == (values.min(), values.max(), 300_000)
+
+
+def test_facts_are_of_whole_calls_while_other_threads_add() -> None:
+    values, calls = np.full(1_000_000, 7), 20
+    summary = _native.ValueSummary()
+
+    def add() -> None:
+        for _ in range(calls):
+            summary.add_ints(values)
+
+    def look() -> None:
+        found = 0
+        while found < calls * len(values):
+            facts = summary.facts(1, "int64")
+            found = facts["numbers"][0]
+            assert found % len(values) == 0
+            assert facts["frequent"] == ([(7, found)] if found else [])
+
+    in_threads([add, look])
 
 
 def test_strings_are_kept_through_forgetting() -> None:
