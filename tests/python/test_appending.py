@@ -221,7 +221,7 @@ def test_what_is_refused(prefix: Path) -> None:
     info.unlink()
     write(prefix, range(10, 14))
     os.unlink(f"{prefix}-00001-of-00001")
-    refuses("'.*train-00001-of-00001' is missing, as are 1 of the 3 files")
+    refuses("'.*train-00001-of-00001' is missing from the 3 files of the set, which")
     os.rename(f"{prefix}-00002-of-00001", f"{prefix}-00001-of-00002")
     refuses("of two sets")
 

@@ -225,8 +225,8 @@ def test_a_set_that_lacks_shards_is_called_that(tmp_path: Path, capsys: Any) -> 
     for command in ("info", "verify"):
         assert main([command, f"{prefix}-*"]) == 0
         told = capsys.readouterr().err
-        assert "set-00003-of-00005' is missing, as are 2 of the 5 files of its set" in told
-    with pytest.raises(FileExistsError, match="set-00003-of-00005' is missing"):
+        assert "set-00003-of-00005' and 1 more are missing from the 5 files of the set" in told
+    with pytest.raises(FileExistsError, match="set-00003-of-00005' and 1 more"):
         tfr.shuffle(f"{prefix}-*", prefix, num_shards=5, seed=1, progress=False)
     made = tmp_path / "made"
     tfr.shuffle(f"{prefix}-*", made, num_shards=2, seed=1, progress=False)

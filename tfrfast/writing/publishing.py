@@ -71,10 +71,10 @@ def unfinished_sets(paths: Iterable[str]) -> list[str]:
         if absent > 0:
             first = next(number for number in range(whole) if number not in numbers)
             name = f"{prefix}-{first:05}-of-{count}{suffix}"
+            are = f"and {absent - 1} more are missing" if absent > 1 else "is missing"
             told.append(
-                f"{name!r} is missing, as are {absent} of the {whole} files of its set: it "
-                "was not copied whole, or the process that wrote it was stopped while it gave the "
-                "files their names."
+                f"{name!r} {are} from the {whole} files of the set, which was not copied whole, or "
+                "the process that wrote it was stopped while it gave the files their names."
             )
     return told
 
