@@ -1,4 +1,5 @@
 import pickle
+import time
 from typing import Any
 
 import numpy as np
@@ -205,6 +206,18 @@ def test_steps_that_do_not_exist() -> None:
         plan.indices(-1, 0)
 
 
+def test_a_hash_takes_less_time_than_a_comparison() -> None:
+    order = tfr.InOrder(indices=np.arange(3_000_000))
+    plan, same = (tfr.Plan(order, 8, num_records=3_000_000) for _ in range(2))
+    begin = time.process_time()
+    assert hash(plan) == hash(same)
+    hashed = time.process_time()
+    assert plan == same
+    assert hashed - begin < time.process_time() - hashed
+    assert sum(hash(plan) == hash(same) for _ in range(100)) == 100
+    assert time.process_time() - begin < 5
+
+
 def test_equal_pickled_and_printed() -> None:
     plan = tfr.Plan(
         tfr.Shuffle(-1, indices=[5, 6]),
@@ -223,7 +236,7 @@ def test_equal_pickled_and_printed() -> None:
         "Plan(Shuffle(seed=18446744073709551615, indices=<2 numbers>), 7, num_records=100, "
         "rank=1, world=3, remainder='pad', start=1)"
     )
-    assert plan != tfr.Plan(
+    other = tfr.Plan(
         tfr.Shuffle(-1, indices=[6, 5]),
         7,
         num_records=100,
@@ -232,6 +245,8 @@ def test_equal_pickled_and_printed() -> None:
         remainder="pad",
         start=1,
     )
+    assert plan != other
+    assert len({hash(each) for each in (plan, other, plan._with(rank=0))}) == 3
     assert plan != tfr.Plan(
         tfr.Shuffle(-1), 7, num_records=100, world=3, rank=1, remainder="pad", start=1
     )

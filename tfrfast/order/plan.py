@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import cached_property
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -267,6 +268,14 @@ class Plan(Immutable):
 
     def _key(self) -> tuple[Any, ...]:
         return (self._core.encode(),)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Equal codes have all of these in common. A code holds every index, and takes long to make.
+        return hash((self.order_text, self._steps, *self._share().values()))
 
     def __repr__(self) -> str:
         parts = [repr(self.order), repr(self.batching)]
