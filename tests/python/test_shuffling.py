@@ -440,7 +440,10 @@ class TestInterruption:
                 call()
         (journal,) = (tmp_path / "work").glob("*/journal")
         journal.write_bytes(bytes(99))
-        with pytest.raises(ValueError, match="If the input is whole, delete that folder"):
+        with pytest.raises(ValueError, match=r"read.* If the input is whole, delete that folder"):
+            call()
+        journal.unlink()
+        with pytest.raises(ValueError, match=r"is missing\. If the input is whole, delete that"):
             call()
         shards = list((journal.parent / "shards").iterdir())
         assert sorted(read(shards)) == sorted(numbered(1000))

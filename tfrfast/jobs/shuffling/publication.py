@@ -91,6 +91,7 @@ class Publication:
         """May be interrupted and called again."""
         state, target = self._work.state, self._target
         published = state["published"]
+        self._work.begin_publishing()
         indexes = Indexes(self._work.inside("index"), target.index_folder)
         publish(
             [self._work.inside("shards", name) for name, _, _ in published],

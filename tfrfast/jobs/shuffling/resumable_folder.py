@@ -15,6 +15,9 @@ from tfrfast.storage.paths import written_file
 from tfrfast.writing import work_folder
 from tfrfast.writing.work_folder import clear, hold, no_empty_folders
 
+# A file that stands beside the journal from the time when shards begin to get their names, and may
+# replace the input.
+_PUBLISHING = "publishing"
 _BUSY = "Another process is shuffling to these names right now"
 
 
@@ -48,6 +51,8 @@ class ResumableFolder:
                 f"{self.path!r} holds a shuffle that an earlier version of tfrfast began. Finish "
                 "it with that version, or delete the folder if its input is whole."
             )
+        if os.path.exists(self.inside(_PUBLISHING)) and not self._journal.exists():
+            self._refuse_without_journal("is missing")
         with (
             no_empty_folders(os.path.dirname(self.path)),
             work_folder.held(self._journal, _BUSY),
@@ -61,14 +66,16 @@ class ResumableFolder:
             for state in self._journal.read():
                 self.state = state
         except ValueError as error:  # a power cut may damage what is not flushed
-            made = self.inside("shards")
-            if os.path.isdir(made) and os.listdir(made):  # perhaps the only copy of the records
-                raise ValueError(
-                    f"The journal of an unfinished shuffle in {self.path!r} cannot be read: "
-                    f"{error}. If the input is whole, delete that folder, and call again. "
-                    f"Otherwise move the shards in {made!r} away first: they hold the missing "
-                    "records."
-                ) from None
+            self._refuse_without_journal(f"cannot be read: {error}")
+
+    def _refuse_without_journal(self, why: str) -> None:
+        made = self.inside("shards")
+        if os.path.isdir(made) and os.listdir(made):  # perhaps the only copy of the records
+            raise ValueError(
+                f"The journal of an unfinished shuffle in {self.path!r} {why}. If the input is "
+                f"whole, delete that folder, and call again. Otherwise move the shards in {made!r} "
+                "away first: they hold the missing records."
+            ) from None
 
     def begin(self, state: dict[str, Any]) -> None:
         """Removes all earlier work, even of another shuffle to the same names."""
@@ -79,8 +86,15 @@ class ResumableFolder:
     def save(self, *, durable: bool = False) -> None:
         self._journal.begin(self.state, sync=durable)
 
+    def begin_publishing(self) -> None:
+        """Call this after the save, before the first shard gets its name."""
+        with open(self.inside(_PUBLISHING), "w", encoding="utf-8"):
+            pass
+
     def forget(self) -> None:
         """Removes the saved state, so that nothing can be resumed."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.inside(_PUBLISHING))
         self._journal.end(sync=self._sync)
 
 
