@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from tfrfast.base.codecs import CODECS
@@ -119,9 +120,9 @@ class Source:
         records = self.plan.record_count
         return f"TFRecordDataset of {files}, {records:,} record" + "s" * (records != 1)
 
-    @property
+    @cached_property
     def record_bytes(self) -> int | None:
-        """Returns the approximate size of records, from the first file that has some among the
+        """The approximate size of records, from the first file that has some among the
         first; None if unknown.
 
         The estimate does not depend on indexes, so that graphs are the same.

@@ -15,7 +15,10 @@ from record_files import flip_payload_byte
 
 tf = pytest.importorskip("tensorflow")
 
+from tfrfast.storage.remote.options import Storage  # noqa: E402
+from tfrfast.tensorflow import source as sources  # noqa: E402
 from tfrfast.tensorflow.build import batches, pipelines  # noqa: E402
+from tfrfast.tensorflow.read.file_names import FileNames  # noqa: E402
 from tfrfast.tensorflow.source import mean_record_bytes  # noqa: E402
 
 pytestmark = pytest.mark.newest
@@ -183,6 +186,14 @@ def test_checkpoints_inside_a_group(
         resumed = iter(dataset)
         tf.train.Checkpoint(iterator=resumed).read(path)
         assert outcomes_of(resumed) == outcomes_of(iterator) != []
+
+
+def test_the_size_of_records_is_estimated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    monkeypatch.setattr(sources, "mean_record_bytes", lambda *of: looked.append(of) or 9)
+    found = sources.Source(FileNames(None, None, [b"a"]), False, "", Storage(None))
+    assert (found.record_bytes, found.record_bytes) == (9, 9)
+    assert len(looked) == 1
 
 
 def test_the_size_of_records_is_estimated_where_it_can_be(tmp_path: Path) -> None:
