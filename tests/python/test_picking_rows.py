@@ -391,6 +391,19 @@ def test_one_row_of_a_sparse_column() -> None:
     assert strings[::-1].to_dense().tolist() == [[b"bb", b""], [b"", b"a"]]
     with pytest.raises(IndexError):
         column[5]
+    one = tfr.Sparse(np.array([[1], [2]]), bytes_of([b"a", b"bb"]), np.array([3]))
+    for value, dense in ((column[2][1], 3), (column[1][1], 0), (one[2], b"bb"), (one[0], b"")):
+        assert value.to_dense().shape == ()
+        assert value.to_dense()[()] == dense
+        with pytest.raises(TypeError, match=r"no length: take it with to_dense\(\)\[\(\)\]"):
+            len(value)
+
+
+def test_offsets_without_an_end_are_refused() -> None:
+    nothing = np.empty(0, np.uint8)
+    with pytest.raises(ValueError, match="even without strings it holds one number"):
+        tfr.Bytes(nothing, np.empty(0, np.int64))
+    assert tfr.Bytes(nothing, np.zeros(1, np.int64)).tolist() == []
 
 
 FEATURES = {

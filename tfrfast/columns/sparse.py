@@ -41,6 +41,8 @@ class Sparse(ArrowExport):
         self.dense_shape = dense_shape
 
     def __len__(self) -> int:
+        if not len(self.dense_shape):
+            raise TypeError("A single value has no length: take it with to_dense()[()].")
         return int(self.dense_shape[0])
 
     def __getitem__(self, index: Any) -> Sparse:
@@ -73,10 +75,14 @@ class Sparse(ArrowExport):
         check_padded(self.dense_shape.tolist(), value_bytes)
         if isinstance(self.values, Bytes):
             dense = np.full(self.dense_shape, b"" if fill is None else fill, dtype=object)
-            dense[tuple(self.indices.T)] = self.values.to_numpy()
+            values = self.values.to_numpy()
         else:
             dense = np.full(self.dense_shape, 0 if fill is None else fill, self.values.dtype)
-            dense[tuple(self.indices.T)] = self.values
+            values = self.values
+        if dense.ndim:
+            dense[tuple(self.indices.T)] = values
+        elif len(values):
+            dense[()] = values[-1]
         return dense
 
     def _to_arrow(self, name: str) -> ArrowColumn:

@@ -46,6 +46,11 @@ class Bytes(ArrowExport):
                 "Bytes needs data of uint8 and offsets of integers, not of "
                 f"{data.dtype} and {offsets.dtype}."
             )
+        if not len(offsets):
+            raise ValueError(
+                "offsets holds the begin of each string, and then the end of the last one. So even "
+                "without strings it holds one number, and it is empty."
+            )
         self.data = data
         self.offsets = offsets
         self.shape = (len(offsets) - 1,) if shape is None else tuple(shape)
