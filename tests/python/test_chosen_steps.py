@@ -79,6 +79,11 @@ def test_a_function_sees_windows_and_is_called_once_for_each_step(
     def moves(batch: tfr.Batch) -> np.ndarray:
         seen.extend(batch.indices.tolist())
         assert batch["s/at"].shape[1:] == (3, 2)
+        for some in (batch, batch[::3], batch[batch.indices > 5]):
+            for same in (some, pickle.loads(pickle.dumps(some))):
+                assert np.array_equal(
+                    np.stack([same.episodes, same.steps], 1), PLACES[some.indices]
+                )
         return batch["s/at/valid"].all(1)
 
     windows = {"s/at": tfr.Window(before=1, after=1)}

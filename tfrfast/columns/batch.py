@@ -132,7 +132,10 @@ class Batch(dict[str, Any], ArrowExport):
             name: {field: values[rows] for field, values in each.items()}
             for name, each in self.crops.items()
         }
-        return Batch(columns, self.indices[rows], self.valid[rows], self.source_starts, crops)
+        made = Batch(columns, self.indices[rows], self.valid[rows], self.source_starts, crops)
+        if self.episodes is not None:
+            made.episodes, made.steps = self.episodes[rows], self.steps[rows]
+        return made
 
     def to_arrow(self) -> ArrowColumn:
         """Returns the same rows for Arrow's consumers, as in
@@ -156,4 +159,5 @@ class Batch(dict[str, Any], ArrowExport):
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (dict(self), self.indices, self.valid, self.source_starts, self.crops)
-        return Batch, arguments, {"_packed": self._packed}
+        more = {"_packed": self._packed, "episodes": self.episodes, "steps": self.steps}
+        return Batch, arguments, more
