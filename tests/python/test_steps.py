@@ -371,20 +371,29 @@ def test_features_get_other_names_and_values_where_they_are_absent(tmp_path: Pat
         writer.write(tfr.encode_example({"steps/a": [3]}))
     options: dict[str, Any] = {
         "rename": {"steps/a": "steps/action"},
-        "absent": {"steps/r": [-1.0], "steps/camera": b"none", "steps/long": [b"x" * 300] * 2},
-        "windows": {"steps/action": tfr.Window(after=1)},
+        "absent": {"steps/r": [-1.0] * 3, "steps/camera": b"none", "steps/long": [b"x" * 300] * 2},
+        "windows": {
+            "steps/action": tfr.Window(after=1),
+            "steps/r": tfr.Window(after=2),
+            "goal": tfr.Later("steps/r", seed=1, min_steps=0, max_steps=0),
+        },
     }
     steps = pickle.loads(pickle.dumps(tfr.Steps(path, along="steps/", **options)))
     features = {
         "steps/action": tfr.FixedLen((2,), "int64"),
         "steps/action/valid": tfr.FixedLen((2,), "int64"),
-        "steps/r": tfr.FixedLen((), "float32"),
+        "steps/r": tfr.FixedLen((3,), "float32"),
+        "steps/r/valid": tfr.FixedLen((3,), "int64"),
+        "goal": tfr.VarLen("float32"),
+        "goal/valid": tfr.FixedLen((), "int64"),
         "steps/camera": tfr.FixedLen((), "bytes"),
         "steps/long": tfr.FixedLen((2,), "bytes"),
     }
     batch = tfr.parse_example(steps[:], features)
     assert batch["steps/action"].tolist() == [[1, 2], [2, 2], [3, 3]]
-    assert batch["steps/r"].tolist() == [0.5, 1.5, -1.0]
+    assert batch["steps/r"].tolist() == [[0.5, 1.5, 1.5], [1.5] * 3, [-1.0] * 3]
+    assert batch["steps/r/valid"].tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
+    assert (batch["goal"].tolist(), batch["goal/valid"].tolist()) == ([[0.5], [1.5], []], [1, 1, 0])
     assert list(batch["steps/camera"]) == [b"none"] * 3
     assert [bytes(each) for each in batch["steps/long"][2]] == [b"x" * 300] * 2
     assert steps._fingerprint != tfr.Steps(path, along="steps/")._fingerprint

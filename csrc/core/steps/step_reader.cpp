@@ -124,12 +124,18 @@ class StepReader::Planning {
     for (const OneOf& each : reader_.contents_.choices) {
       drawn_.push_back(each.draw(step.first_step + place.step, epoch_));
     }
+    lacking_.clear();
     for (std::uint32_t f = 0; f < features_.size(); ++f) {
       const auto& one_of = features_[f].one_of;
       if (one_of && drawn_[one_of->choice] != one_of->number) continue;
       const std::uint32_t base = bases_[features_[f].number];
-      if (base != kNoPieces) add_entry(step, place.step, f, base);
+      if (base != kNoPieces) {
+        add_entry(step, place.step, f, base);
+      } else if (features_[f].valid_count() != 0) {
+        lacking_.push_back(f);
+      }
     }
+    for (const std::uint32_t f : lacking_) add_lacking(step, f);
     step.end_entry = plan_.entries.size();
     add_absent(step);
     step.first_rest = plan_.rest.size();
@@ -197,6 +203,27 @@ class StepReader::Planning {
           head_of(feature.valid_key, StepForm::packed_ints, entry.valid_count).entry_bytes();
     }
     if (entry.bytes != 0 || entry.valid_count != 0) plan_.entries.push_back(entry);
+  }
+
+  // Adds the mark that no step of a feature is real, unless the episode has the feature in another
+  // form.
+  void add_lacking(Plan::LaidOutStep& step, std::uint32_t f) {
+    const StepContents::Feature& feature = features_[f];
+    const auto begin = plan_.entries.begin() + static_cast<std::ptrdiff_t>(step.first_entry);
+    if (std::any_of(begin, plan_.entries.end(), [&](const Plan::ReadFeature& entry) {
+          return features_[entry.feature].name == feature.name;
+        })) {
+      return;
+    }
+    Plan::ReadFeature entry;
+    entry.feature = f;
+    entry.first_segment = entry.end_segment = static_cast<std::uint32_t>(plan_.segments.size());
+    entry.first_valid = static_cast<std::uint32_t>(plan_.valid.size());
+    entry.valid_count = static_cast<std::uint32_t>(feature.valid_count());
+    plan_.valid.resize(plan_.valid.size() + entry.valid_count, 0);
+    step.content_bytes +=
+        head_of(feature.valid_key, StepForm::packed_ints, entry.valid_count).entry_bytes();
+    plan_.entries.push_back(entry);
   }
 
   void add_window(const Plan::LaidOutStep& step, Plan::ReadFeature& entry, std::uint32_t base,
@@ -298,8 +325,9 @@ class StepReader::Planning {
   const std::vector<StepContents::Feature>& features_;
   Plan& plan_;
   const std::uint64_t epoch_;
-  std::vector<std::uint32_t> bases_;  // of all features of the file, in the current record
-  std::vector<std::size_t> drawn_;    // of each choice
+  std::vector<std::uint32_t> bases_;    // of all features of the file, in the current record
+  std::vector<std::size_t> drawn_;      // of each choice
+  std::vector<std::uint32_t> lacking_;  // features that the current record lacks
 };
 
 // Reads the steps of a plan, each to its place. One thread at a time.
