@@ -223,6 +223,17 @@ def test_statistics_are_counted_once(ask: Ask) -> None:
     assert features["number"]["max"] == str(2**53 + 1)
 
 
+def test_statistics_of_many_features_are_the_first(
+    shard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_set, "_SHOWN_STATISTICS", 2)
+    with served(shard) as server:
+        while "features" not in (found := asker(server)("statistics")):
+            pass
+    assert [each["name"] for each in found["features"]] == sorted(record_of(0))[:2]
+    assert found["left_out"] == len(record_of(0)) - 2
+
+
 def test_damage_is_shown_at_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x"
     with tfr.Writer(path, index=False) as writer:

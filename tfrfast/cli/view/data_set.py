@@ -16,6 +16,7 @@ from tfrfast.cli.view.values import (
     EXACT,
     RECORD,
     ROW,
+    cut_name,
     leaves_of,
     media_of,
     messages_of,
@@ -38,6 +39,7 @@ _MOST_BYTES = 32 << 20
 _MOST_SAMPLED = 1 << 20
 _SHOWN_SHARDS = 1000
 _SHOWN_DAMAGE = 1000
+_SHOWN_STATISTICS = 1000
 _KEPT_CHOICES = 16
 
 
@@ -337,8 +339,13 @@ class _Counting:
                 progress=False,
                 advance=self._advance,
             )
-            features = [plain_stats(each, EXACT) for each in found.features]
-            self._state = {"records": found.num_records, "features": features}
+            features = [
+                plain_stats(each._replace(name=cut_name(each.name)), EXACT)
+                for each in found.features[:_SHOWN_STATISTICS]
+            ]
+            left_out = len(found.features) - len(features)
+            facts = {"records": found.num_records, "features": features, "left_out": left_out}
+            self._state = facts
         except _StoppedError:
             pass
         except Exception as error:  # the page shows it

@@ -140,10 +140,11 @@ def _feature(
         values: Any = [_value(each, limits.part(len(few)), level) for each in few]
     else:
         values = plain(few, EXACT)
-    return {"name": _cut(name), "type": kind, "count": count, "values": values}
+    return {"name": cut_name(name), "type": kind, "count": count, "values": values}
 
 
-def _cut(name: str) -> str:
+def cut_name(name: str) -> str:
+    """Returns the beginning of a long name."""
     return name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
 
 
@@ -219,7 +220,7 @@ def _sequence_features(record: bytes, limits: Limits) -> _Shown | None:
     for name, feature in found[: limits.most_features]:
         (piece,) = _shown_alone(_alone(feature))
         (alone,) = _features_of_rows(piece, each)
-        shown += [of | {"name": _cut(name)} for of in alone.shown]
+        shown += [of | {"name": cut_name(name)} for of in alone.shown]
     return _Shown(shown, max(0, len(found) - limits.most_features))
 
 
