@@ -74,7 +74,12 @@ def explains_arguments(function: Function) -> Function:
 def refuse_wrong_fields(instance: object) -> None:
     """Raises TypeError for a field of a dataclass that does not fit its type."""
     kind = type(instance)
-    _refuse_one(vars(instance), _parsed(kind.__annotations__), vars(sys.modules[kind.__module__]))
+    _refuse_one(vars(instance), _fields_of(kind), vars(sys.modules[kind.__module__]))
+
+
+@functools.cache
+def _fields_of(kind: type) -> dict[str, ast.expr]:
+    return _parsed(kind.__annotations__)
 
 
 def explain_native(refused: TypeError, unnamed: list[Any], named: dict[str, Any]) -> None:
@@ -168,6 +173,10 @@ def _parsed(annotations: Mapping[str, str]) -> dict[str, ast.expr]:
     return {name: ast.parse(kind, mode="eval").body for name, kind in annotations.items()}
 
 
+def _text(kind: ast.expr) -> str:
+    return kind.id if isinstance(kind, ast.Name) else ast.unparse(kind)
+
+
 def _types(signature: str) -> dict[str, ast.expr]:
     try:
         function = ast.parse(f"def f{signature}: ...".replace("::", ".")).body[0]
@@ -188,9 +197,9 @@ def _parts(kind: ast.expr, scope: Mapping[str, Any]) -> tuple[str, list[ast.expr
         )
     if isinstance(kind, ast.BinOp):
         return "|", [kind.left, kind.right]
-    meaning = _meaning(ast.unparse(kind), scope)
+    meaning = _meaning(_text(kind), scope)
     if not hasattr(meaning, "__args__"):
-        return ast.unparse(kind).rpartition(".")[2], []
+        return _text(kind).rpartition(".")[2], []
     return _parts(ast.parse(str(meaning), mode="eval").body, scope)  # an alias of types
 
 
@@ -218,7 +227,7 @@ def _fits(value: Any, kind: ast.expr, scope: Mapping[str, Any]) -> bool:
     check = _CHECKS.get(name)
     if check is not None:
         return check(value)
-    known = _meaning(ast.unparse(kind), scope)
+    known = _meaning(_text(kind), scope)
     if not isinstance(known, type):
         return True
     if getattr(known, "_is_protocol", False):
@@ -300,7 +309,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 def _words(kind: ast.expr, scope: Mapping[str, Any]) -> list[str]:
     """Returns what the type takes. A union takes each of several."""
-    if (alias := ast.unparse(kind)) in _WORDS:
+    if (alias := _text(kind)) in _WORDS:
         return [_WORDS[alias]]
     name, inner = _parts(kind, scope)
     if name == "|":
