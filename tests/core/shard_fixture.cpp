@@ -146,6 +146,11 @@ TestShard& TestShard::set_mtime_to_now() {
   return *this;
 }
 
+bool TestShard::is_recent() const {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::nanoseconds(now).count() - mtime_ns() < kRecentNs;
+}
+
 std::int64_t TestShard::mtime_ns() const {
   return examine_file(path_).mtime_ns;
 }
@@ -224,9 +229,6 @@ bool holds(const std::string& text, const std::string& part) {
 }
 
 namespace {
-
-// before a child counts as hanging, even on a slow machine
-constexpr unsigned kPatienceSeconds = 600;
 
 // Whether all other threads of this process sleep.
 bool others_sleep() {

@@ -66,6 +66,8 @@ class TestShard {
   std::int64_t mtime_ns() const;
   TestShard& set_mtime_ns(std::int64_t mtime_ns);
   TestShard& set_mtime_to_now();
+  // Whether an index would count the shard as modified just now.
+  bool is_recent() const;
 
  private:
   void write();
@@ -84,6 +86,9 @@ void give_up_descriptors();
 // Waits until a change of the file would give the file another ctime, even if the clock ticks
 // slowly.
 void wait_for_another_ctime(const std::string& path);
+
+// The longest wait for another thread or process. It finds hangs, and judges no speed.
+inline constexpr unsigned kPatienceSeconds = 600;
 
 // Ends the effect of assume_versions_last().
 struct AssumedToLast {

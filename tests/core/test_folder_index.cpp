@@ -136,13 +136,14 @@ TEST_CASE_FIXTURE(Fixture, "folder index: a lock waits for the folder that has t
   std::optional<FolderLock> first(std::in_place, indexes, 1000);
   REQUIRE(first->is_held());
   std::thread waiting([&] {
-    const FolderLock second(indexes, 5000);
+    const FolderLock second(indexes, 1000 * kPatienceSeconds);
     CHECK(second.is_held());
     CHECK_FALSE(FolderLock(indexes, 0).is_held());
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::filesystem::remove_all(indexes);
-  std::filesystem::create_directory(indexes);
+  // The name always has a folder, because the other thread may come at any moment.
+  std::filesystem::create_directory(place / "new");
+  std::filesystem::rename(place / "new", indexes);
   first.reset();
   waiting.join();
 }

@@ -83,8 +83,12 @@ TEST_CASE_FIXTURE(Fixture,
   for (int i = 0; i < 5; ++i) {
     shard.write_records(1, 10);  // its ctime is of this tick
     CHECK(StoredFile::open(shard.path())->await_settled());
-    shard.set_mtime_to_now();
-    CHECK_FALSE(StoredFile::open(shard.path())->await_settled());
+    bool has_settled;
+    do {  // again, if the machine took so long that the shard came to rest
+      shard.set_mtime_to_now();
+      has_settled = StoredFile::open(shard.path())->await_settled();
+    } while (!shard.is_recent());
+    CHECK_FALSE(has_settled);
   }
 }
 

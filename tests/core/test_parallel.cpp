@@ -146,7 +146,7 @@ TEST_CASE("parallel: a caller that gives up ends every wait, that of number 0, t
     if (number > 0 || std::this_thread::get_id() == caller) return;
     helper_waits = true;
     was_ended = false;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
     try {
       while (std::chrono::steady_clock::now() < end) wait_check()->check();
     } catch (...) {
@@ -155,7 +155,8 @@ TEST_CASE("parallel: a caller that gives up ends every wait, that of number 0, t
     }
   };
   // Chance decides which thread comes first.
-  for (int i = 0; i < 100'000 && !helper_waits; ++i) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  while (!helper_waits && std::chrono::steady_clock::now() < end) {
     try {
       parallel_for(9, 8, work, give_up);
     } catch (const GivenUp&) {

@@ -54,12 +54,15 @@ std::shared_ptr<const StoredFile> open_slow(const std::string& path) {
 }  // namespace
 
 TEST_CASE("read costs: a read at random is told from a read in order") {
-  const auto costs = measure_read_costs(*open_slow("seeks://disk"));
+  const auto file = open_slow("seeks://disk");
+  const auto begin = std::chrono::steady_clock::now();
+  const auto costs = measure_read_costs(*file);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   REQUIRE(costs);
   CHECK(costs->random_s >= 0.002);
-  CHECK(costs->random_s < 0.2);
   CHECK(costs->in_order_s_per_mib >= 0.003);
-  CHECK(costs->in_order_s_per_mib < 0.3);
+  // A busy machine may take longer. The quickest of three measurements has 16 reads or more.
+  CHECK(3 * 16 * costs->random_s + costs->in_order_s_per_mib < took.count());
 }
 
 TEST_CASE("read costs: a file in memory is neither read nor judged") {
