@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import subprocess
 import sys
@@ -13,11 +14,21 @@ CHILD = str(Path(__file__).with_name("tensorflow_child.py"))
 
 
 def free_ports(count: int) -> list[int]:
+    """Ports that no program uses, nor gets from the system before they are used here."""
+    first = 32_768  # of the ports that the system gives
+    with contextlib.suppress(OSError):
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    lowest = max(1024, first - 20_000)
+    given = iter(random.SystemRandom().sample(range(lowest, first), first - lowest))
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("localhost", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+        ports: list[int] = []
+        while len(ports) < count:
+            port = next(given, 0)  # 0: any port that the system gives
+            each = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError if port else ()):
+                each.bind(("localhost", port))
+                ports.append(int(each.getsockname()[1]))
+        return ports
 
 
 class DataService:

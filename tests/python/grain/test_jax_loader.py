@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,8 @@ import pytest
 
 import tfrfast as tfr
 from counted import assert_counted
+from data_service import free_ports
+from patience import PATIENCE_S
 from record_files import write_shard
 from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
 
@@ -175,20 +176,18 @@ pathlib.Path(results).write_text(json.dumps(steps))
 
 
 def test_two_processes_give_the_rows_of_global_arrays(shards: list[str], tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = str(free.getsockname()[1])
+    (port,) = free_ports(1)
     # In files, because the coordinator of the processes writes to standard output.
     results = [tmp_path / f"steps-{rank}.json" for rank in range(2)]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", PROCESS, port, str(rank), str(results[rank]), *shards],
+            [sys.executable, "-c", PROCESS, str(port), str(rank), str(results[rank]), *shards],
             stdout=subprocess.DEVNULL,
             env=os.environ | {"JAX_PLATFORMS": "cpu"},  # two processes cannot share a GPU's memory
         )
         for rank in range(2)
     ]
-    assert [process.wait(timeout=300) for process in processes] == [0, 0]
+    assert [process.wait(timeout=PATIENCE_S) for process in processes] == [0, 0]
     steps = [json.loads(result.read_text()) for result in results]
     for ours, theirs in zip(*steps, strict=True):
         assert ours[:2] == theirs[:2] == [8, sum(ours[2:]) + sum(theirs[2:])]
