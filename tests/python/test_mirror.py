@@ -121,7 +121,9 @@ def test_what_finds_no_room_is_inflated_again(shard: Path, tmp_path: Path) -> No
     reader = tfr.Reader(shard, decompressed_cache=cache)
     for _ in range(3):
         assert list(reader.read(ORDER)) == SHUFFLED
-        assert sum(path.stat().st_blocks * 512 for path in kept_files(cache)) <= 2 << 20
+        # A file system takes a block more to list the parts of a file in many places.
+        most = (2 << 20) + 4096 * len(kept_files(cache))
+        assert sum(path.stat().st_blocks * 512 for path in kept_files(cache)) <= most
 
 
 def test_the_cost_of_a_shuffle_is_said_once_with_the_remedy(

@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from patience import PATIENCE_S
+
 OLD = 1_700_000_000
 _PIECE_BYTES = 4096
 
@@ -87,6 +89,18 @@ class RangeServer:
                 self.free_s = max(self.free_s, time.monotonic()) + count / self.bytes_per_s
                 until = self.free_s
             self.ended.wait(until - time.monotonic())
+
+    def hold_until(self, running: int) -> None:
+        """Answers no read until that many run at once, and from then on all."""
+        enough = threading.Event()
+
+        def hold(seen: Seen, _: int) -> None:
+            if seen.begin is not None:
+                if self.running >= running:
+                    enough.set()
+                enough.wait(PATIENCE_S)
+
+        self.trouble = hold
 
     def reads(self) -> list[Seen]:
         return [each for each in self.seen if each.begin is not None]

@@ -13,7 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import tfrfast as tfr
+from patience import PATIENCE_S
 from tfrfast.storage.remote import client
+
+#: A silent server is waited for that long, longer than any test waits.
+FOR_AN_HOUR = {"timeout": 3600, "retries": 0}
 
 
 def read_and_send(reader: tfr.Reader, numbers: list[int], results: Any) -> None:
@@ -28,8 +32,8 @@ def started_by(method: str, url: str) -> None:
     results = context.Queue()
     child = context.Process(target=read_and_send, args=(reader, numbers, results))
     child.start()
-    assert results.get(timeout=60) == list(reader.read(numbers))
-    child.join(60)
+    assert results.get(timeout=PATIENCE_S) == list(reader.read(numbers))
+    child.join(PATIENCE_S)
     assert child.exitcode == 0
 
 
@@ -44,7 +48,7 @@ def forked_while_reading(url: str) -> None:
             _, status = os.waitpid(child, 0)
             assert status == 0, status
             break
-        signal.alarm(60)
+        signal.alarm(PATIENCE_S)
         rest = [list(batch) for batch in loader]
         expected = [list(batch) for batch in tfr.Loader(tfr.Reader(url), 10, seed=1)]
         assert first + rest == expected
@@ -68,7 +72,7 @@ def refused(wait: Callable[[], object]) -> None:
 
 def exits_while_reading(url: str) -> None:
     """Ends while the network is silent, with workers and requests of its own under way."""
-    reader = tfr.Reader(url)
+    reader = tfr.Reader(url, storage=FOR_AN_HOUR)
     print("open", flush=True)
     sys.stdin.readline()  # from now on the server is silent
     loader = tfr.Loader(reader, 10)
@@ -102,7 +106,7 @@ def ended_after_a_read(url: str) -> None:
 
 def waits_for_the_network(url: str) -> None:
     """Reads from a silent server until Ctrl-C."""
-    reader = tfr.Reader(url)
+    reader = tfr.Reader(url, storage=FOR_AN_HOUR)
     print("open", flush=True)
     kind = sys.stdin.readline().strip()
     print("reading", flush=True)
@@ -114,11 +118,11 @@ def waits_for_the_network(url: str) -> None:
         elif kind == "loader":
             next(iter(tfr.Loader(reader, 10)))
         elif kind == "opening":
-            tfr.Reader(url, index="memory")
+            tfr.Reader(url, index="memory", storage=FOR_AN_HOUR)
         elif kind == "iterating":
             list(reader)
         elif kind == "verifying":
-            tfr.verify([url, url], threads=2)
+            tfr.verify([url, url], threads=2, storage=FOR_AN_HOUR)
     except KeyboardInterrupt:
         print(f"interrupted {time.time()}", flush=True)
 

@@ -30,6 +30,8 @@ from tfrfast.storage.remote.options import Storage, place_of
 pytest.importorskip("obstore", reason="needs obstore")
 
 LARGE = 1 << 30
+#: A file system takes a block more to list the parts of a file that the disk has in many places.
+PARTS_BYTES = 4096
 
 
 @pytest.fixture
@@ -300,8 +302,8 @@ def test_half_of_a_set_is_read_from_a_cache_of_half_its_size(
     # In an epoch, no cache hits more than it holds at the beginning of the epoch.
     for share in from_cache[1:]:
         assert limit / size - 0.05 <= share <= limit / size
-    assert 0 < max(used) <= limit
-    assert disk_bytes(folder) <= limit
+    assert 0 < max(used) <= limit + len(large) * PARTS_BYTES
+    assert disk_bytes(folder) <= limit + len(large) * PARTS_BYTES
 
 
 def start(task: str, *arguments: object) -> subprocess.Popen[str]:
@@ -365,7 +367,7 @@ def test_a_process_that_is_killed_while_it_writes_does_no_harm(
         with tfr.Reader(large, cache=tfr.DiskCache(kept, limit)) as reader:
             assert list(reader.read(range(400))) == expected
             settle(kept)
-            assert disk_bytes(kept) <= limit
+            assert disk_bytes(kept) <= limit + len(large) * PARTS_BYTES
 
 
 def test_a_disk_that_cannot_be_written_is_told_of_once(

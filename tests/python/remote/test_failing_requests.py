@@ -9,11 +9,13 @@ import pickle
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import tfrfast as tfr
+from patience import PATIENCE_S, at_least_once
 from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first
 from record_files import write_shard, write_shards
 from tfrfast.storage.remote import failures, silence
@@ -21,7 +23,7 @@ from tfrfast.storage.remote.options import Storage
 
 pytest.importorskip("obstore", reason="needs obstore")
 
-QUICK = {"retries": 3, "timeout": 2}
+QUICK = {"retries": 3}
 
 
 @pytest.mark.parametrize(
@@ -69,12 +71,19 @@ def test_one_in_a_hundred_that_fails(
 def test_a_server_that_is_silent_is_asked_again(
     server: RangeServer, urls: list[str], shards: list[str]
 ) -> None:
-    reader = tfr.Reader(urls, storage={"timeout": 0.5, "retries": 2})
+    # A busy machine may answer late, but not twenty times.
+    reader = tfr.Reader(urls, storage={"timeout": 0.5, "retries": 20})
     server.trouble = fails_at_first(1, silent=True)
     assert reader[17] == tfr.Reader(shards)[17]
+
+
+def test_a_server_that_stays_silent_is_given_up(server: RangeServer, urls: list[str]) -> None:
+    readers: list[tfr.Reader] = []
+    storage = {"timeout": 0.5, "retries": 2}
+    at_least_once(lambda: readers.append(tfr.Reader(urls, storage=storage)))
     server.trouble = lambda *_: Trouble(silent=True)
     with pytest.raises(TimeoutError, match="3 times"):
-        reader[500]
+        readers[0][500]
 
 
 def test_what_a_server_says_is_printable(server: RangeServer) -> None:
@@ -165,10 +174,11 @@ def test_redirects_without_end_are_followed_once(server: RangeServer) -> None:
 
 
 def test_a_server_that_is_not_there(server: RangeServer) -> None:
-    began = time.monotonic()
-    with pytest.raises(OSError, match="tried 3 times .*: Connection refused"):
-        tfr.Reader("http://127.0.0.1:9/set/x", storage={"retries": 2})
-    assert time.monotonic() - began < 30
+    with refusing() as place:
+        began = time.monotonic()
+        with pytest.raises(OSError, match="tried 3 times .*: Connection refused"):
+            tfr.Reader(f"{place}/set/x", storage={"retries": 2, "timeout": PATIENCE_S})
+        assert time.monotonic() - began < PATIENCE_S
     with pytest.raises(OSError, match="failed to lookup address information"):
         tfr.Reader("http://no-such-host.invalid/x", storage={"retries": 0})
     with pytest.raises(OSError, match="the server does not speak TLS"):
@@ -184,6 +194,14 @@ def test_a_certificate_that_is_not_valid() -> None:
     assert failures.in_words(error, ()).endswith("certificate is not valid: UnknownIssuer")
 
 
+@contextlib.contextmanager
+def refusing() -> Iterator[str]:
+    """The place of a server that no program is, nor becomes meanwhile."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # listens to nobody
+        yield f"http://127.0.0.1:{unused.getsockname()[1]}"
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -193,32 +211,32 @@ class Terminal(io.StringIO):
 def test_a_terminal_is_told_after_two_seconds_that_nothing_answers(
     server: RangeServer, urls: list[str], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    monkeypatch.setattr(silence, "_known", set())
-    url, place = urls[0], server.url
-    if how == "dead":
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            place = f"http://127.0.0.1:{unused.getsockname()[1]}"
-            url = f"{place}/a"
-    elif how == "silent":
+    if how == "silent":
         server.trouble = lambda seen, number: Trouble(silent=True)
     storage = {"timeout": 4, "retries": 7, "retry_seconds": 4}
-    began = time.monotonic()
-    for _ in range(2):
-        with contextlib.suppress(OSError):
-            tfr.Reader([url], storage=storage)
-    said = " ".join(terminal.getvalue().split())
-    if how == "alive":
-        assert said == ""
-        return
-    cause = ": Connection refused" if how == "dead" else ""
-    assert said == (
-        f"tfrfast: {place} has not answered for 2 s{cause}. It is tried for up to 4 s; Ctrl-C ends "
-        "that."
-    )
-    assert all(len(line) <= 80 for line in terminal.getvalue().splitlines())
-    assert time.monotonic() - began < 40
+
+    def check(url: str, place: str) -> None:
+        monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+        monkeypatch.setattr(silence, "_known", set())
+        began = time.monotonic()
+        for _ in range(2):
+            with contextlib.suppress(OSError):
+                tfr.Reader([url], storage=storage)
+        said = " ".join(terminal.getvalue().split())
+        if how == "alive":
+            assert said == ""
+            return
+        cause = ": Connection refused" if how == "dead" else ""
+        assert said == (
+            f"tfrfast: {place} has not answered for 2 s{cause}. It is tried for up to 4 s; Ctrl-C "
+            "ends that."
+        )
+        assert all(len(line) <= 80 for line in terminal.getvalue().splitlines())
+        assert time.monotonic() - began < 40
+
+    with refusing() as dead:
+        url, place = (f"{dead}/a", dead) if how == "dead" else (urls[0], server.url)
+        at_least_once(lambda: check(url, place))  # a busy machine may take seconds for anything
 
 
 def test_what_is_refused_is_not_asked_for_often(server: RangeServer, urls: list[str]) -> None:

@@ -95,16 +95,9 @@ def test_records_and_batches_are_those_of_files(
 def test_shards_of_one_batch_are_opened_at_once(
     server: RangeServer, storage: dict[str, Any], here: tfr.Reader
 ) -> None:
-    there = tfr.Reader(PATTERN, storage=storage)
+    there = tfr.Reader(PATTERN, storage={**storage, "timeout": PATIENCE_S})
     server.forget()
-    enough = threading.Event()
-
-    def hold(*_: object) -> None:
-        if server.running >= 17:
-            enough.set()
-        enough.wait(PATIENCE_S)
-
-    server.trouble = hold
+    server.hold_until(17)
     there.read(np.arange(len(here)))
     assert server.most_running >= 17
 
@@ -167,7 +160,7 @@ def test_children_open_what_their_parent_has_not(
     results = context.Queue()
     child = context.Process(target=_read_all, args=(there, results))
     child.start()
-    assert results.get(timeout=120) == list(here)
+    assert results.get(timeout=PATIENCE_S) == list(here)
     child.join()
     assert list(there) == list(here)
 

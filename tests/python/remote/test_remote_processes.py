@@ -63,9 +63,7 @@ def test_a_program_ends_whatever_the_network_does(server: RangeServer, url: str)
     assert process.stdout is not None
     assert process.stdout.readline() == "open\n"
     server.trouble = lambda *_: Trouble(silent=True)
-    began = time.monotonic()
-    output_of(process)
-    assert time.monotonic() - began < 15  # a request alone would take longer
+    output_of(process)  # a request alone would take longer than that waits
 
 
 def seconds_until_ctrl_c_is_answered(server: RangeServer, url: str, kind: str) -> float:
@@ -89,13 +87,11 @@ def seconds_until_ctrl_c_is_answered(server: RangeServer, url: str, kind: str) -
 
 @pytest.mark.parametrize("kind", ["one", "many", "loader", "opening", "iterating", "verifying"])
 def test_ctrl_c_ends_a_wait_for_the_network(server: RangeServer, url: str, kind: str) -> None:
-    # A busy machine may be slow, but not every time.
+    # A busy machine may be slow, but not every time. A request alone would take an hour.
     for _ in range(8):
-        seconds = seconds_until_ctrl_c_is_answered(server, url, kind)
-        assert seconds < 15  # a request alone would take longer
-        if seconds < 1:
+        if seconds_until_ctrl_c_is_answered(server, url, kind) < 5:
             return
-    pytest.fail("A wait never ended within a second.")
+    pytest.fail("A wait never ended within five seconds.")
 
 
 def test_stopping_leaves_nothing_running(server: RangeServer, url: str) -> None:
@@ -181,7 +177,7 @@ def test_a_finaliser_in_the_thread_that_makes_requests_may_wait_for_one(
         # Requests of other threads are answered meanwhile.
         other = threading.Thread(target=lambda: others.extend(reader.read([7, 250])))
         other.start()
-        is_in_time = is_over.wait(30)
+        is_in_time = is_over.wait(PATIENCE_S)
     finally:
         gc.enable()
         if not is_over.is_set():

@@ -102,7 +102,7 @@ def test_small_objects_are_asked_for_at_the_same_time(server: RangeServer, tmp_p
     objects = {f"bucket/set/small-{i:03}": some_records(5, i) for i in range(60)}
     for name, records in objects.items():
         server.put(name, Path(write_shard(tmp_path / "one", records)).read_bytes())
-    server.delay_s = 0.02
+    server.hold_until(9)
     storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
     made = shuffled("s3://bucket/set/small-*", tmp_path / "out" / "x", storage=storage)
     assert sorted(records_of(made)) == sorted(sum(objects.values(), []))

@@ -29,6 +29,7 @@ RECORD = 1 << 20
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(uploads, "_PART_BYTES", PART)
     monkeypatch.setattr(uploads, "_PARTS_AT_ONCE", 2)
+    monkeypatch.setattr(uploads, "_PATIENCE_S", PATIENCE_S)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     return tmp_path / "tmp"
@@ -172,31 +173,54 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(
 
 
 @pytest.fixture
-def last_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def interrupted() -> threading.Event:
+    """Set when Ctrl-C has arrived."""
+    return threading.Event()
+
+
+@pytest.fixture
+def last_parts(
+    monkeypatch: pytest.MonkeyPatch, interrupted: threading.Event
+) -> Iterator[threading.Event]:
     """Sends Ctrl-C when the storage gets the last part of a shard. The event lets the part in."""
     from moto.s3.models import S3Backend
 
     go_on = threading.Event()
+    sent: list[str] = []
     upload_part = S3Backend.upload_part
 
     def interrupt(backend: Any, name: str, upload: str, part: int, *rest: Any) -> Any:
         if part == 2:
-            os.kill(os.getpid(), signal.SIGINT)
+            if not sent:
+                sent.append(upload)
+                os.kill(os.getpid(), signal.SIGINT)
             go_on.wait(PATIENCE_S)
         return upload_part(backend, name, upload, part, *rest)
 
+    def arrive(*_: object) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(S3Backend, "upload_part", interrupt)
     monkeypatch.setattr(uploads, "_OBJECTS_AT_ONCE", 1)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, arrive)
     yield go_on
     go_on.set()
     signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_leaves_whole_objects_and_no_parts(
-    bucket: Any, storage: dict[str, Any], last_parts: threading.Event
+    bucket: Any,
+    storage: dict[str, Any],
+    last_parts: threading.Event,
+    interrupted: threading.Event,
 ) -> None:
-    threading.Timer(0.5, last_parts.set).start()
+    def let_in() -> None:
+        interrupted.wait(PATIENCE_S)
+        time.sleep(0.5)
+        last_parts.set()
+
+    threading.Thread(target=let_in).start()
     writer = tfr.ShardedWriter(f"{ROOT}/x", num_shards=3, storage=storage)
     writer.write_batch(records_of(18))
     with pytest.raises(KeyboardInterrupt, match="interrupted. All shards are complete in"):

@@ -184,7 +184,7 @@ def test_doctor_looks_at_buckets(
     here, there = found["data"]["places"]
     assert (here["shards"], here["request_ms"]) == (1, None)
     assert (there["mounted_at"], there["shards"]) == (server.url, 2)
-    assert 30 <= there["request_ms"] < 3000
+    assert 30 <= there["request_ms"] < 60_000
     assert there["identity_lasts"]
     assert any("Each request to" in each for each in found["advice"])
     assert run("doctor", *urls) == 0

@@ -343,7 +343,7 @@ def test_an_iterator_that_is_collected_where_requests_are_made(
     try:
         abandon()
         stuck._loop.call_soon_threadsafe(collect)
-        is_in_time = is_over.wait(30)
+        is_in_time = is_over.wait(PATIENCE_S)
     finally:
         gc.enable()
         if not is_over.is_set():
@@ -395,11 +395,10 @@ def test_ctrl_c_ends_a_wait_for_the_network(server: RangeServer, urls: list[str]
     assert child.stdout.readline() == "reading\n"
     while not server.running:
         time.sleep(0.01)
-    sent = time.time()
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=PATIENCE_S)
+    out, err = child.communicate(timeout=PATIENCE_S)  # a request alone would take an hour
     assert child.returncode == 0, err
-    assert float(out.split()[1]) - sent < 15  # a request alone would take longer
+    assert out == "interrupted\n"
 
 
 def test_what_comes_is_kept_in_a_cache(
