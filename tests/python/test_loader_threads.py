@@ -325,7 +325,7 @@ def test_workers_leave_signals_to_the_program_and_faults_to_faulthandler(
 
         for thread in threads() - others:
             # The C library blocks every signal in a new thread until it first runs.
-            until = time.monotonic() + 30
+            until = time.monotonic() + int(sys.argv[3])
             while blocked(thread) & faults and time.monotonic() < until:
                 time.sleep(0.01)
             assert not blocked(thread) & faults, blocked(thread) & faults
@@ -336,7 +336,7 @@ def test_workers_leave_signals_to_the_program_and_faults_to_faulthandler(
     """
     shard = write_shard(tmp_path / "shard", RECORDS * 4)
     for name, said in {"SIGSEGV": "Segmentation fault", "SIGABRT": "Aborted"}.items():
-        done = run_program(script, shard, name)
+        done = run_program(script, shard, name, PATIENCE_S // 2)
         assert done.returncode == -getattr(signal, name), done.stderr
         assert f"Fatal Python error: {said}" in done.stderr
 

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrfast as tfr
+from patience import PATIENCE_S
 from reference_mixture import ReferenceMixture, Segment, largest_remainders
 
 SEEDS = st.integers(0, 2**64 - 1)
@@ -430,7 +431,7 @@ def test_threads_make_plans_of_one_mixture(
 
     expected = [plan_of(tfr.Mixture(sources, per_source=per_source), each) for each in batchings]
     mixture = tfr.Mixture(sources, per_source=per_source)
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
 
     def remember(self: tfr.Mixture, name: str, value: object) -> None:
         object.__setattr__(self, name, value)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from patience import at_least_once
 from record_files import flip_byte, write_rows
 from tfrfast import _native
 from tfrfast.jobs import statistics as statistics_module
@@ -232,7 +233,10 @@ def test_quantiles_take_time_by_the_number_of_positions(tmp_path: Path) -> None:
             taken.append(time.process_time() - start)
         return min(taken)
 
-    assert seconds(16_000) < 8 * seconds(4_000)
+    def check() -> None:
+        assert seconds(16_000) < 8 * seconds(4_000)
+
+    at_least_once(check)
     with tfr.Writer(tmp_path / "a") as writer:
         writer.write(tfr.encode_example({"x": np.zeros(65_537, np.float32)}))
     with pytest.raises(ValueError, match="'x' has 65,537 numbers in each record"):

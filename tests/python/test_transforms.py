@@ -17,6 +17,7 @@ import pytest
 
 import tfrfast as tfr
 from children import in_threads, is_right_in_child
+from patience import PATIENCE_S
 from record_files import flip_payload_byte, write_shard
 
 COUNT, ROWS = 50, 4
@@ -81,7 +82,7 @@ def test_work_is_done_ahead_by_other_threads(shard: str) -> None:
     batches = iter(loader)
     assert next(batches) == ROWS
     assert loader.stats().batches == 2  # the first result waits for no more
-    assert second.wait(10)
+    assert second.wait(PATIENCE_S)
     assert sum(map(len, [list(batches), list(loader), list(loader)])) == 3 * STEPS - 1
     assert threading.get_ident() not in seen
     assert len(new_threads) <= 8  # in all epochs
@@ -296,7 +297,7 @@ def test_work_of_an_abandoned_loop_does_not_hold_up_the_next(shard: str) -> None
     def hang_once(batch: Any) -> int:
         if len(calls) == 1:
             begun.set()
-            was_released.append(release.wait(30))
+            was_released.append(release.wait(PATIENCE_S))
             ended.set()
         calls.append(0)
         return len(ids(batch))
@@ -304,12 +305,12 @@ def test_work_of_an_abandoned_loop_does_not_hold_up_the_next(shard: str) -> None
     calls: list[int] = []
     loader = loader_of(shard, hang_once, threads=1)
     next(iter(loader))
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE_S)
     calls += [0, 0]
     loader.set_epoch(0)
     assert next(iter(loader)) == ROWS
     release.set()
-    assert ended.wait(10)
+    assert ended.wait(PATIENCE_S)
     assert was_released == [True]  # otherwise the loop has waited
 
 
@@ -322,9 +323,8 @@ def test_a_dropped_loader_ends_its_threads_at_once(shard: str) -> None:
     try:
         for _ in range(3):
             list(loader_of(shard, threads=2))
-        for _ in range(1000):
-            if threads() <= before:
-                break
+        end = time.monotonic() + PATIENCE_S
+        while threads() > before and time.monotonic() < end:
             time.sleep(0.01)
         assert threads() <= before
     finally:

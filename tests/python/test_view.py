@@ -23,6 +23,7 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import damage, run_shown
+from patience import PATIENCE_S
 from record_files import write_rows
 from step_files import write_episodes
 from tfrfast.base.contents import contents_of
@@ -334,7 +335,7 @@ def test_large_and_odd_records_take_little_time(tmp_path: Path) -> None:
             content = asker(server)("rows", chosen=0, at=0, count=64)
             whole = asker(server)("record", record=0)
         assert len(content["rows"]) == len(records)
-        assert time.process_time() - begin < 10
+        assert time.process_time() - begin < 60
         assert max(len(json.dumps(content)), len(json.dumps(whole))) < 8 << 20
         if name == "many strings":
             assert len(whole["features"][0]["values"]) == 2048
@@ -413,7 +414,7 @@ def test_the_command_says_where_and_ends_with_ctrl_c(
             connection.request("GET", f"{address.path}set")
             assert json.load(connection.getresponse())["records"] == COUNT
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -17,7 +17,8 @@ from typing import Any
 
 import websocket
 
-_PATIENCE_S = 60.0
+from patience import PATIENCE_S
+
 PROGRAM = shutil.which("chromium")
 
 
@@ -65,7 +66,7 @@ class Page:
 
     def wait_for(self, script: str) -> Any:
         """Returns the value of an expression as soon as it is true."""
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + PATIENCE_S
         while not (value := self.value(script)):
             assert time.monotonic() < until, f"never true: {script}; {self.errors}"
             time.sleep(0.03)
@@ -102,19 +103,19 @@ def browser(width: int = 1280, height: int = 800) -> Iterator[Page]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            socket = websocket.create_connection(_address(Path(folder)), timeout=_PATIENCE_S)
+            socket = websocket.create_connection(_address(Path(folder)), timeout=PATIENCE_S)
             try:
                 yield Page(socket)
             finally:
                 socket.close()
         finally:
             process.terminate()
-            process.wait(_PATIENCE_S)
+            process.wait(PATIENCE_S)
 
 
 def _address(folder: Path) -> str:
     """Returns the address of the browser's first page, as soon as it is there."""
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + PATIENCE_S
     while True:
         with contextlib.suppress(OSError, ValueError, StopIteration):
             port = (folder / "DevToolsActivePort").read_text().split()[0]

@@ -13,6 +13,7 @@ import pytest
 
 import tfrfast as tfr
 from example_files import write_examples
+from patience import at_least_once
 
 tf = pytest.importorskip("tensorflow")
 reasons = pytest.importorskip("tfrfast.tensorflow.reasons")
@@ -351,18 +352,21 @@ def test_who_waited_for_whom_is_said_first(files: list[str], road: str) -> None:
             del batches
         return str(tfr.explain(dataset))
 
-    text = trained(work=0.04, training=0.004)
-    share = re.match(r"Training waited (\d+)% of the time, mostly for map\(wait\)\.\n", text)
-    assert share is not None, text
-    assert int(share[1]) > 50
-    waiting = re.search(r"^map\(wait\) +([0-9.]+) ", text, re.MULTILINE)
-    assert waiting is not None
-    assert float(waiting[1]) > 0.9  # of 31 times 0.04 s, the last may be missing
-    assert re.search(r"^reading, batch\(1\) ", text, re.MULTILINE)
-    text = trained(work=0.001, training=0.06)
-    share = re.match(r"(?:Training|Input is .* training, which) waited (\d+)% of the time", text)
-    assert share is not None, text
-    assert int(share[1]) < 30  # on a busy machine
+    def check() -> None:
+        text = trained(work=0.04, training=0.004)
+        share = re.match(r"Training waited (\d+)% of the time, mostly for map\(wait\)\.\n", text)
+        assert share is not None, text
+        assert int(share[1]) > 50
+        waiting = re.search(r"^map\(wait\) +([0-9.]+) ", text, re.MULTILINE)
+        assert waiting is not None
+        assert float(waiting[1]) > 0.9  # of 31 times 0.04 s, the last may be missing
+        assert re.search(r"^reading, batch\(1\) ", text, re.MULTILINE)
+        text = trained(work=0.001, training=0.06)
+        told = re.match(r"(?:Training|Input is .* training, which) waited (\d+)% of the time", text)
+        assert told is not None, text
+        assert int(told[1]) < 30
+
+    at_least_once(check)  # a busy machine may hold up the work, or the training
 
 
 @pytest.mark.skipif(internals.ModelProto is None, reason="this TensorFlow does not time its parts")

@@ -14,6 +14,7 @@ import pytest
 
 import tfrfast as tfr
 from example_files import outcomes
+from patience import PATIENCE_S
 from record_files import cut, frame_starts, some_records, write_shards
 
 tf = pytest.importorskip("tensorflow")
@@ -81,7 +82,8 @@ def test_an_iterator_reads_files_that_it_has_only_walked(tmp_path: Path) -> None
     expected = values(dataset.as_numpy_iterator())
     iterator = dataset.as_numpy_iterator()
     found = values([next(iterator)])
-    time.sleep(0.2)  # for the walk
+    for name in names:
+        _wait_for_index(name)
     for name in names:
         _rewrite(name)
     list(dataset.take(1))  # another iteration looks at the files
@@ -104,6 +106,17 @@ def test_a_shuffle_goes_on_with_its_files_beside_one_of_their_successors(tmp_pat
     for again in (shuffled(), dataset):
         assert sorted(again.unbatch().as_numpy_iterator()) == after
     assert found + values(iterator) == before
+
+
+def _wait_for_index(name: str) -> None:
+    """Waits until an iterator has walked through the whole file."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return tfr.Reader(name, index="require").close()
+        except tfr.StaleIndexError:
+            assert time.monotonic() < end
+            time.sleep(0.01)
 
 
 def _rewrite(name: str) -> None:

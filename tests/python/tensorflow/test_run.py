@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from patience import PATIENCE_S
 
 tf = pytest.importorskip("tensorflow")
 adapter = pytest.importorskip("tfrfast.tensorflow")
@@ -186,7 +187,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         cwd=Path(tfr.__file__).parents[1],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
 
 

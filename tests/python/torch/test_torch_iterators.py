@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from torch_data import ID, ids
 
 torch = pytest.importorskip("torch")
@@ -85,7 +86,9 @@ main()
 @pytest.mark.parametrize("way", ["break", "keep", "raise"])
 def test_a_process_ends_within_a_loop(shards: list[str], tmp_path: Path, way: str) -> None:
     command = [sys.executable, "-c", EXITS, way, *shards]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    ended = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert ended.returncode == (1 if way == "raise" else 0), ended.stderr
     want = "ValueError: in the training loop" if way == "raise" else ""
     assert ended.stderr.strip().splitlines()[-1:] == ([want] if want else [])
