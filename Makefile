@@ -28,6 +28,7 @@ VENV := $(CURDIR)/.venv
 export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_RETRIES := 10
+export PIP_DEFAULT_TIMEOUT := 60
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 # Warnings are errors in everything that pip builds here.
 export SKBUILD_CMAKE_DEFINE := TFRFAST_DEVELOPER=ON
