@@ -66,6 +66,8 @@ def test_raw_rows_become_byte_strings() -> None:
         ([1, None, 3], [1, None, 3]),
         ([[1, 2], [], None, [3]], [[1, 2], np.empty(0, np.int64), None, [3]]),
         ([b"a", "\u00e9", None], [b"a", "\u00e9".encode(), None]),
+        ([bytearray(b"a\0"), memoryview(b"bc")], [b"a\0", b"bc"]),
+        ([[memoryview(b"a")], bytearray(b"bc")], [bytearray(b"a"), memoryview(b"bc")]),
         ([[b"a", b"b\0"], [b""]], [[b"a", b"b\0"], b""]),
         ([np.array([1.5]), np.array([2, 3])], [1.5, [2.0, 3.0]]),
         (np.array(["x", "yz"]), [b"x", b"yz"]),
@@ -163,13 +165,14 @@ def test_nothing_at_all() -> None:
     [
         (2**63, "does not fit int64"),
         (2**64, "do not fit int64"),
+        ([2**63, 1], "do not fit int64"),
         (np.array([2**63], np.uint64), "does not fit int64"),
         ([b"a", 1], "mixes strings"),
         (["a", 1.5, [2]], "mixes strings"),
         ([[b"a"], [1]], "mixes strings"),
         (1j, "complex128"),
         (object(), "object"),
-        ([None], "NoneType"),
+        ([1, None], "NoneType"),
     ],
 )
 def test_what_no_list_can_hold_is_an_error_that_names_the_feature(

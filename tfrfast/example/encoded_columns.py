@@ -13,7 +13,14 @@ from tfrfast.columns import Array, Bytes, Ragged, Sparse
 from tfrfast.columns.arrow_nodes import ArrowNode, exports_arrow
 from tfrfast.columns.joining import joined
 from tfrfast.errors import FeatureError
-from tfrfast.example.encoded_values import flat_values, is_nested, join, sequence_values, unfit
+from tfrfast.example.encoded_values import (
+    STRINGS,
+    flat_values,
+    is_nested,
+    join,
+    sequence_values,
+    unfit,
+)
 
 __all__ = ["EncoderColumn", "any_column", "arrow_column", "raw_column", "single_column"]
 
@@ -32,6 +39,8 @@ class EncoderColumn(NamedTuple):
 
 def single_column(name: str, value: Any) -> EncoderColumn:
     """Returns a column of one row with the values of `value` of any kind."""
+    if isinstance(value, STRINGS):
+        value = [value]
     if isinstance(value, (list, tuple)):
         values = sequence_values(name, value)
     elif isinstance(value, Bytes):
@@ -59,7 +68,7 @@ def any_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
             name, np.ascontiguousarray(value.data), offsets, row_values=_product(shape[1:])
         )
         return column, shape[0]
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, STRINGS):
         raise unfit(name, "a single string is not a column: it has no rows.")
     if isinstance(value, (list, tuple)):
         return _list_column(name, value)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrfast.columns import Array, Bytes
 from tfrfast.errors import FeatureError
 
-__all__ = ["flat_values", "is_nested", "join", "sequence_values", "unfit"]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["STRINGS", "flat_values", "is_nested", "join", "sequence_values", "unfit"]
+
+STRINGS = (str, bytes, bytearray, memoryview)
+_TOO_LARGE = "it has integers that do not fit int64, the only type of integers."
 
 
 def sequence_values(name: str, items: Sequence[Any]) -> Array | Bytes:
     """Returns the values of a list, which may be nested."""
-    if all(isinstance(item, (str, bytes)) for item in items) and len(items):
+    if all(isinstance(item, STRINGS) for item in items) and len(items):
         return join(items)
-    if any(isinstance(item, (str, bytes)) for item in items):
+    if any(isinstance(item, STRINGS) for item in items):
         raise unfit(name, "it mixes strings and other values.")  # NumPy would turn all into text
     if any(isinstance(item, (list, tuple, Bytes)) for item in items):
         parts = [
@@ -35,6 +41,10 @@ def sequence_values(name: str, items: Sequence[Any]) -> Array | Bytes:
         array = np.asarray(items)
     except ValueError:
         array = np.concatenate([np.ravel(np.asarray(item)) for item in items])
+    # NumPy makes floats of integers that neither int64 nor uint64 can hold together.
+    is_float = array.dtype.kind == "f" and array.size > 0
+    if is_float and all(np.asarray(item).dtype.kind in "biu" for item in items):
+        raise unfit(name, _TOO_LARGE)
     return flat_values(name, array)
 
 
@@ -57,27 +67,30 @@ def flat_values(name: str, array: Array) -> Array | Bytes:
         return join(flat.tolist())
     if kind == "O":
         items = flat.tolist()
-        if all(isinstance(item, (str, bytes)) for item in items):
+        if all(isinstance(item, STRINGS) for item in items):
             return join(items)
         if items and all(isinstance(item, int) for item in items):
-            raise unfit(name, "it has integers that do not fit int64, the only type of integers.")
+            raise unfit(name, _TOO_LARGE)
     raise unfit(name, f"values of type {_type_name(flat)} are neither numbers nor strings.")
 
 
-def join(strings: Sequence[str | bytes]) -> Bytes:
-    encoded = [item.encode() if isinstance(item, str) else item for item in strings]
+def join(strings: Sequence[str | Buffer]) -> Bytes:
+    encoded = [item.encode() if isinstance(item, str) else bytes(item) for item in strings]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(item) for item in encoded], out=offsets[1:])
     return Bytes(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
 
 def is_nested(item: Any) -> bool:
+    if isinstance(item, STRINGS):
+        return False
     return isinstance(item, (list, tuple, Bytes)) or getattr(item, "ndim", 0) > 0
 
 
 def _type_name(flat: Array) -> str:
     if flat.dtype.kind == "O" and flat.size:
-        return type(flat[0]).__name__
+        odd = (item for item in flat if not isinstance(item, (int, float)))
+        return type(next(odd, flat[0])).__name__
     return str(flat.dtype)
 
 

@@ -51,9 +51,10 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
         record = tfr.encode_example({"label": 3, "image": jpeg_bytes})
 
     A feature is an int, float, bytes or str (as UTF-8), a list of values, or an array of any shape,
-    which is flattened. Integers and bools become an int64 list, floats a float32 list (rounded),
-    and strings a bytes list. `None` leaves the feature out. An empty list has no type and no
-    values, and every feature description reads it as a missing feature.
+    which is flattened. A bytearray or a memoryview is a byte string, too. Integers and bools become
+    an int64 list, floats a float32 list (rounded), and strings a bytes list. `None` leaves the
+    feature out. An empty list has no type and no values, and every feature description reads it as
+    a missing feature.
 
     Raises FeatureError for a value that no list can hold.
     """
