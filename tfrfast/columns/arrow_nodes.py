@@ -109,7 +109,7 @@ class ArrowNode(NamedTuple):
         if kind == "b":
             bits = self.buffers[1]
             return np.zeros(self.length, np.bool_) if bits is None else self._bits(bits)
-        if kind in _NUMBERS or kind.startswith("t"):
+        if kind in _NUMBERS or kind[:2] in ("td", "tt", "ts", "tD"):  # "ti" is an interval
             return self._numbers(_NUMBERS.get(kind, "int64"))
         if kind in ("u", "z", "U", "Z"):
             return Bytes(_or_empty(self.buffers[2]), self.offsets(np.int64))

@@ -86,7 +86,9 @@ def any_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
     return EncoderColumn(name, values, row_values=row_values), len(array)
 
 
-def arrow_column(name: str, parts: Sequence[ArrowNode]) -> tuple[EncoderColumn, int]:
+def arrow_column(
+    name: str, parts: Sequence[ArrowNode], raw: bool = False
+) -> tuple[EncoderColumn, int]:
     """Returns a column of another program, in parts. Null rows lack the feature."""
     present = np.concatenate([np.empty(0, np.bool_), *(part.present() for part in parts)])
     if not present.any():
@@ -95,12 +97,17 @@ def arrow_column(name: str, parts: Sequence[ArrowNode]) -> tuple[EncoderColumn, 
         values = joined([part.column() for part in parts])
     except (TypeError, ValueError) as error:
         raise FeatureError(str(error)) from None
-    column, rows = any_column(name, values)
+    column, rows = raw_column(name, values) if raw else any_column(name, values)
     return (column if present.all() else column._replace(present=present)), rows
 
 
 def raw_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
-    array = np.ascontiguousarray(value)
+    if exports_arrow(value) and not isinstance(value, (np.ndarray, Bytes, Ragged)):
+        return arrow_column(name, list(ArrowNode.batches(value)), raw=True)
+    try:
+        array = np.ascontiguousarray(value)
+    except ValueError:
+        raise unfit(name, "raw needs rows of the same shape.") from None
     if array.ndim == 0 or array.dtype.hasobject:
         raise unfit(name, "raw needs an array of numbers with rows.")
     if array.dtype.byteorder == ">":

@@ -130,12 +130,7 @@ def encoded_table(
             raise ValueError(f"The table has two columns with one name: {sorted(names)}.")
         rows = slice(batch.offset, batch.offset + batch.length)
         yield _encoded(
-            [
-                raw_column(each.name, each.rows(rows).column())
-                if each.name in raw
-                else arrow_column(each.name, [each.rows(rows)])
-                for each in columns
-            ],
+            [arrow_column(each.name, [each.rows(rows)], each.name in raw) for each in columns],
             threads,
             batch.length,
         )

@@ -161,6 +161,8 @@ def test_what_an_example_cannot_hold_is_refused() -> None:
         tfr.encode_examples({"x": pa.array([[1, None]])})
     with pytest.raises(tfr.FeatureError, match="has no place in an Example"):
         tfr.encode_examples({"x": pa.array([{"a": 1}])})
+    with pytest.raises(tfr.FeatureError, match="'tin' has no place in an Example"):
+        tfr.encode_examples({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
     with pytest.raises(tfr.FeatureError, match="does not fit int64"):
         tfr.encode_examples({"x": pa.array([2**64 - 1], pa.uint64())})
     with pytest.raises(TypeError, match="a column without a name"):
@@ -183,11 +185,15 @@ def test_nulls_behind_null_rows_are_nobodys() -> None:
     assert values_in(tfr.encode_examples({"x": lists}), "x") == [None, [3, 4]]
 
 
-def test_raw_columns_of_a_table_are_byte_strings() -> None:
-    table = pa.table({"x": pa.array([[1, 2], [3, 4]], pa.list_(pa.int16(), 2))})
+def test_raw_columns_of_a_table_are_byte_strings_and_nulls_are_absent() -> None:
+    table = pa.table({"x": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int16(), 2))})
     records = tfr.encode_examples(table, raw=["x"])
+    assert records[1] == tfr.encode_example({})
+    assert tfr.encode_examples({"x": table["x"]}, raw=["x"]).tolist() == records.tolist()
     spec = {"x": tfr.FixedLen((2,), "int16", raw=True)}
-    assert tfr.parse_example(records, spec)["x"].tolist() == [[1, 2], [3, 4]]
+    assert tfr.parse_example(records[::2], spec)["x"].tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(tfr.FeatureError, match="rows of the same shape"):
+        tfr.encode_examples({"x": pa.array([[1], [2, 3]])}, raw=["x"])
     with pytest.raises(ValueError, match="raw names"):
         tfr.encode_examples(table, raw=["y"])
 
