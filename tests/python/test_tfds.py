@@ -174,7 +174,8 @@ def rewrite_splits(folder: Path, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["../{SPLIT}", "/etc/passwd", "*", "a?", "[ab]", "..", "a/b", "a\\b", "a\0b"]
+    "template",
+    ["../{SPLIT}", "/etc/passwd", "*", "a?", "[ab]", "..", "a/b", "a\\b", "a\0b", "\ud800"],
 )
 def test_a_shard_lies_in_the_folder_and_is_named(folder: Path, template: str) -> None:
     rewrite_splits(folder, filepathTemplate=template)
@@ -214,6 +215,7 @@ def test_what_describes_the_folder_is_a_small_file(folder: Path, file: str) -> N
         '{"sequence": {"feature": {"text": {}}, "length": 1e999}}',
         '{"tensor": {"dtype": "int64", "shape": {"dimensions": [%s1]}}}' % ("1," * 100),
         '{"tensor": {"dtype": "int64", "shape": {"dimensions": ["x"]}}}',
+        '{"video": {"shape": {"dimensions": []}}}',
     ],
     ids=lambda text: text[:60],
 )
@@ -261,10 +263,10 @@ def test_shards_may_be_named_in_other_ways(folder: Path) -> None:
         split, number = shard.name.removeprefix("little-").split(".tfrecord-")
         shard.rename(folder / f"{split}_{number.replace('-of-', '_')}.bin")
     assert ids_of("train", folder) == EXPECTED["ids"]["train"]
-    info["splits"][0]["filepathTemplate"] = "{COLOUR}"
-    (folder / "dataset_info.json").write_text(json.dumps(info))
-    with pytest.raises(ValueError, match="unknown form"):
-        tfr.tfds(folder, "train")
+    for template in ("{COLOUR}_{SHARD_INDEX}", "train_00000_00004.bin"):  # of all shards
+        rewrite_splits(folder, filepathTemplate=template)
+        with pytest.raises(ValueError, match="unknown form"):
+            tfr.tfds(folder, "train")
 
 
 def test_steps_are_those_that_tfds_reads(folder: Path) -> None:

@@ -31,7 +31,7 @@ def specs_of(described: dict[str, Any]) -> dict[str, Spec]:
     """
     try:
         return dict(_specs("", described, (), 0))
-    except (AttributeError, KeyError, TypeError, OverflowError) as error:
+    except (AttributeError, LookupError, TypeError, OverflowError) as error:
         raise ValueError(
             "features.json is not as TensorFlow Datasets writes it "
             f"({type(error).__name__}: {error}). Prepare the data set again."

@@ -19,7 +19,7 @@ _SHOWN = 8
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 # A folder may claim shards that do not exist.
 _MAX_SHARDS = 1 << 18
-_NOT_PLAIN = re.compile(r"[/\\*?\[\]\0]")
+_NOT_PLAIN = re.compile(r"[/\\*?\[\]\0\ud800-\udfff]")
 _STRANGE = "is not as TensorFlow Datasets writes it"
 
 
@@ -122,11 +122,12 @@ def _shard_name(template: str, dataset: str, split: str, number: int, count: int
     name = template
     for key, value in values.items():
         name = name.replace(f"{{{key}}}", value)
-    if "{" in name:
-        raise ValueError(f"The file names of split {split!r} have an unknown form: {template!r}.")
+    is_numbered = count == 1 or "{SHARD_INDEX}" in template or "{SHARD_X_OF_Y}" in template
     if _NOT_PLAIN.search(name) or name in ("", os.curdir, os.pardir):
         raise ValueError(
             f"Split {split!r} names the file {name!r}. A shard lies in the folder itself, and its "
             "name is not a pattern. To read files elsewhere, give them to tfr.Reader."
         )
+    if "{" in name or not is_numbered:
+        raise ValueError(f"The file names of split {split!r} have an unknown form: {template!r}.")
     return name
