@@ -118,7 +118,7 @@ def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
 
 def _tensorflow_records(work: Work | Weighed, shuffled: bool, way: str) -> Any:
     tf = import_tensorflow()
-    files = work.files
+    files = _names_for_tensorflow(work)
     if way == "interleave":
         names = tf.data.Dataset.from_tensor_slices(files)
         if shuffled:
@@ -134,12 +134,16 @@ def _tensorflow_records(work: Work | Weighed, shuffled: bool, way: str) -> Any:
     return dataset.shuffle(WINDOW) if shuffled else dataset
 
 
+def _names_for_tensorflow(work: Work | Weighed) -> list[bytes]:
+    return [os.fsencode(name) for name in work.files]  # they may not be UTF-8
+
+
 def dataset_way(work: Work, threads: int | None = None) -> Epoch:
     """Returns TensorFlow's pipeline with the drop-in dataset and its method `parse_example`."""
     tf = import_tensorflow()
     from tfrfast.tensorflow import TFRecordDataset
 
-    dataset = TFRecordDataset(work.files, work.compression)
+    dataset = TFRecordDataset(_names_for_tensorflow(work), work.compression)
     if work.shuffled:
         dataset = dataset.shuffle(WINDOW)
     dataset = dataset.batch(work.batch_size)
