@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
@@ -39,10 +40,23 @@ class RayExecutor(Executor):
         processors = ray.cluster_resources().get("CPU", 1)
         #: The number of tasks that run at a time, under the standard library's name.
         self._max_workers = max(1, int(processors // max(given["num_cpus"], 0.01)))
+        self._unfinished: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         """Returns a future for `fn(*args, **kwargs)`. The future raises the task's own error."""
-        return _TaskFuture(self._run.remote(os.getcwd(), cloudpickle.dumps((fn, args, kwargs))))
+        task = self._run.remote(os.getcwd(), cloudpickle.dumps((fn, args, kwargs)))
+        future: Future[Result] = _TaskFuture(task)
+        self._unfinished.add(future)
+        future.add_done_callback(self._unfinished.discard)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Waits for all tasks, as the end of `with` does. The executor can be used again."""
+        unfinished = self._unfinished.copy()
+        for future in unfinished if cancel_futures else ():
+            future.cancel()
+        if wait:
+            futures.wait(unfinished)
 
 
 def _call(folder: str, pickled: bytes) -> Any:

@@ -58,6 +58,12 @@ def test_indexes_are_built(local_ray: Any, data: list[str]) -> None:
     assert len(tfr.Reader(data, index="require")) == 1500
 
 
+def test_with_waits_for_the_tasks(local_ray: Any) -> None:
+    with RayExecutor() as pool:
+        slow = pool.submit(time.sleep, 0.5)
+    assert slow.done()
+
+
 def test_damage_is_found(local_ray: Any, data: list[str]) -> None:
     assert tfr.verify(data, executor=RayExecutor()) == tfr.verify(data)
     flip_payload_byte(data[2], tfr.Reader(data[2]), 500)
