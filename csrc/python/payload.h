@@ -1,6 +1,7 @@
 // The bytes of a record, from any Python object with bytes.
 #pragma once
 
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
@@ -25,6 +26,11 @@ class Payload {
       throw pybind11::type_error(std::string("A record must be bytes, not ") +
                                  Py_TYPE(record.ptr())->tp_name + ".");
     }
+    // NumPy offers the addresses of Python objects as bytes.
+    if (pybind11::isinstance<pybind11::array>(record) &&
+        (pybind11::reinterpret_borrow<pybind11::array>(record).dtype().flags() & kHoldsObjects)) {
+      throw pybind11::type_error("A record must be bytes, not an array of Python objects.");
+    }
     view_.emplace(record);
     bytes_ = {view_->data(), view_->size()};
   }
@@ -32,6 +38,8 @@ class Payload {
   std::span<const std::uint8_t> bytes() const noexcept { return bytes_; }
 
  private:
+  static constexpr std::uint64_t kHoldsObjects = 1;  // NumPy's NPY_ITEM_REFCOUNT
+
   pybind11::object kept_;
   std::optional<ByteView> view_;
   std::span<const std::uint8_t> bytes_;

@@ -92,12 +92,15 @@ class TestRecords:
             writer.write(kind(bytes(100_000)))
         assert read_back(data / "shard") == [b"some bytes", bytes(100_000)]
 
-    @pytest.mark.parametrize("value", ["text", 3, None, [b"one"]])
+    @pytest.mark.parametrize("value", ["text", 3, None, [b"one"], np.array([b"one"], object)])
     def test_of_other_types_are_refused_and_the_writer_goes_on(
         self, data: Path, value: Any
     ) -> None:
         with tfr.Writer(data / "shard") as writer:
-            with pytest.raises(TypeError, match=f"must be bytes, not {type(value).__name__}"):
+            wrong = (
+                "an array of Python objects" if hasattr(value, "dtype") else type(value).__name__
+            )
+            with pytest.raises(TypeError, match=f"must be bytes, not {wrong}"):
                 writer.write(value)
             writer.write(b"good")
         assert read_back(data / "shard") == [b"good"]
