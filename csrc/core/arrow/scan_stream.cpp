@@ -9,12 +9,21 @@
 
 #include "core/arrow/column_data.h"
 #include "core/base/error.h"
+#include "core/base/utf8.h"
 #include "core/base/waiting.h"
 
 namespace tfrfast {
 namespace {
 
 constexpr double kSecondsBetweenChecks = 0.1;
+
+void refuse_name(const std::string& path) {
+  throw Error(ErrorKind::invalid,
+              "'" + path +
+                  "' is not UTF-8, and a column of strings can hold nothing else. Rename the file, "
+                  "or leave out shard_column.",
+              {path, {}, {}});
+}
 
 // Makes the dictionary's values: the paths of all shards.
 ArrowData shard_names(const ShardSet& shards) {
@@ -27,6 +36,7 @@ ArrowData shard_names(const ShardSet& shards) {
     offsets.as<std::int64_t>()[i] = static_cast<std::int64_t>(used);
     const std::string path = shards.slot(i).path();
     path.copy(text.as<char>() + used, path.size());
+    if (!is_utf8({text.data() + used, path.size()})) refuse_name(path);
     used += path.size();
   }
   offsets.as<std::int64_t>()[shards.size()] = static_cast<std::int64_t>(used);

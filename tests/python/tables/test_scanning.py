@@ -242,6 +242,14 @@ def test_arguments_that_make_no_sense_are_refused(shards: list[str]) -> None:
         tfr.scan(tfr.Reader(shards), features=FEATURES, verify="header")
 
 
+def test_a_column_of_files_is_text(tmp_path: Path) -> None:
+    path = f"{tmp_path}/\udcff"
+    write_rows(path, [{"id": 1}])
+    scan = tfr.scan(path, features=["id"], shard_column=True)
+    with pytest.raises(ValueError, match=r"/\\xff' is not UTF-8"):
+        pa.table(scan)
+
+
 def test_text_is_checked_and_becomes_strings(tmp_path: Path) -> None:
     names = ["plain ascii, long enough for a word", "ä", "日本語", "\U0001f600" * 9, ""]
     wrong = [
