@@ -209,9 +209,10 @@ bool take_items(SingleFeature& feature, PyObject* const* items, py::ssize_t coun
   return taken;
 }
 
-// Accepts arrays of numbers. Python converts other arrays.
+// Accepts arrays of numbers. Python converts other arrays, and those of subclasses of ndarray.
 bool take_array(SingleFeature& feature, const py::array& array) {
-  if (!is_aligned(array)) return false;
+  const bool is_plain = py::detail::npy_api::get().PyArray_Type_ == Py_TYPE(array.ptr());
+  if (!is_plain || !is_aligned(array)) return false;
   const char kind = array.dtype().kind();
   if (kind == 'b' || kind == 'i' || (kind == 'u' && array.itemsize() < 8)) {
     feature.array = Numbers<std::int64_t>(array);

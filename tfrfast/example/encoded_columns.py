@@ -20,6 +20,7 @@ from tfrfast.example.encoded_values import (
     join,
     sequence_values,
     unfit,
+    unmasked,
 )
 
 __all__ = ["EncoderColumn", "any_column", "arrow_column", "raw_column", "single_column"]
@@ -46,7 +47,7 @@ def single_column(name: str, value: Any) -> EncoderColumn:
     elif isinstance(value, Bytes):
         values = Bytes(value.data, value.offsets)
     else:
-        values = np.asarray(value).reshape(-1)
+        values = np.asarray(unmasked(name, value)).reshape(-1)
     column, rows = any_column(name, values)
     if column.offsets is not None or column.value_bytes or column.values is None:
         return column._replace(row_values=rows * column.row_values)
@@ -74,7 +75,7 @@ def any_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
         return _list_column(name, value)
     if exports_arrow(value) and not isinstance(value, np.ndarray):
         return arrow_column(name, list(ArrowNode.batches(value)))
-    array = np.asarray(value)
+    array = np.asarray(unmasked(name, value))
     if array.ndim == 0:
         raise unfit(name, "a single value is not a column: it has no rows.")
     if array.dtype.kind == "O" and array.ndim == 1:
@@ -104,6 +105,7 @@ def arrow_column(
 def raw_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
     if exports_arrow(value) and not isinstance(value, (np.ndarray, Bytes, Ragged)):
         return arrow_column(name, list(ArrowNode.batches(value)), raw=True)
+    value = unmasked(name, value)
     try:
         array = np.ascontiguousarray(value)
     except ValueError:
@@ -186,7 +188,7 @@ def _nested_column(name: str, items: Sequence[Any]) -> EncoderColumn:
         elif isinstance(item, Bytes):
             rows.append(Bytes(item.data, item.offsets))
         elif isinstance(item, np.ndarray):
-            rows.append(flat_values(name, item))
+            rows.append(flat_values(name, unmasked(name, item)))
         else:
             rows.append(sequence_values(name, item if is_nested(item) else [item]))
     lengths = [row.size for row in rows]

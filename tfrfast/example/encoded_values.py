@@ -13,7 +13,7 @@ from tfrfast.errors import FeatureError
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["STRINGS", "flat_values", "is_nested", "join", "sequence_values", "unfit"]
+__all__ = ["STRINGS", "flat_values", "is_nested", "join", "sequence_values", "unfit", "unmasked"]
 
 STRINGS = (str, bytes, bytearray, memoryview)
 _TOO_LARGE = "it has integers that do not fit int64, the only type of integers."
@@ -72,6 +72,13 @@ def flat_values(name: str, array: Array) -> Array | Bytes:
         if items and all(isinstance(item, int) for item in items):
             raise unfit(name, _TOO_LARGE)
     raise unfit(name, f"values of type {_type_name(flat)} are neither numbers nor strings.")
+
+
+def unmasked(name: str, values: Any) -> Any:
+    """Returns the values. Raises FeatureError if an array of NumPy masks some of them."""
+    if np.ma.is_masked(values):
+        raise unfit(name, "an Example holds no masked values: fill them, as by filled(0).")
+    return values
 
 
 def join(strings: Sequence[str | Buffer]) -> Bytes:
