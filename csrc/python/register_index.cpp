@@ -1,5 +1,8 @@
 #include <pybind11/stl.h>
 
+#include <optional>
+#include <vector>
+
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/warnings.h"
@@ -74,8 +77,12 @@ class MadeIndexes {
 // number.
 py::dict states_in(const std::string& folder) {
   py::dict states;
-  const IndexFolder found(folder);
-  for (const auto& index : found.indexes()) {
+  std::optional<IndexFolder> found;
+  {
+    const WithoutGil without_gil;
+    found.emplace(folder);
+  }
+  for (const auto& index : found->indexes()) {
     for (const DirectoryEntry& each : index->entries()) {
       states[py::make_tuple(py::bytes(std::string(index->name_of(each))), each.data)] =
           crc32c(bytes_of(&each.shard), sizeof each.shard);
@@ -86,7 +93,12 @@ py::dict states_in(const std::string& folder) {
 
 py::list cached_indexes() {
   py::list all;
-  for (const CachedFile& each : list_index_cache()) {
+  std::vector<CachedFile> files;
+  {
+    const WithoutGil without_gil;
+    files = list_index_cache();
+  }
+  for (const CachedFile& each : files) {
     all.append(py::make_tuple(to_text(each.path), each.bytes, each.last_used_ns));
   }
   return all;
@@ -126,10 +138,11 @@ void register_index(py::module_& module) {
     }
     return all;
   });
-  module.def("check_sidecar_name", &check_sidecar_name, py::arg("path"));
+  module.def("check_sidecar_name", &check_sidecar_name, py::arg("path"),
+             py::call_guard<WithoutGil>());
   module.def(
       "identity_lasts", [](const std::string& path) { return examine_file(path).version_lasts; },
-      py::arg("path"));
+      py::arg("path"), py::call_guard<WithoutGil>());
   module.def(
       "sibling_index_folder",
       [](const std::string& path) { return to_text(sibling_index_folder(path)); },
@@ -150,7 +163,7 @@ void register_index(py::module_& module) {
   module.def(
       "prune_index_cache",
       [](std::uint64_t max_bytes) { return prune_index_cache(max_bytes, FreshIndexes::remove); },
-      py::arg("max_bytes"));
+      py::arg("max_bytes"), py::call_guard<WithoutGil>());
 }
 
 }  // namespace tfrfast::python

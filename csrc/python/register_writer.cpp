@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/storage/local/published_file.h"
 #include "core/write/shard_writer.h"
@@ -128,7 +130,15 @@ void register_writer(py::module_& module) {
       py::arg("prefix"), py::arg("num_shards"), py::arg("index"), py::arg("index_folder"),
       "OSError if such shards, 0 for any number, could not be published.");
   module.def(
-      "list_shards", [](const std::string& prefix) { return to_texts(list_shards(prefix)); },
+      "list_shards",
+      [](const std::string& prefix) {
+        std::vector<std::string> found;
+        {
+          const WithoutGil without_gil;
+          found = list_shards(prefix);
+        }
+        return to_texts(found);
+      },
       py::arg("prefix"));
 }
 
