@@ -192,6 +192,8 @@ def test_columns_must_agree_on_their_rows() -> None:
         tfr.encode_examples({"a": 1})
     with pytest.raises(ValueError, match="not columns"):
         tfr.encode_examples({"a": [1]}, raw=["b"])
+    with pytest.raises(tfr.FeatureError, match="raw needs an array of numbers"):
+        tfr.encode_examples({"a": [b"ab", b"c"]}, raw=["a"])
     with pytest.raises(tfr.FeatureError, match="past its 2 values"):
         tfr.encode_examples({"a": tfr.Ragged(np.arange(2), np.array([0, 3]))})
     with pytest.raises(ValueError, match="do not ascend"):

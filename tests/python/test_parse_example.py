@@ -166,6 +166,8 @@ def test_raw_bytes_must_fill_the_shape() -> None:
         tfr.parse_example([record(a=byte_strings(b"abc", b"d"))], features)
     defaulted = {"a": tfr.FixedLen([2], "uint8", default=[1, 2], raw=True)}
     assert tfr.parse_example([record()], defaulted)["a"].tolist() == [[1, 2]]
+    large = tfr.FixedLen([2], "uint64", default=[2**63 + 1, 1], raw=True)
+    assert tfr.parse_example([record()], {"a": large})["a"].tolist() == [[2**63 + 1, 1]]
 
 
 def test_defaults_take_the_place_of_missing_features() -> None:
@@ -210,6 +212,7 @@ def test_descriptions_without_a_meaning_are_refused() -> None:
         tfr.FixedLen([None], "int64"),
         tfr.FixedLen([], "complex64"),
         tfr.FixedLen([], "uint8", default=256),
+        tfr.FixedLen([], "int64", default=float("nan")),
         tfr.FixedLen([3], "int64", default=[1, 2]),
         tfr.FixedLenSequence([], "int64", allow_missing=False),
         tfr.FixedLenSequence([0], "int64"),
@@ -225,7 +228,7 @@ def test_descriptions_without_a_meaning_are_refused() -> None:
 
 
 def test_records_must_be_bytes() -> None:
-    for wrong in (b"one", "one", ["one"], [1], [bytearray(b"one")]):
+    for wrong in (b"one", "one", ["one"], [1], [bytearray(b"one"), memoryview(b"1")]):
         with pytest.raises(TypeError):
             tfr.parse_example(wrong, EVERY_KIND)  # type: ignore[arg-type]
 

@@ -253,7 +253,8 @@ def _members(protocol: type) -> list[str]:
 
 
 def _size(value: Any) -> int:
-    return len(value) if isinstance(value, Sequence | np.ndarray) and np.ndim(value) else 0
+    has_size = value.ndim > 0 if isinstance(value, np.ndarray) else isinstance(value, Sequence)
+    return len(value) if has_size else 0
 
 
 def _is_list(value: Any, kinds: list[ast.expr], scope: Mapping[str, Any]) -> bool:
@@ -281,7 +282,10 @@ def _is_utf8(text: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    return np.asarray(value).dtype.kind in "biuf"
+    try:
+        return np.asarray(value).dtype.kind in "biuf"
+    except ValueError:  # rows of several lengths
+        return False
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {

@@ -110,7 +110,7 @@ def raw_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
         array = np.ascontiguousarray(value)
     except ValueError:
         raise unfit(name, "raw needs rows of the same shape.") from None
-    if array.ndim == 0 or array.dtype.hasobject:
+    if array.ndim == 0 or array.dtype.hasobject or array.dtype.kind in "SU":
         raise unfit(name, "raw needs an array of numbers with rows.")
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))

@@ -312,8 +312,14 @@ _COMPILERS: dict[type, Callable[[CompiledFeatures, str, Any], None]] = {
 
 def _full(name: str, default: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     values = np.asarray(default)
-    given = values.astype(dtype)
-    if dtype.kind in "iub" and not np.array_equal(given, values):
+    if values.dtype.kind == "f" and dtype.kind in "iu":  # NumPy makes floats of some integers
+        values = np.asarray(default, object)
+    try:
+        given = values.astype(dtype)
+        fits = dtype.kind not in "iub" or np.array_equal(given, values)
+    except (OverflowError, ValueError):
+        fits = False
+    if not fits:
         raise ValueError(f"Feature {name!r}: the default {default!r} does not fit in {dtype}.")
     if given.size == 1:
         return np.full(shape, given.reshape(())[()], dtype)
