@@ -73,7 +73,7 @@ def explains_arguments(function: Function) -> Function:
 
 def refuse_wrong_fields(instance: object) -> None:
     """Raises TypeError for a field of a dataclass that does not fit its type."""
-    kind = type(instance)
+    kind: Any = type(instance)
     _refuse_one(vars(instance), _fields_of(kind), vars(sys.modules[kind.__module__]))
 
 
