@@ -174,6 +174,9 @@ def test_nothing_at_all() -> None:
         (object(), "object"),
         ([1, None], "NoneType"),
         (np.ma.masked_equal([1, 2], 2), "masked"),
+        ([np.ma.masked_equal([1, 2], 2)], "masked"),
+        ([np.ma.masked, 1], "masked"),
+        ([np.array([b"a"]), np.array([1])], "mixes strings"),
     ],
 )
 def test_what_no_list_can_hold_is_an_error_that_names_the_feature(
@@ -183,6 +186,22 @@ def test_what_no_list_can_hold_is_an_error_that_names_the_feature(
         tfr.encode_example({"x": value})
     with pytest.raises(tfr.FeatureError, match="'x' cannot be encoded"):
         tfr.encode_examples({"x": [[value], [value]] if message != "masked" else value})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [[], [2**62 + 1]],
+        [[[], [2**62 + 1]], []],
+        [np.empty(0), np.array([2**62 + 1])],
+        [np.uint64(2**62 + 1), np.int8(1)],
+        np.array([[2**62 + 1, np.uint64(1)]], object),
+    ],
+)
+def test_integers_stay_integers(value: Any) -> None:
+    for records in (tfr.encode_example({"x": value}), tfr.encode_examples({"x": [value]})[0]):
+        column = tfr.parse_example([records], {"x": tfr.VarLen("int64")})["x"]
+        assert column[0][0] == 2**62 + 1
 
 
 def test_columns_must_agree_on_their_rows() -> None:

@@ -25,27 +25,42 @@ def sequence_values(name: str, items: Sequence[Any]) -> Array | Bytes:
         return join(items)
     if any(isinstance(item, STRINGS) for item in items):
         raise unfit(name, "it mixes strings and other values.")  # NumPy would turn all into text
-    if any(isinstance(item, (list, tuple, Bytes)) for item in items):
-        parts = [
-            sequence_values(name, item if isinstance(item, (list, tuple)) else [item])
-            if not isinstance(item, Bytes)
-            else item
-            for item in items
-        ]
+    if any(isinstance(item, (list, tuple, Bytes, np.ndarray)) for item in items):
+        parts = [part for item in items if (part := _part(name, item)).size]
         if any(isinstance(part, Bytes) for part in parts):
-            if not all(isinstance(part, Bytes) or part.size == 0 for part in parts):
+            if not all(isinstance(part, Bytes) for part in parts):
                 raise unfit(name, "it mixes strings and other values.")
             return join([string for part in parts for string in np.ravel(part).tolist()])
-        return np.concatenate([np.asarray(part) for part in parts])
+        return np.concatenate([np.asarray(part) for part in parts]) if parts else np.empty(0)
     try:
         array = np.asarray(items)
     except ValueError:
         array = np.concatenate([np.ravel(np.asarray(item)) for item in items])
-    # NumPy makes floats of integers that neither int64 nor uint64 can hold together.
+    # NumPy makes floats of integers for which neither int64 nor uint64 is its common type.
     is_float = array.dtype.kind == "f" and array.size > 0
     if is_float and all(np.asarray(item).dtype.kind in "biu" for item in items):
-        raise unfit(name, _TOO_LARGE)
-    return flat_values(name, array)
+        array = np.asarray(items, object)
+    return _whole(name, array) if array.dtype.kind == "O" else flat_values(name, array)
+
+
+def _part(name: str, item: Any) -> Array | Bytes:
+    """Returns the values of an item of a list."""
+    if isinstance(item, Bytes):
+        return item
+    if isinstance(item, np.ndarray):
+        return flat_values(name, unmasked(name, item))
+    return sequence_values(name, item if isinstance(item, (list, tuple)) else [item])
+
+
+def _whole(name: str, array: Array) -> Array:
+    """Returns the integers of an array of Python objects."""
+    items = array.reshape(-1).tolist()
+    if not all(isinstance(item, (int, np.integer)) for item in items):
+        raise unfit(name, f"values of type {_type_name(items)} are neither numbers nor strings.")
+    try:
+        return np.array(list(map(int, items)), np.int64)
+    except OverflowError:
+        raise unfit(name, _TOO_LARGE) from None
 
 
 def flat_values(name: str, array: Array) -> Array | Bytes:
@@ -65,13 +80,9 @@ def flat_values(name: str, array: Array) -> Array | Bytes:
             return flat.astype(np.float32, copy=False)
     if kind in "SU":
         return join(flat.tolist())
-    if kind == "O":
-        items = flat.tolist()
-        if all(isinstance(item, STRINGS) for item in items):
-            return join(items)
-        if items and all(isinstance(item, int) for item in items):
-            raise unfit(name, _TOO_LARGE)
-    raise unfit(name, f"values of type {_type_name(flat)} are neither numbers nor strings.")
+    if kind in "OT":  # objects, and NumPy's strings of any length
+        return sequence_values(name, flat.tolist())
+    raise unfit(name, f"values of type {flat.dtype} are neither numbers nor strings.")
 
 
 def unmasked(name: str, values: Any) -> Any:
@@ -94,11 +105,9 @@ def is_nested(item: Any) -> bool:
     return isinstance(item, (list, tuple, Bytes)) or getattr(item, "ndim", 0) > 0
 
 
-def _type_name(flat: Array) -> str:
-    if flat.dtype.kind == "O" and flat.size:
-        odd = (item for item in flat if not isinstance(item, (int, float)))
-        return type(next(odd, flat[0])).__name__
-    return str(flat.dtype)
+def _type_name(items: Sequence[Any]) -> str:
+    odd = (item for item in items if not isinstance(item, (int, float)))
+    return type(next(odd, items[0])).__name__
 
 
 def unfit(name: str, what: str) -> FeatureError:
