@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -154,6 +155,8 @@ class Reader:
     _makes_records = False
     #: The joined readers, whose records follow each other.
     _parts: list[Reader] | None = None
+    #: The folder that was current when the reader was opened, if it still existed.
+    _folder: str | None = None
     _core: _native.Reader
     #: The core's function, bound once because it is called often.
     _item: Callable[[Any], Any]
@@ -195,6 +198,8 @@ class Reader:
             "storage": reached,
         }
         self._paths = names
+        with contextlib.suppress(FileNotFoundError):
+            self._folder = os.getcwd()
         with core_warnings(), ProgressBar("Indexing", progress) as bar:
             self._core = _native.Reader(
                 encoded(names),
@@ -313,6 +318,16 @@ class Reader:
             part._described()  # raises if the part cannot be described
         return self._core.describe()
 
+    def _arguments(self) -> tuple[list[str], dict[str, Any]]:
+        """Returns the paths and the options of the same files in any current folder."""
+        options, paths = self._options, absolute(self._paths, self._folder)
+        if options["index_folder"] is not None:
+            folder = absolute_path(options["index_folder"], self._folder)
+            options = options | {"index_folder": folder}
+        if self._parts is not None:
+            paths = [path for part in self._parts for path in part._arguments()[0]]
+        return paths, options
+
     def _frames(self) -> Reader:
         """Returns this reader. Raises TypeError if its records are not frames of shards."""
         if self._makes_records:
@@ -337,7 +352,7 @@ class Reader:
                 f"No folder lies beside {first!r}. Name a folder for the {what}: folder=..., or a "
                 "Reader's index_folder=..."
             )
-        return _native.sibling_index_folder(os.fsencode(absolute_path(first)))
+        return _native.sibling_index_folder(os.fsencode(absolute_path(first, self._folder)))
 
     def _with_columns(self, names: Sequence[str]) -> Reader:
         """Returns a reader of the same records, which may leave out all other features."""
@@ -390,10 +405,7 @@ class Reader:
     def __reduce__(self) -> tuple[object, ...]:
         if self._makes_records:
             return _join_again, (self._parts,)
-        options = self._options
-        if options["index_folder"] is not None:
-            options = options | {"index_folder": absolute_path(options["index_folder"])}
-        return _open, (absolute(self._paths), options)
+        return _open, self._arguments()
 
     def __repr__(self) -> str:
         if not hasattr(self, "_core"):  # a debugger may show a reader whose __init__ failed

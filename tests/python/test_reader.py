@@ -256,6 +256,23 @@ def test_pickle_opens_the_same_files_in_the_same_way(paths: list[str], io: Any) 
     assert list(pickle.loads(pickle.dumps(reader))) == RECORDS
 
 
+def test_the_current_folder_may_change_after_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        with tfr.Writer(tmp_path / name / "shard") as writer:
+            writer.write_example({"place": name})
+    monkeypatch.chdir(tmp_path / "here")
+    reader = tfr.Reader("shard", verify="header", index_folder="indexes")
+    expected = reader[0]
+    monkeypatch.chdir(tmp_path / "there")
+    assert pickle.loads(pickle.dumps(reader))[0] == expected
+    assert tfr.Reader(tfr.copy(reader, [0], "copied").paths)[0] == expected
+    assert not tfr.diff(reader, reader).only_b.size
+    assert not (tmp_path / "there" / "indexes").exists()
+
+
 @pytest.mark.parametrize(
     ("option", "value", "allowed"),
     [

@@ -224,4 +224,5 @@ def verifying_anew(reader: Reader) -> Reader:
     passed_over = any(each.records is not None for each in reader.skipped)
     if reader._options["verify"] == "full" and not passed_over:
         return reader
-    return Reader(reader._paths, **{**reader._options, "verify": "full"})
+    paths, options = reader._arguments()
+    return Reader(paths, **{**options, "verify": "full"})

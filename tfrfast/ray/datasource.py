@@ -19,7 +19,6 @@ from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes
 from tfrfast.order import Plan
 from tfrfast.ray.parts import ReadPart, schema_of, tables_of
 from tfrfast.ray.tasks import processors_of_task
-from tfrfast.storage.paths import absolute, absolute_path
 from tfrfast.tables.scanning import Scan
 
 __all__ = ["RecordSource"]
@@ -48,9 +47,8 @@ class RecordSource(Datasource):
         self._epoch = epoch
         self._shards = shards = ShardSizes(reader)
         # Ray's workers are in other folders.
-        shards.names = absolute(shards.names)
-        if shards.options["index_folder"] is not None:
-            shards.options["index_folder"] = absolute_path(shards.options["index_folder"])
+        shards.names, options = reader._arguments()
+        shards.options["index_folder"] = options["index_folder"]
         self._measure()
 
     def get_name(self) -> str:

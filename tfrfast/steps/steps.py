@@ -104,7 +104,7 @@ class Steps(Reader):
         #: The Reader of the episodes.
         self.records: Reader = open_reader(source, reader_options)._frames()
         self._options = self.records._options
-        self._paths = self.records._paths
+        self._paths, self._folder = self.records._paths, self.records._folder
         self._axis = encoded_axis(along)
         self._along = along
         self._windows = dict(windows or {})

@@ -152,17 +152,18 @@ def reach(names: list[str], storage: Storage | None = None) -> None:
     use_client()
 
 
-def absolute(names: list[str]) -> list[str]:
+def absolute(names: list[str], folder: str | None = None) -> list[str]:
     """Returns names of the same files that do not depend on the current folder."""
-    return [name if is_url(name) else absolute_path(name) for name in names]
+    return [name if is_url(name) else absolute_path(name, folder) for name in names]
 
 
-def absolute_path(path: str | os.PathLike[str]) -> str:
-    """Returns a name of the same file that does not depend on the current folder.
+def absolute_path(path: str | os.PathLike[str], folder: str | None = None) -> str:
+    """Returns a name of the same file that does not depend on the current folder, or on `folder`,
+    which was current when the name was given.
 
     Unlike os.path.abspath, keeps `..`, which after a link leads out of the link's target.
     """
-    name = os.path.join(os.getcwd(), path)
+    name = os.path.join(os.getcwd() if folder is None else folder, path)
     return name if os.pardir in name.split(os.sep) else os.path.normpath(name)
 
 
