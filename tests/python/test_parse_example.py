@@ -227,6 +227,24 @@ def test_descriptions_without_a_meaning_are_refused() -> None:
         tfr.parse_example([], {"a": tfr.FixedLen([], "int64"), "b": tfr.VarLen("int64", key="a")})
 
 
+@pytest.mark.parametrize(
+    ("how", "numbers"),
+    [
+        ("row_lengths", [2**63 - 1, 2**63 - 1, 4]),
+        ("row_splits", [0, 2**63 - 1, -(2**63) + 1, 2]),
+        ("value_rowids", [0, 2**31]),
+        ("value_rowids", [2**63 - 1, -(2**63)]),
+    ],
+)
+def test_huge_numbers_divide_no_row(
+    how: str, numbers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfrfast.features.composed.max_padded_bytes", lambda: 1 << 30)
+    record = tfr.encode_example({"x": [1, 2], "by": numbers})
+    with pytest.raises(tfr.FeatureError, match="row 0 cannot be divided"):
+        tfr.parse_example([record], {"x": tfr.VarLen("int64", partitions=[(how, "by")])})
+
+
 def test_records_must_be_bytes() -> None:
     for wrong in (b"one", "one", ["one"], [1], [bytearray(b"one"), memoryview(b"1")]):
         with pytest.raises(TypeError):

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from tfrfast._native import max_padded_bytes
 from tfrfast.columns import Bytes, Column, Ragged, Sparse
 from tfrfast.columns.arrays import Array, aligned, aligned_zeros, splits_of
 from tfrfast.errors import FeatureError
 from tfrfast.features import Partition
 
 __all__ = ["Indivisible", "as_sparse", "divide", "place", "with_splits"]
+
+# The length, copies of it, and its share of the row splits.
+_BYTES_OF_A_LENGTH = 5 * 8
 
 
 def _as_ragged(column: Column) -> Ragged:
@@ -115,16 +119,18 @@ def _grouped(values: Bytes, length: int) -> tuple[int, ...]:
 def _divide_by(rows: Ragged, how: str, partition: Ragged) -> Ragged:
     """Divides each row into the rows that the same row of `partition` describes."""
     lengths: list[Array] = []
+    space = max_padded_bytes() // _BYTES_OF_A_LENGTH
     for row in range(len(rows)):
         total = int(rows.row_splits[row + 1] - rows.row_splits[row])
         numbers: Array = partition[row]
-        lengths.append(_lengths_of(row, how, numbers, total))
+        lengths.append(_lengths_of(row, how, numbers, total, space))
+        space -= len(lengths[-1])
     outer = splits_of(np.array([len(part) for part in lengths], np.int64))
     inner = splits_of(np.concatenate(lengths) if lengths else np.zeros(0, np.int64))
     return Ragged(Ragged(rows.values, inner), outer)
 
 
-def _lengths_of(row: int, how: str, numbers: Array, total: int) -> Array:
+def _lengths_of(row: int, how: str, numbers: Array, total: int, space: int) -> Array:
     if how == "row_lengths":
         found = numbers
     elif how == "row_splits":
@@ -140,12 +146,15 @@ def _lengths_of(row: int, how: str, numbers: Array, total: int) -> Array:
     else:
         if len(numbers) != total:
             raise Indivisible(row, f"{len(numbers)} row ids for {total} values")
-        if len(numbers) and (numbers[0] < 0 or (np.diff(numbers) < 0).any()):
+        if len(numbers) and (numbers[0] < 0 or (numbers[1:] < numbers[:-1]).any()):
             raise Indivisible(row, "its row ids do not ascend from 0")
-        if len(numbers) and numbers[-1] > 1 << 32:
-            raise Indivisible(row, f"the row id {int(numbers[-1])} is too large")
+        if len(numbers) and numbers[-1] >= space:
+            raise Indivisible(
+                row, f"the row id {int(numbers[-1])} needs more than a quarter of the memory"
+            )
         found = np.bincount(numbers) if len(numbers) else numbers
-    if (found < 0).any() or int(found.sum()) != total:
+    # A sum of larger numbers can wrap around.
+    if ((found < 0) | (found > total)).any() or int(found.sum()) != total:
         raise Indivisible(row, f"its parts do not add up to its {total} values")
     return found.astype(np.int64, copy=False)
 
