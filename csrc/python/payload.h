@@ -22,14 +22,20 @@ class Payload {
       bytes_ = bytes_of(record);
       return;
     }
-    if (PyObject_CheckBuffer(record.ptr()) == 0) {
+    // Strings of NumPy offer their code points, 4 bytes each, as bytes.
+    if (PyObject_CheckBuffer(record.ptr()) == 0 || PyUnicode_Check(record.ptr())) {
       throw pybind11::type_error(std::string("A record must be bytes, not ") +
                                  Py_TYPE(record.ptr())->tp_name + ".");
     }
-    // NumPy offers the addresses of Python objects as bytes.
-    if (pybind11::isinstance<pybind11::array>(record) &&
-        (pybind11::reinterpret_borrow<pybind11::array>(record).dtype().flags() & kHoldsObjects)) {
-      throw pybind11::type_error("A record must be bytes, not an array of Python objects.");
+    if (pybind11::isinstance<pybind11::array>(record)) {
+      const auto dtype = pybind11::reinterpret_borrow<pybind11::array>(record).dtype();
+      // NumPy offers the addresses of Python objects as bytes.
+      if (dtype.flags() & kHoldsObjects) {
+        throw pybind11::type_error("A record must be bytes, not an array of Python objects.");
+      }
+      if (dtype.kind() == 'U') {
+        throw pybind11::type_error("A record must be bytes, not an array of str. Encode it.");
+      }
     }
     view_.emplace(record);
     bytes_ = {view_->data(), view_->size()};

@@ -92,16 +92,25 @@ class TestRecords:
             writer.write(kind(bytes(100_000)))
         assert read_back(data / "shard") == [b"some bytes", bytes(100_000)]
 
-    @pytest.mark.parametrize("value", ["text", 3, None, [b"one"], np.array([b"one"], object)])
+    @pytest.mark.parametrize(
+        ("value", "wrong"),
+        [
+            ("text", "str"),
+            (3, "int"),
+            (None, "NoneType"),
+            ([b"one"], "list"),
+            (np.array([b"one"], object), "an array of Python objects"),
+            (np.str_("text"), "numpy.str_"),
+            (np.array(["text"]), "an array of str"),
+        ],
+    )
     def test_of_other_types_are_refused_and_the_writer_goes_on(
-        self, data: Path, value: Any
+        self, data: Path, value: Any, wrong: str
     ) -> None:
         with tfr.Writer(data / "shard") as writer:
-            wrong = (
-                "an array of Python objects" if hasattr(value, "dtype") else type(value).__name__
-            )
-            with pytest.raises(TypeError, match=f"must be bytes, not {wrong}"):
-                writer.write(value)
+            for write in (writer.write, lambda value: writer.write_batch([value])):
+                with pytest.raises(TypeError, match=f"must be bytes, not {wrong}"):
+                    write(value)
             writer.write(b"good")
         assert read_back(data / "shard") == [b"good"]
 
