@@ -74,6 +74,7 @@ def test_rows_of_byte_strings(index: Any, before: int) -> None:
         (),
         ...,
         (..., 1),
+        (0, ..., 1),
         (slice(None), 2),
         (slice(None), slice(1, 3)),
         (slice(None, None, -1), slice(None, None, 2)),

@@ -92,7 +92,8 @@ class Bytes(ArrowExport):
         full = index if isinstance(index, tuple) else (index,)
         if not all(map(_is_integer, full)):
             numbers = self._numbers()[index]
-            return self._taken(numbers) if numbers.ndim else self._string(int(numbers))
+            is_array = isinstance(numbers, np.ndarray)  # also without dimensions, after `...`
+            return self._taken(numbers) if is_array else self._string(int(numbers))
         if len(full) > self.ndim:
             raise IndexError(f"{len(full)} indices for {self.ndim} dimensions")
         first, rest = 0, self.size
