@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from tfrfast.base.arguments import epoch_number
+from tfrfast.base.arguments import UNLIMITED, epoch_number, integer
 from tfrfast.columns.rows import row_numbers
 from tfrfast.features import AnyFeatures
 from tfrfast.loading.records import chosen_order, open_reader
@@ -76,6 +76,10 @@ def read(
     order = chosen_order(source, order, records)
     if numbers is not None:
         order = InOrder(indices=numbers)
+    if order is None and (number := epoch_number(epoch)):
+        raise ValueError(f"Without an order, all epochs are the same: leave out epoch={number}.")
+    if override_num_blocks is not None:
+        override_num_blocks = integer("override_num_blocks", override_num_blocks, 1, UNLIMITED)
     plan = None if order is None else Plan(order, 1, num_records=len(reader))
     settled = scanning.scan(
         reader,

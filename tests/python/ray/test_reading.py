@@ -243,6 +243,13 @@ def test_nothing_is_read_of_sets_without_records(in_order: None, tmp_path: Path)
     assert tray.read(path, features=ID).take_all() == []
 
 
+def test_arguments_without_a_meaning_are_refused(local_ray: Any, shards: list[str]) -> None:
+    with pytest.raises(ValueError, match="leave out epoch=3"):
+        tray.read(shards, features=ID, epoch=3)
+    with pytest.raises(ValueError, match="override_num_blocks"):
+        tray.read(shards, features=ID, override_num_blocks=0)
+
+
 def test_a_mixture_keeps_its_weights(local_ray: Any, tmp_path: Path) -> None:
     mixture = mixture_of(write_sets(tmp_path))
     dataset = tray.read(mixture, features=ID, record_column=True, epoch=2, override_num_blocks=3)
