@@ -375,6 +375,14 @@ def test_hostile_descriptions(tmp_path: Path) -> None:
         DataSet([write_episodes(tmp_path / "x")], steps=None, split="train")
 
 
+def test_names_of_labels_end_with_their_lines(tmp_path: Path) -> None:
+    described = {"featuresDict": {"features": {"a": {"classLabel": {"numClasses": 3}}}}}
+    text = "one\u2028half\r\n\n two\x0c2\nthree\n"
+    (tmp_path / "a.labels.txt").write_bytes(text.encode())
+    names = kinds_of(str(tmp_path), described)["a"].labels
+    assert names == ["one\u2028half", "two\x0c2", "three"]
+
+
 def test_a_folder_of_tfds_says_what_its_features_are(tmp_path: Path) -> None:
     folder = shutil.copytree(GOLDEN, tmp_path / "1.0.0")  # a step file is made beside it
     with served(str(folder), split="train[1:3]") as server:

@@ -81,4 +81,5 @@ def _labels(place: Place, name: str) -> list[str]:
     content = None
     with contextlib.suppress(OSError, ValueError):
         content = place.read(f"{name.replace('/', '-')}.labels.txt")
-    return [] if content is None else content.decode(errors="replace").splitlines()
+    lines = [] if content is None else content.decode(errors="replace").split("\n")
+    return [name for line in lines if (name := line.strip())]  # as TensorFlow Datasets reads them
