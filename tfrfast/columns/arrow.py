@@ -55,7 +55,7 @@ class ArrowExport:
 
 def arrow_formats(name: str, dtype: np.dtype[Any]) -> str:
     """Returns Arrow's format for a number type. Raises TypeError if Arrow has none."""
-    if dtype.name not in FORMATS:
+    if dtype.name not in FORMATS or not dtype.isnative:
         raise TypeError(f"Column {name!r}: Arrow has no type for {dtype}.")
     return FORMATS[dtype.name]
 

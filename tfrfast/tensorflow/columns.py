@@ -74,7 +74,9 @@ class TensorFeatures:
         spec = self._specs.get(name)
         if self._slots[name].type == "raw":
             assert isinstance(spec, FixedLen)
-            return tf.as_dtype(np.dtype(spec.dtype))
+            if not (dtype := np.dtype(spec.dtype)).isnative:
+                raise TypeError(f"Feature {name!r}: TensorFlow has no type for {dtype}.")
+            return tf.as_dtype(dtype)
         if self._slots[name].type == "tensor":
             return tf.as_dtype(number_type_of(name, self._specs[name].dtype))
         if self._slots[name].type == "image":

@@ -192,6 +192,12 @@ def test_refuses_no_epochs(files: list[str]) -> None:
         tfr.Loader(files, 4).to_tf_dataset(epochs=0)
 
 
+def test_refuses_the_other_order_of_bytes(files: list[str]) -> None:
+    features = {"raw": tfr.FixedLen((2, 2), ">u2", raw=True)}
+    with pytest.raises(TypeError, match="'raw': TensorFlow has no type for >u2"):
+        tfr.Loader(files, 4, features=features).to_tf_dataset()
+
+
 def test_refuses_files_that_changed(tmp_path: Path) -> None:
     files = write_examples(tmp_path, [9])
     loader = tfr.Loader(files, 4)
