@@ -87,11 +87,20 @@ def export_scalars(
     starts = np.cumsum([0, *(shard.num_records for shard in reader.shards)])
     if len(shards) > 1:
         fields.append(("file", arrow.string()))
+        for shard in shards:
+            try:
+                shard.encode()
+            except UnicodeEncodeError:
+                raise ValueError(
+                    f"{shard!r} is not UTF-8, and a column of strings can hold nothing else. "
+                    "Rename the file, or export it alone."
+                ) from None
     schema = arrow.schema(fields)
     seen = 0
     with WorkFolder(out) as work, ProgressBar("Exporting", progress, "events") as bar:
         made = work.inside("scalars")
-        with arrow.parquet.ParquetWriter(made, schema) as writer:
+        # PyArrow opens no file whose name is not UTF-8.
+        with open(made, "xb") as file, arrow.parquet.ParquetWriter(file, schema) as writer:
             for batch in Loader(reader, _ROWS, features=features, shuffle=False):
                 rows, tags, values = _scalars(batch)
                 columns = {

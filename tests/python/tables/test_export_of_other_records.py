@@ -27,6 +27,18 @@ def test_a_set_with_another_kind_of_record_is_refused(
     assert run("export", str(tmp_path / "x"), "--out", str(tmp_path / "out.parquet")) == 2
 
 
+def test_events_in_files_whose_names_are_not_utf8(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd, plain = (str(tmp_path / name) for name in ("events-\udcff", "events"))
+    for path in (odd, plain):
+        with tfr.Writer(path) as writer:
+            writer.write(event(7))
+    assert run("export", odd, plain, "--out", str(tmp_path / "out.parquet")) == 2
+    assert "is not UTF-8" in capsys.readouterr().err
+    assert run("export", odd, "--out", f"{odd}.parquet") == 0
+
+
 def test_a_feature_of_a_single_late_record_is_exported(tmp_path: Path) -> None:
     write_rows(
         tmp_path / "x",
