@@ -68,6 +68,7 @@ def test_single_keys_give_their_record(records: Keyed) -> None:
         first = number - (number % 10 == 9)
         assert records[key_of(number)] == example(first)
     assert records[key_of(17).decode()] == example(17)
+    assert records[np.array(key_of(17).decode())] == example(17)
     assert records.get(b"nothing") is None
     assert records.get(b"nothing", 5) == 5
     assert records.get(b"cat_3") == example(3)
@@ -149,6 +150,10 @@ def test_keys_of_another_type_are_refused(records: Keyed) -> None:
             records.get(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="is bytes or str"):
         records[[b"cat_1", 5]]  # type: ignore[list-item]
+    one: Any
+    for one in ("cat_1", b"cat_1", np.array("cat_1")):
+        with pytest.raises(TypeError, match="Put a single key into a list"):
+            records.find(one)
 
 
 def test_two_sets_are_joined_by_key(data: list[str], tmp_path: Path, records: Keyed) -> None:

@@ -76,6 +76,8 @@ class Keyed:
     def __getitem__(self, key: Sequence[Key] | npt.NDArray[Any] | Bytes) -> _native.RecordBatch: ...
     def __getitem__(self, key: Any) -> Any:
         """Returns the record with this key, or the records with several keys, in that order."""
+        if isinstance(key, (np.ndarray, Bytes)) and key.ndim == 0:
+            key = key[()]
         if type(key) is bytes and not self._is_int:
             record = self._file.item(self._core, key)
         elif isinstance(key, (bytes, str, int, np.integer)):
@@ -211,6 +213,10 @@ class Keyed:
         """Returns keys as an int64 array or Bytes, and a mask of the keys that fit. Other keys have
         arbitrary values.
         """
+        # Their items would be bytes or letters.
+        is_single = isinstance(keys, (bytes, bytearray, memoryview, str))
+        if is_single or getattr(keys, "ndim", None) == 0:
+            raise TypeError(f"This takes several keys. Put a single key into a list: [{keys!r}].")
         if isinstance(keys, Bytes) and not self._is_int:
             return keys, np.ones(len(keys), np.bool_)
         if self._is_int and isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
