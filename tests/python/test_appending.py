@@ -52,6 +52,15 @@ def prefix(tmp_path: Path) -> Path:
 OLD = list(range(10))
 
 
+def test_names_of_a_set_need_not_be_utf8(tmp_path: Path) -> None:
+    prefix = tmp_path / "set-\udcff"
+    for append in (False, True):
+        with tfr.ShardedWriter(prefix, num_shards=1, append=append) as writer:
+            writer.write(b"record")
+    names = sorted(path.name for path in tmp_path.iterdir() if path.is_file())
+    assert names == ["set-\udcff-00000-of-00001", "set-\udcff-00001-of-00001"]
+
+
 def test_keys_of_shards_that_are_replaced_meanwhile_are_not_taken_over(
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

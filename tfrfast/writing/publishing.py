@@ -151,7 +151,7 @@ def _publish(
             _move(path, name, overwrite, resumes)
             given.append(name)
             if listed is not None and indexes is not None:
-                listed.add(os.path.basename(path), indexes.folder, os.fsencode(name))
+                listed.add(os.fsencode(os.path.basename(path)), indexes.folder, os.fsencode(name))
     except BaseException:
         for name in [] if overwrite or resumes else given:
             _remove(name)
