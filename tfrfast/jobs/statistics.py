@@ -329,7 +329,8 @@ class _Pass(OfRecords):
         missing = [np.empty(0, np.int64)]
         for numbers in self.rows.pieces(_BYTES_AT_ONCE, advance):
             records = reader.read(numbers)
-            missing.append(np.setdiff1d(numbers, records.indices) + self.rows.base)
+            if len(records) != len(numbers):
+                missing.append(np.setdiff1d(numbers, records.indices) + self.rows.base)
             for name, column in parse_example(records, self.asked.features).items():
                 shape = self.asked.shapes[name]
                 if shape and column.shape[1:] != shape:
