@@ -185,9 +185,9 @@ class Message:
             levels += path.count(".") + 1
             if levels > _MOST_LEVELS:
                 raise ValueError(
-                    f"{self.name} has too many fields to take all of them, because each message "
-                    f"counts in every place that it can have: the last of them was {path!r}. "
-                    "Choose fields by their paths, as in features(['name', 'tracks.id'])."
+                    f"{self.name} has too many fields to take all: a message counts again in each "
+                    f"place where it can be. The count stopped at {path!r}. Choose fields by their "
+                    "paths, as in features(['name', 'tracks.id'])."
                 )
             if each.type not in (MESSAGE, GROUP):
                 paths.append(path)
