@@ -99,11 +99,10 @@ def scan(
             "columns another name."
         )
     specs = _settled(reader, features, columns, extras, sample, threads)
-    for name in _clashing(reader, features, specs, columns, extras):
-        raise ValueError(
-            f"There is a feature {name!r} already. Give the column of the {extras[name]} another "
-            f'name, as in {extras[name]}_column="_{extras[name]}".'
-        )
+    if columns is None:
+        _check_extras(extras, specs)
+    elif asked := {name: extras[name] for name in columns if name in extras}:
+        _check_extras(asked, _known_features(reader, features))
     names = [*specs, *extras] if columns is None else list(columns)
     settled = scan_columns(specs, names, extras, tensors, text)
     return Scan(reader, numbers, size, specs, settled, threads)
@@ -269,23 +268,21 @@ def _settled(
     return {name: known[name] for name in wanted}
 
 
-def _clashing(
-    reader: Reader,
-    features: AnyFeatures | None,
-    specs: Features,
-    columns: Sequence[str] | None,
-    extras: Mapping[str, str],
-) -> list[str]:
-    """Returns the names of columns that a feature and one of `extras` share."""
-    if columns is None:
-        return [name for name in extras if name in specs]
-    asked = [name for name in columns if name in extras]
-    if asked and (features is None or isinstance(features, str)):
-        sample = planned_sample(reader, InOrder(), _RECORDS_TO_CHECK)
-        known: Collection[str] = names_in(sample.records)
-    else:
-        known = features or ()
-    return [name for name in asked if name in known]
+def _check_extras(extras: Mapping[str, str], features: Collection[str]) -> None:
+    """Raises ValueError for a column of `extras` that has the name of a feature."""
+    for name, what in extras.items():
+        if name in features:
+            raise ValueError(
+                f"There is a feature {name!r} already. Give the column of the {what} another name, "
+                f'as in {what}_column="_{what}".'
+            )
+
+
+def _known_features(reader: Reader, features: AnyFeatures | None) -> Collection[str]:
+    """Returns the names of the features that were given, or those of a sample."""
+    if features is not None and not isinstance(features, str):
+        return features
+    return names_in(planned_sample(reader, InOrder(), _RECORDS_TO_CHECK).records)
 
 
 def _inferred(reader: Reader, features: Any, sample: int | None, threads: int | None) -> Features:
