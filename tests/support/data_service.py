@@ -18,8 +18,8 @@ def free_ports(count: int) -> list[int]:
     first = 32_768  # of the ports that the system gives
     with contextlib.suppress(OSError):
         first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    lowest = max(1024, first - 20_000)
-    given = iter(random.SystemRandom().sample(range(lowest, first), first - lowest))
+    below = range(max(1024, first - 20_000), first)
+    given = iter(random.SystemRandom().sample(below, len(below)))
     with contextlib.ExitStack() as stack:
         ports: list[int] = []
         while len(ports) < count:

@@ -10,8 +10,9 @@ def at_least_once(check: Callable[[], None], tries: int = 10) -> None:
     """Passes if `check` does, once. For what other programs of the machine can disturb."""
     for left in reversed(range(tries)):
         try:
-            return check()
+            check()
         except (AssertionError, TimeoutError):
             if left == 0:
                 raise
-    return None
+        else:
+            return
