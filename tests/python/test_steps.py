@@ -371,7 +371,12 @@ def test_features_get_other_names_and_values_where_they_are_absent(tmp_path: Pat
         writer.write(tfr.encode_example({"steps/a": [3]}))
     options: dict[str, Any] = {
         "rename": {"steps/a": "steps/action"},
-        "absent": {"steps/r": [-1.0] * 3, "steps/camera": b"none", "steps/long": [b"x" * 300] * 2},
+        "absent": {
+            "steps/r": [-1.0] * 3,
+            "steps/r/valid": [5, 6, 7],
+            "steps/camera": b"none",
+            "steps/long": [b"x" * 300] * 2,
+        },
         "windows": {
             "steps/action": tfr.Window(after=1),
             "steps/r": tfr.Window(after=2),

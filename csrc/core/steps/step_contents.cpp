@@ -155,7 +155,7 @@ StepContents::StepContents(const StepFile& file, const StepOptions& options) {
     }
   }
   for (const auto& [name, entry] : options.absent) {
-    if (is_wanted(name)) absent.push_back({name, entry});
+    if (is_wanted(name)) absent.push_back({key_field(name), entry});
   }
   if (!options.columns) return;
   has_rest = std::any_of(options.columns->begin(), options.columns->end(),

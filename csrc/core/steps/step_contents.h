@@ -99,7 +99,7 @@ struct StepContents {
     }
   };
   struct Absent {
-    std::string name;
+    std::string key;  // the beginning of the entry
     std::string entry;
   };
 

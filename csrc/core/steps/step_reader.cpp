@@ -165,7 +165,9 @@ class StepReader::Planning {
       const StepContents::Absent& absent = reader_.contents_.absent[a];
       const auto begin = plan_.entries.begin() + static_cast<std::ptrdiff_t>(step.first_entry);
       if (std::any_of(begin, plan_.entries.end(), [&](const Plan::ReadFeature& entry) {
-            return entry.bytes != 0 && features_[entry.feature].name == absent.name;
+            const StepContents::Feature& feature = features_[entry.feature];
+            return (entry.bytes != 0 && feature.key == absent.key) ||
+                   (entry.valid_count != 0 && feature.valid_key == absent.key);
           })) {
         continue;
       }
