@@ -213,7 +213,6 @@ class Reader:
                 storage=reached.core,
                 progress=bar.update,
             )
-
         self._item = self._core.item
 
     @classmethod
@@ -442,7 +441,7 @@ def _columns_of(records: _native.RecordBatch, reader: _native.Reader) -> Mapping
 
 
 def _join_again(parts: list[Reader]) -> Reader:
-    return Reader._join(dict(zip(map(str, range(len(parts))), parts, strict=True)))
+    return Reader._join({str(number): part for number, part in enumerate(parts)})
 
 
 def _open(paths: list[str], options: dict[str, Any]) -> Reader:

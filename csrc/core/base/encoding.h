@@ -42,7 +42,7 @@ class Encoder {
   void flag(bool value) { number(value ? 1 : 0); }
   void real(double value) { number(std::bit_cast<std::uint64_t>(value)); }
   template <class Enum>
-  void choice(Enum value, Enum = {}) {
+  void choice(Enum value, Enum) {
     number(static_cast<std::uint64_t>(value));
   }
   void string(std::string_view value);
@@ -92,7 +92,6 @@ class Encoder {
   void nested(const Code& code) {
     code();
   }
-  void encoded(std::string_view bytes) { bytes_ += bytes; }   // appends encoded bytes
   std::string_view bytes() const noexcept { return bytes_; }  // so far
 
   std::string finish();  // call once
@@ -110,10 +109,6 @@ class Decoder {
   std::uint64_t number();
   std::int64_t integer() { return static_cast<std::int64_t>(number()); }
   bool flag();
-  template <class Enum>
-  Enum choice(Enum last) {  // an enum whose values are 0 to `last`
-    return static_cast<Enum>(number_to(static_cast<std::uint64_t>(last)));
-  }
   std::string_view string();
   std::vector<std::int64_t> integers();
   std::size_t count();  // of the items that follow, each at least a byte long
@@ -135,8 +130,8 @@ class Decoder {
   void flag(bool& value) { value = flag(); }
   void real(double& value) { value = std::bit_cast<double>(number()); }
   template <class Enum>
-  void choice(Enum& value, Enum last) {
-    value = choice(last);
+  void choice(Enum& value, Enum last) {  // an enum whose values are 0 to `last`
+    value = static_cast<Enum>(number_to(static_cast<std::uint64_t>(last)));
   }
   void string(std::string& value) { value = string(); }
   void integers(std::vector<std::int64_t>& values) { values = integers(); }
@@ -199,8 +194,7 @@ class Decoder {
   };
 
   std::string_view rest() const noexcept { return rest_; }  // not read yet
-  bool is_done() const noexcept { return rest_.empty(); }
-  void finish() const;  // throws if bytes are left
+  void finish() const;                                      // throws if bytes are left
   [[noreturn]] void refuse(const std::string& why) const;
 
  private:
