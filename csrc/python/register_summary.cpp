@@ -46,7 +46,7 @@ py::tuple sums_facts(NumberSums sums, bool is_float) {
                         whole(sums.sum), whole(sums.squares), least, most);
 }
 
-// What numbers are added up in. Many threads may add to it.
+// Adds numbers up. Many threads may call it at once.
 template <class Total>
 class Summed {
  public:

@@ -33,7 +33,7 @@ def printed_by(script: str, path: str, **settings: str) -> str:
 def test_empty_records_take_a_bit_each(crowd: str) -> None:
     """If the scan kept an offset of 8 bytes for each record, it would take too much memory."""
     script = """
-def peak():  # of this program, and not of the one that has started it
+def peak():  # of this program alone, without its parent's
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) >> 10 for line in status if line.startswith("VmHWM"))
 reader = tfr.Reader(path, index="memory", threads=2)

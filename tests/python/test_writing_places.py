@@ -220,7 +220,7 @@ def test_a_set_that_lacks_shards_is_called_that(tmp_path: Path, capsys: Any) -> 
     prefix = tmp_path / "set"
     with tfr.ShardedWriter(prefix, num_shards=5) as writer:
         writer.write_batch([b"a record"] * 10)
-    for number in (3, 4):  # as a process leaves it that was killed while it published
+    for number in (3, 4):  # as after a kill while files got their names
         os.unlink(f"{prefix}-{number:05}-of-00005")
     for command in ("info", "verify"):
         assert main([command, f"{prefix}-*"]) == 0

@@ -133,7 +133,7 @@ def exits(folder: Path, dice: random.Random, rounds: int) -> Iterator[str]:
         yield f"daemon threads in all: {failure}"
 
 
-# -- threads: they share one object and call all its methods
+# -- threads call all methods of one object
 
 
 class SharedLoader:

@@ -14,7 +14,7 @@ CHILD = str(Path(__file__).with_name("tensorflow_child.py"))
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that no program uses, nor gets from the system before they are used here."""
+    """Free ports, which the system gives to no other program meanwhile."""
     first = 32_768  # of the ports that the system gives
     with contextlib.suppress(OSError):
         first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])

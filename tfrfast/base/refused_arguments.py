@@ -154,7 +154,7 @@ def _refuse_one(
             shown = reprlib.repr(value)
             if isinstance(value, str) and not _is_utf8(value):
                 shown += ", which is not UTF-8"
-            # An unknown word, or another number than the allowed ones, is of the right type.
+            # An unknown word is of the right type, and so is a number that is not allowed.
             is_value = isinstance(value, str | int) and _takes_values(words)
             kind = ValueError if is_value else TypeError
             raise kind(f"{name} must be {_listed([*words])}, not {shown}.") from None

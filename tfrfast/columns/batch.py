@@ -71,7 +71,7 @@ class Batch(dict[str, Any], ArrowExport):
         self.crops = {} if crops is None else dict(crops)
         #: The facts about packed records, which the properties below give.
         self._packed: Any = None
-        # Of a batch that `Steps(only=)` calls a function with.
+        # The places of the steps, for the function of `Steps(only=)`.
         self.episodes: Any = None
         self.steps: Any = None
 

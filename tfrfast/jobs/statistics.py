@@ -197,7 +197,7 @@ class _Asked(NamedTuple):
 
 @dataclass
 class _OfSource:
-    """A source, and what is known of it so far."""
+    """A source, and its numbers so far."""
 
     reader: Reader
     asked: _Asked

@@ -91,9 +91,7 @@ def _file_names(reader: Reader, axis: bytes) -> list[str]:
 
 
 class _Known(NamedTuple):
-    """The steps of the first records, which an older file of fewer shards has, and the layout that
-    all of the records must have.
-    """
+    """The steps of an older file, which has the first records, and the layout of all records."""
 
     num_records: int
     part: bytes
@@ -101,10 +99,10 @@ class _Known(NamedTuple):
 
 
 def _known(reader: Reader, axis: bytes, folder: str, renamed: Sequence[str]) -> _Known | None:
-    """Returns what an older file has.
+    """Returns the steps of an older file of fewer shards.
 
-    A file that leaves damaged records out is not taken: whoever makes this one may not skip damage.
-    Nor is a file without steps, because its records decide no layout.
+    Takes no file that leaves damaged records out, because the new file may not skip damage, and no
+    file without steps, because its records decide no layout.
     """
     paths, names = [shard.path for shard in reader.shards], _file_names(reader, axis)
     there = set(os.listdir(folder or os.curdir))

@@ -46,9 +46,9 @@ def numbered_set(name: str) -> tuple[str, str, str] | None:
 
 
 def unfinished_sets(paths: Iterable[str]) -> list[str]:
-    """Returns a sentence for each set of files with numbered names that lacks some.
+    """Returns a sentence for each incomplete set of files with numbered names.
 
-    A process that is killed while it publishes a set leaves such a set, of whole files.
+    A process that is killed while it publishes a set leaves some of the files, all of them whole.
     """
     folders: dict[str, list[str]] = {}
     sets: dict[tuple[str, ...], set[int]] = {}

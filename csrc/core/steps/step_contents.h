@@ -69,7 +69,7 @@ struct StepOptions {
   // By new name of a feature: the content of the map's entry in a step without values of the
   // feature.
   ByName<std::string> absent;
-  // Only these features. The episode's features are not read if none of them is listed.
+  // Only these features. Without a feature of the episode among them, none is read.
   std::optional<std::set<std::string, std::less<>>> columns;
   // Each feature holds the step itself. Windows only decide which steps the bits of `chosen` count.
   bool without_windows = false;

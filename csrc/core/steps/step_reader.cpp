@@ -370,7 +370,7 @@ class StepReader::Reading {
     std::uint32_t expected = 0;
     const std::string* feature = nullptr;  // null: an entry of the episode
   };
-  // A segment to move from where it was read to where it is needed.
+  // A segment that was read to one place and is needed in another.
   struct Move {
     std::size_t scratch = 0;
     std::uint8_t* out = nullptr;

@@ -233,8 +233,8 @@ class DataSet:
         return {"record": number, "damaged": reason}
 
     def _damage(self) -> dict[str, Any]:
-        """Returns the number of damaged places, and the first of them, each with the first record
-        that follows its beginning.
+        """Returns the number of damaged places, and the first places, each with the number of the
+        record that follows the beginning of the damage.
         """
         found = []
         skipped = self._reader.skipped

@@ -32,7 +32,7 @@ _ALONE = "x"
 
 
 class Limits(NamedTuple):
-    """What is shown of a record at most."""
+    """The largest shown part of a record."""
 
     #: Values of a feature, and bytes of a string.
     values: int
@@ -57,7 +57,7 @@ class Limits(NamedTuple):
         return max(1, self.room // _FEATURE_ROOM)
 
 
-#: Of a row in a list, and of one record.
+#: The limits of a row in a list, and of one record.
 ROW = Limits(8, 160, 4, False, 1 << 16)
 RECORD = Limits(4096, 1 << 16, 256, True, 2 << 20)
 
@@ -149,7 +149,7 @@ def cut_name(name: str) -> str:
 
 
 def _value(value: bytes, limits: Limits, level: int) -> dict[str, Any]:
-    """Returns what is shown of a byte string."""
+    """Returns the shown part of a byte string."""
     contents = contents_of(value)
     shown: dict[str, Any] = {"bytes": len(value), "kind": contents.kind}
     if contents.form:
