@@ -91,11 +91,6 @@ std::uint64_t SeekPoints::first_byte_from(std::uint64_t file_offset) const {
   return spans_.empty() ? 0 : spans_.back().end;
 }
 
-bool SeekPoints::cover_file_to(std::uint64_t file_offset) const {
-  const std::shared_lock lock(mutex_);
-  return complete_ || (!spans_.empty() && spans_.back().place.file_offset >= file_offset);
-}
-
 std::size_t SeekPoints::inflate_window(const Span& span,
                                        std::span<std::uint8_t, kDeflateWindowBytes> out) {
   if (span.window.empty()) return 0;

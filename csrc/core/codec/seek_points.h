@@ -64,8 +64,6 @@ class SeekPoints {
   // The first byte of the stream that comes from byte `file_offset` of the file or later, or
   // stream_bytes().
   std::uint64_t first_byte_from(std::uint64_t file_offset) const;
-  // Whether the spans hold all output of the file's bytes before `file_offset`.
-  bool cover_file_to(std::uint64_t file_offset) const;
 
   // Inflates the last 32 KiB of the stream before the span, fewer near the beginning. Throws Error
   // stale_index if the window is damaged.
