@@ -1,6 +1,7 @@
 // A reader for Python: a core source of records that can be closed.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -41,5 +42,19 @@ class PythonReader {
  private:
   std::shared_ptr<const RecordSource> source_;
 };
+
+// Locates a record. Opens the record's shard without the GIL: an object comes through a Python
+// thread, so opening one with the GIL would wait for ever.
+inline Row locate_one(const Reader& reader, std::uint64_t record) {
+  if (record < reader.record_count()) {
+    const ShardSet::Place place = reader.shards().place(record);
+    const IndexedShard* const shard = reader.shards().slot(place.shard).opened();
+    if (shard != nullptr) {
+      return {shard, place.number, record, shard->index->frame(place.number)};
+    }
+  }
+  const WithoutGil without_gil;
+  return reader.locate(record);
+}
 
 }  // namespace tfrfast::python

@@ -168,7 +168,7 @@ class PythonKeyFile {
     // Another thread may close the reader meanwhile.
     const std::shared_ptr<const Reader> reader = open.frames();
     for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
-      const Row row = reader->locate(*found.number);
+      const Row row = locate_one(*reader, *found.number);
       check_space(row);
       const auto size = static_cast<py::ssize_t>(row.frame.payload_bytes);
       auto record = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, size));

@@ -68,17 +68,6 @@ std::unique_ptr<PythonReader> join_readers(const std::vector<const PythonReader*
       std::make_shared<const Reader>(ShardSet::joined(sets), sources.at(0)->options()));
 }
 
-// Locates an existing record. Opening the record's shard may take a while.
-Row locate_one(const Reader* reader, std::uint64_t record) {
-  const ShardSet::Place place = reader->shards().place(record);
-  const IndexedShard* const shard = reader->shards().slot(place.shard).opened();
-  if (shard == nullptr) {
-    const WithoutGil without_gil;
-    return reader->locate(record);
-  }
-  return {shard, place.number, record, shard->index->frame(place.number)};
-}
-
 py::bytes read_one(const Core& source, std::uint64_t record) {
   const Reader* const reader = source->reader();
   if (reader == nullptr) {
@@ -89,7 +78,7 @@ py::bytes read_one(const Core& source, std::uint64_t record) {
     }
     return to_bytes((*batch)[0]);
   }
-  const Row row = locate_one(reader, record);
+  const Row row = locate_one(*reader, record);
   check_space(row);
   PyObject* bytes =
       PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(row.frame.payload_bytes));
@@ -158,7 +147,7 @@ py::tuple locate(const PythonReader& self, std::int64_t number) {
   const Frames reader = self.frames();
   const auto count = static_cast<std::int64_t>(reader->record_count());
   const Row row =
-      locate_one(reader.get(), static_cast<std::uint64_t>(number_below(count, number, "Record")));
+      locate_one(*reader, static_cast<std::uint64_t>(number_below(count, number, "Record")));
   const std::size_t shard = reader->shards().place(row.record).shard;
   return py::make_tuple(shard, row.frame.offset, row.frame.payload_bytes);
 }

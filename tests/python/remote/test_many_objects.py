@@ -92,6 +92,20 @@ def test_records_and_batches_are_those_of_files(
     assert lengths.tolist() == [len(record) for record in here]
 
 
+def test_a_key_opens_the_shard_of_its_record(
+    server: RangeServer, storage: dict[str, Any], tmp_path: Path
+) -> None:
+    for number in range(COUNT):
+        path = tmp_path / f"data-{number:03d}"
+        with tfr.Writer(path, index=False) as writer:
+            writer.write_example({"id": number})
+        server.put(f"bucket/set/{path.name}", path.read_bytes())
+    tfr.build_index(PATTERN, storage=storage, publish=True)
+    tfr.build_keys(tfr.Reader(PATTERN, storage=storage), "id", folder=tmp_path)
+    there = tfr.Reader(PATTERN, storage=storage)
+    assert there.by_key("id", folder=tmp_path)[7] == there[7]
+
+
 def test_shards_of_one_batch_are_opened_at_once(
     server: RangeServer, storage: dict[str, Any], here: tfr.Reader
 ) -> None:
