@@ -214,6 +214,25 @@ def test_a_refused_state_changes_nothing(shards: dict[str, list[str]]) -> None:
     assert len([*batches]) == 19
 
 
+@pytest.mark.parametrize("exhausted", ["repeat", "stop"])
+@pytest.mark.parametrize("per_source", [False, True])
+@pytest.mark.parametrize(
+    ("weights", "why"),
+    [
+        ([0, 0, 0], "the sum of all weights is 0"),
+        ([2**62, 2**62, 2**62], "a weight is 4611686018427387904"),
+        ([1, 1], "the number of weights is 2"),
+    ],
+)
+def test_weights_of_a_state_that_cannot_be_are_refused(
+    shards: dict[str, list[str]], exhausted: Any, per_source: bool, weights: list[int], why: str
+) -> None:
+    mixture = mixture_of(shards, on_exhausted=exhausted, length=40, per_source=per_source)
+    loader = tfr.Loader(mixture, 10)
+    with pytest.raises(ValueError, match=why):
+        loader.load_state_dict(loader.state_dict() | {"weights": [[0, 0, weights]]})
+
+
 def test_a_pickled_loader_goes_on_with_its_weights(shards: dict[str, list[str]]) -> None:
     loader = tfr.Loader(mixture_of(shards), 16, features=ID)
     next(iter(loader))

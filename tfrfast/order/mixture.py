@@ -311,7 +311,8 @@ class Mixture(Order):
         rows = 1 if isinstance(unit, CountedBatching) else unit
         first = self._segments[0][2]
         sizes = [source.positions for source in sources]
-        drawn = sum(size for size, weight in zip(sizes, first, strict=True) if weight)
+        # The core refuses weights of another number of sources.
+        drawn = sum(size for size, weight in zip(sizes, first, strict=False) if weight)
         length = drawn if self.length is None else self.length
         if self.on_exhausted == "stop":
             return _native.Mixture.longest_without_repeats(sizes, first, rows, length)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "core/order/mixture_epoch.h"
@@ -21,6 +20,21 @@ std::int64_t records_of(const std::vector<std::shared_ptr<const Order>>& sources
     records += source->records();
   }
   return records;
+}
+
+// Returns the sum of the weights of `source_count` sources. Weights may come from a state.
+std::int64_t checked_period(const std::vector<std::int64_t>& weights, std::size_t source_count) {
+  if (weights.size() != source_count) {
+    refuse("the number of weights", static_cast<std::int64_t>(weights.size()),
+           "that of the sources, which is " + std::to_string(source_count));
+  }
+  std::int64_t period = 0;
+  for (const std::int64_t weight : weights) {
+    check_range("a weight", weight, 0, kMaxPeriod);
+    period += weight;
+  }
+  check_range("the sum of all weights", period, 1, kMaxPeriod);
+  return period;
 }
 
 std::shared_ptr<const Slots> period_of(const std::vector<std::int64_t>& weights,
@@ -109,22 +123,14 @@ void Mixture::check_segments() const {
       throw Error(ErrorKind::invalid, "Each change of weights must come after the one before it.");
     }
     before = &segment;
-    if (segment.weights.size() != spec_.sources.size()) {
-      refuse("the number of weights", static_cast<std::int64_t>(segment.weights.size()),
-             "that of the sources, which is " + std::to_string(spec_.sources.size()));
-    }
-    std::int64_t period = 0;
+    slots += checked_period(segment.weights, spec_.sources.size());
     for (std::size_t s = 0; s < segment.weights.size(); ++s) {
-      check_range("a weight", segment.weights[s], 0, kMaxPeriod);
-      period += segment.weights[s];
       if (segment.weights[s] > 0 && spec_.repeats && spec_.length > 0 &&
           spec_.sources[s]->positions() == 0) {
         throw Error(ErrorKind::invalid,
                     "Source " + std::to_string(s) + " has a weight, but no records.");
       }
     }
-    check_range("the sum of all weights", period, 1, kMaxPeriod);
-    slots += period;
     if (slots <= kMaxPeriodSum) continue;
     throw Error(ErrorKind::invalid,
                 "With all changes of its weights, this mixture has periods of " +
@@ -289,7 +295,7 @@ std::vector<std::int64_t> Mixture::counts(std::uint64_t seed, std::uint64_t epoc
 std::int64_t Mixture::longest_without_repeats(const std::vector<std::int64_t>& records,
                                               const std::vector<std::int64_t>& weights,
                                               std::int64_t unit_rows, std::int64_t max_length) {
-  const std::int64_t period = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+  const std::int64_t period = checked_period(weights, records.size());
   std::int64_t periods = max_length / unit_rows / period;
   for (std::size_t s = 0; s < weights.size(); ++s) {
     if (weights[s] > 0) periods = std::min(periods, records[s] / unit_rows / weights[s]);

@@ -52,7 +52,8 @@ class Mixture final : public Order {
   std::vector<std::int64_t> counts(std::uint64_t seed, std::uint64_t epoch,
                                    std::int64_t position) const;
 
-  // The longest epoch, at most `max_length`, that needs no record of a source twice.
+  // The longest epoch, at most `max_length`, that needs no record of a source twice. Throws
+  // Error(invalid) if `weights` are not weights of so many sources.
   static std::int64_t longest_without_repeats(const std::vector<std::int64_t>& records,
                                               const std::vector<std::int64_t>& weights,
                                               std::int64_t unit_rows, std::int64_t max_length);
