@@ -212,6 +212,8 @@ def test_a_null_character_does_not_cut_a_path_short(here: Path) -> None:
     write_shard(here / "there", [])
     with pytest.raises(ValueError, match="null character"):
         tfr.Reader("there\0-but-not-this")
+    with pytest.raises(ValueError, match="null character"):
+        tfr.DiskCache("there\0-but-not-this", "1G")
 
 
 @pytest.mark.parametrize("paths", [3, None, [3], {"a": 1}.values(), 0.5, ["a", None], object()])

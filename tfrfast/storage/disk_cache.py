@@ -45,6 +45,8 @@ class DiskCache:
             raise ValueError(f"folder is {name!r}, a URL. Name a folder on a local disk.")
         if not name:
             raise ValueError("folder is empty. Name a folder on a local disk.")
+        if "\0" in name:
+            raise ValueError(f"A path cannot hold a null character: {name!r}.")
         try:
             name.encode()
         except UnicodeEncodeError:
