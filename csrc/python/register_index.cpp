@@ -60,7 +60,11 @@ std::string index_object(const std::string& url, const std::string& access,
 class MadeIndexes {
  public:
   explicit MadeIndexes(const std::string& folder)
-      : index_(FolderIndex::load(own_index_path(folder))), folder_(folder) {}
+      : index_([&] {
+          const WithoutGil without_gil;
+          return FolderIndex::load(own_index_path(folder));
+        }()),
+        folder_(folder) {}
 
   void add(const std::string& name, const std::string& folder, const std::string& shard_path) {
     const WithoutGil without_gil;
