@@ -340,9 +340,11 @@ class Reader:
         """Returns the folder for a file of all shards: the chosen folder, or that of the indexes of
         the first shard.
         """
-        folder = self._options["index_folder"] if chosen is None else chosen
+        if chosen is not None:
+            return os.fsdecode(written_file(chosen))
+        folder: str | None = self._arguments()[1]["index_folder"]
         if folder is not None:
-            return os.fsdecode(written_file(folder))
+            return folder
         if not self.shards:
             raise ValueError(f"Without shards there is no {what}.")
         first = self.shards[0].path

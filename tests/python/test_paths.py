@@ -2,6 +2,7 @@
 
 import io as io_module
 import os
+import pickle
 import re
 import sys
 import types
@@ -456,3 +457,22 @@ def test_folders_that_are_missing_are_no_match(here: Path) -> None:
     for pattern in ("missing/s*", "file/s*", "m*/s*", "missing/**/s1"):
         with pytest.raises(FileNotFoundError, match="No shard matches the pattern"):
             tfr.Reader(pattern)
+
+
+def test_a_reader_means_the_same_files_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        with tfr.Writer("shard", index=False) as writer:
+            writer.write_example({"id": folder})
+    monkeypatch.chdir(tmp_path / "one")
+    reader = tfr.Reader("shard", index_folder="indexes")
+    loader = tfr.Loader(tfr.Reader("shard"), 1)
+    keys = tfr.build_keys(reader, "id")
+    monkeypatch.chdir(tmp_path / "two")
+    assert list(pickle.loads(pickle.dumps(reader))) == list(reader)
+    (copied,) = pickle.loads(pickle.dumps(loader))
+    assert list(copied) == list(reader)
+    assert reader.by_key("id").path == keys == str(tmp_path / "one/indexes" / Path(keys).name)

@@ -45,10 +45,7 @@ class RecordSource(Datasource):
         self._scan = scan
         self._order = order
         self._epoch = epoch
-        self._shards = shards = ShardSizes(reader)
-        # Ray's workers are in other folders.
-        shards.names, options = reader._arguments()
-        shards.options["index_folder"] = options["index_folder"]
+        self._shards = ShardSizes(reader)
         self._measure()
 
     def get_name(self) -> str:

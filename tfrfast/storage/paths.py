@@ -163,7 +163,9 @@ def absolute_path(path: str | os.PathLike[str], folder: str | None = None) -> st
 
     Unlike os.path.abspath, keeps `..`, which after a link leads out of the link's target.
     """
-    name = os.path.join(os.getcwd() if folder is None else folder, path)
+    name = os.fspath(path)
+    if not os.path.isabs(name):  # the current folder may have been removed
+        name = os.path.join(os.getcwd() if folder is None else folder, name)
     return name if os.pardir in name.split(os.sep) else os.path.normpath(name)
 
 
