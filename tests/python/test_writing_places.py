@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,19 @@ def test_a_set_that_lacks_shards_is_called_that(tmp_path: Path, capsys: Any) -> 
     assert "missing" not in capsys.readouterr().err
     with pytest.raises(FileExistsError, match="set is whole, so it is finished"):
         tfr.shuffle(f"{prefix}-*", made, num_shards=2, seed=1, progress=False)
+
+
+@pytest.mark.parametrize("writer", [tfr.Writer, partial(tfr.ShardedWriter, num_shards=1)])
+def test_shards_appear_where_they_were_begun(
+    writer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    written = writer("shard", index_folder="../indexes")
+    written.write(b"record")
+    monkeypatch.chdir(tmp_path / "two")
+    written.close()
+    assert list(tfr.Reader(tmp_path / "one" / "shard*")) == [b"record"]
+    assert {each.name for each in tmp_path.iterdir()} == {"one", "two", "indexes"}
+    assert not list((tmp_path / "two").iterdir())

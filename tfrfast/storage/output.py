@@ -92,4 +92,10 @@ def open_output(
         from tfrfast.storage.remote.output import RemoteOutput
 
         return RemoteOutput(url, reached, index, into, overwrite, folder)
-    return Output(os.fsdecode(written_file(path)), index, into, sync, overwrite)
+    name = _from_here(os.fsdecode(written_file(path)))
+    return Output(name, index, os.fsencode(_from_here(os.fsdecode(into))), sync, overwrite)
+
+
+def _from_here(name: str) -> str:
+    """Returns a name that fits in any folder, where the program may go before shards get names."""
+    return name if not name or os.path.isabs(name) else os.path.join(os.getcwd(), name)
