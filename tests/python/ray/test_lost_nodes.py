@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -20,15 +21,17 @@ tray = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
 ID = {"id": tfr.FixedLen((), "int64")}
 
 
-def _die_once(batch: dict[str, Any], *, mark: str) -> dict[str, Any]:
-    """Kills the node that works on record 700, unless one was killed before."""
-    if 700 in batch["id"]:
-        try:
-            Path(mark).touch(exist_ok=False)
-        except FileExistsError:
-            return batch
+def _die_once(mark: str) -> None:
+    """Kills the node of this task, unless one was killed for this mark before."""
+    with contextlib.suppress(FileExistsError):
+        Path(mark).touch(exist_ok=False)
         os.kill(os.getppid(), signal.SIGKILL)  # its raylet
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_at_record_700(batch: dict[str, Any], *, mark: str) -> dict[str, Any]:
+    if 700 in batch["id"]:
+        _die_once(mark)
     return batch
 
 
@@ -42,7 +45,9 @@ def test_a_dataset_is_written_whole_though_a_node_dies(
     ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
     mark = tmp_path / "one-died"
     dataset = tray.read(shards, features=ID, order=tfr.Shuffle(3), override_num_blocks=9)
-    some = dataset.map_batches(functools.partial(_die_once, mark=str(mark)), batch_size=None)
+    some = dataset.map_batches(
+        functools.partial(_die_at_record_700, mark=str(mark)), batch_size=None
+    )
     done = tray.write(some, tmp_path / "out/train", num_shards=4, sync=False)
     assert mark.exists()
     records = list(tfr.Reader(done.paths))
@@ -64,12 +69,8 @@ class _Dying(tray.RayExecutor):  # type: ignore[misc, name-defined]
 
 def _run_or_die(fn: Any, task: Any, mark: str) -> Any:
     def keep(self: Any, *arguments: Any) -> None:
-        if os.path.exists(mark):
-            original(self, *arguments)
-            return
-        Path(mark).touch()
-        os.kill(os.getppid(), signal.SIGKILL)  # its raylet
-        os.kill(os.getpid(), signal.SIGKILL)
+        _die_once(mark)
+        original(self, *arguments)
 
     original = TaskFolder.keep
     with pytest.MonkeyPatch.context() as patch:
