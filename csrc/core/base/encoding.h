@@ -92,6 +92,7 @@ class Encoder {
   void nested(const Code& code) {
     code();
   }
+  void encoded(std::string_view bytes) { bytes_ += bytes; }   // appends encoded bytes
   std::string_view bytes() const noexcept { return bytes_; }  // so far
 
   std::string finish();  // call once
