@@ -192,7 +192,7 @@ class Reader:
             "on_corruption": on_corruption,
             "io": io,
             "index": index,
-            "index_folder": folder,
+            "index_folder": None if folder is None else absolute_path(folder),
             "threads": threads,
             "progress": progress,
             "storage": reached,
@@ -317,15 +317,11 @@ class Reader:
             part._described()  # raises if the part cannot be described
         return self._core.describe()
 
-    def _arguments(self) -> tuple[list[str], dict[str, Any]]:
-        """Returns the paths and the options of the same files in any current folder."""
-        options, paths = self._options, absolute(self._paths, self._folder)
-        if options["index_folder"] is not None:
-            folder = absolute_path(options["index_folder"], self._folder)
-            options = options | {"index_folder": folder}
+    def _absolute_paths(self) -> list[str]:
+        """Returns the paths of the same files in any current folder."""
         if self._parts is not None:
-            paths = [path for part in self._parts for path in part._arguments()[0]]
-        return paths, options
+            return [path for part in self._parts for path in part._absolute_paths()]
+        return absolute(self._paths, self._folder)
 
     def _frames(self) -> Reader:
         """Returns this reader. Raises TypeError if its records are not frames of shards."""
@@ -340,11 +336,9 @@ class Reader:
         """Returns the folder for a file of all shards: the chosen folder, or that of the indexes of
         the first shard.
         """
-        if chosen is not None:
-            return os.fsdecode(written_file(chosen))
-        folder: str | None = self._arguments()[1]["index_folder"]
+        folder = self._options["index_folder"] if chosen is None else chosen
         if folder is not None:
-            return folder
+            return os.fsdecode(written_file(folder))
         if not self.shards:
             raise ValueError(f"Without shards there is no {what}.")
         first = self.shards[0].path
@@ -406,7 +400,7 @@ class Reader:
     def __reduce__(self) -> tuple[object, ...]:
         if self._makes_records:
             return _join_again, (self._parts,)
-        return _open, self._arguments()
+        return _open, (self._absolute_paths(), self._options)
 
     def __repr__(self) -> str:
         if not hasattr(self, "_core"):  # a debugger may show a reader whose __init__ failed

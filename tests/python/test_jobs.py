@@ -277,7 +277,9 @@ def test_ranges_hold_each_record_once(shards: list[str], target: int) -> None:
 def sizes_of(shards: list[tuple[int, int]]) -> ShardSizes:
     """Shards of (records, bytes of each record)."""
     facts = [SimpleNamespace(num_records=n, num_bytes=n * size) for n, size in shards]
-    reader: Any = SimpleNamespace(shards=facts, _makes_records=False, _arguments=lambda: ([], {}))
+    reader: Any = SimpleNamespace(
+        shards=facts, _makes_records=False, _absolute_paths=list, _options={}
+    )
     return ShardSizes(reader)
 
 

@@ -38,7 +38,7 @@ def sequence_values(name: str, items: Sequence[Any]) -> Array | Bytes:
         array = np.concatenate([np.ravel(np.asarray(item)) for item in items])
     # NumPy makes floats of integers for which neither int64 nor uint64 is its common type.
     is_float = array.dtype.kind == "f" and array.size > 0
-    if is_float and all(np.asarray(item).dtype.kind in "biu" for item in items):
+    if is_float and all(isinstance(item, (int, np.integer, np.bool_)) for item in items):
         array = np.asarray(items, object)
     return _whole(name, array) if array.dtype.kind == "O" else flat_values(name, array)
 

@@ -39,8 +39,8 @@ class ShardSizes:
         self.starts = _starts(counts)
         self._byte_starts = _starts(self.sizes)
         #: How other processes open the shards.
-        self.names, options = reader._arguments()
-        self.options = {**options, "threads": 1, "progress": False}
+        self.names = reader._absolute_paths()
+        self.options = {**reader._options, "threads": 1, "progress": False}
         self._plan = secrets.token_hex(8)
 
     def bytes_of(self, numbers: range) -> int:

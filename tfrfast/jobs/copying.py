@@ -224,5 +224,4 @@ def verifying_anew(reader: Reader) -> Reader:
     passed_over = any(each.records is not None for each in reader.skipped)
     if reader._options["verify"] == "full" and not passed_over:
         return reader
-    paths, options = reader._arguments()
-    return Reader(paths, **{**options, "verify": "full"})
+    return Reader(reader._absolute_paths(), **{**reader._options, "verify": "full"})

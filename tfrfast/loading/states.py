@@ -97,8 +97,8 @@ def before_append(state: dict[str, Any], reader: Reader, plan: Plan) -> tuple[Re
         return None
     ends = np.cumsum([shard.num_records for shard in reader.shards[:-1]])
     for shard in np.flatnonzero(ends == had).tolist():
-        paths, options = reader._arguments()
-        first = Reader(paths[: shard + 1], **{**options, "progress": False})
+        options = {**reader._options, "progress": False}
+        first = Reader(reader._absolute_paths()[: shard + 1], **options)
         if f"{first._fingerprint:016x}" == data:
             try:
                 shorter = Plan(plan.order, plan.batching, num_records=len(first), **plan._share())
