@@ -1,5 +1,6 @@
 """The shards of a path, a glob, or a list of paths and globs."""
 
+import glob
 import io as io_module
 import os
 import pickle
@@ -9,11 +10,13 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrfast as tfr
 from quoted_code import ROOT
 from tfrecord_model import write_shard
+from tfrfast.storage.paths import expand_paths
 from tfrfast.storage.schemes import SCHEMES
 
 AWKWARD = [
@@ -418,12 +421,13 @@ def test_paths_relative_to_a_folder_that_is_left(here: Path, monkeypatch: Any, i
 
 
 def refuse_listing(monkeypatch: pytest.MonkeyPatch, refused: Path) -> None:
-    """Makes listing a folder fail, even for root, who may list any."""
+    """Makes listing a folder fail once, even for root, who may list any."""
     scandir = os.scandir
+    failures = [PermissionError(13, "Permission denied")]
 
     def scan(folder: Any = ".") -> Any:
-        if isinstance(folder, str) and os.path.realpath(folder) == str(refused):
-            raise PermissionError(13, "Permission denied", folder)
+        if isinstance(folder, str) and os.path.realpath(folder) == str(refused) and failures:
+            raise failures.pop()
         return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", scan)
@@ -443,6 +447,34 @@ def test_a_folder_that_cannot_be_listed_is_an_error_of_its_own(
         tfr.Reader(pattern)
     assert raised.value.filename.rstrip("/").endswith("closed")
     assert raised.value.errno == 13
+
+
+def test_a_pattern_finds_what_glob_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(1)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    folders = [here]
+    for _ in range(12):
+        folder = random.choice(folders) / random.choice(["a", "b1", ".c", "d[1]", "e.tfrecord"])
+        folder.mkdir(exist_ok=True)
+        folders.append(folder)
+    for folder in {*folders}:
+        for name in random.choice(["s1", "s2", ".s3", "t[1]", "a"], 3):
+            if not (folder / name).exists():
+                (folder / name).touch()
+    (here / "link").symlink_to(folders[1])
+    parts = ["*", "**", "?", "s*", ".*", "[ab]*", "a", "*[[]1]", "s1", ".", ".."]
+    for _ in range(400):
+        pattern = "/".join(random.choice(parts, random.integers(1, 4)))
+        if not glob.has_magic(pattern):
+            continue
+        expected = filter(os.path.isfile, {*glob.glob(pattern, recursive=True)})
+        try:
+            found = expand_paths(pattern)
+        except FileNotFoundError:
+            found = []
+        assert sorted(found) == sorted(expected), pattern
 
 
 def test_what_is_looked_up_needs_no_listing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

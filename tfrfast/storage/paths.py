@@ -27,6 +27,7 @@ Paths = PathLike | Iterable[PathLike]
 
 # The most listings of a folder that changes all the time.
 _LISTINGS = 10
+_INDEX_FOLDER = ".tfrfast"
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -182,11 +183,9 @@ def _expand(path: PathLike, storage: Storage | None) -> list[str]:
         return _expand_url(name, storage)
     if not glob.has_magic(name) or os.path.lexists(name):
         return _shards_in(name) if os.path.isdir(name) else [name]
-    found = _published({os.path.dirname(name)}, lambda: _match_in_folder(name))
-    if found is None:
-        every = [each for each in glob.glob(name, recursive=True) if _may_be_shard(each)]
-        found = _published(set(map(os.path.dirname, every)), lambda: every)
-    _refuse_unreadable_folders(name)
+    folder = os.path.dirname(name)
+    folders = map(os.path.dirname, _matches(name)) if glob.has_magic(folder) else [folder]
+    found = _published({*folders}, lambda: _matches(name))
     if not found:
         raise FileNotFoundError(
             2,
@@ -215,7 +214,7 @@ def _shards_in(folder: str) -> list[str]:
         return [os.path.join(folder, each.name) for each in files]
 
     bare = os.path.dirname(os.path.join(folder, ""))
-    return _in_folder(folder, _published({bare}, listed) or [])
+    return _in_folder(folder, _published({bare}, listed))
 
 
 def _in_folder(folder: str, found: list[str]) -> list[str]:
@@ -229,7 +228,7 @@ def _in_folder(folder: str, found: list[str]) -> list[str]:
     return _sorted_naturally(found)
 
 
-def _published(folders: set[str], listed: Callable[[], list[str] | None]) -> list[str] | None:
+def _published(folders: set[str], listed: Callable[[], list[str]]) -> list[str]:
     """Returns the listed files of these folders without the shards of unfinished appends.
 
     The folders are as os.path.dirname gives them, without the slashes at the end of `data//train`.
@@ -239,15 +238,11 @@ def _published(folders: set[str], listed: Callable[[], list[str] | None]) -> lis
         appends = {folder: Appends(folder) for folder in folders}
         found = listed()
         hidden = {
-            (folder, name)
-            for folder, each in appends.items()
-            for name in each.unpublished(found or ())
+            (folder, name) for folder, each in appends.items() for name in each.unpublished(found)
         }
         if all(each.are_as_before() for each in appends.values()):
             break
-    if not found or not hidden:
-        return found
-    return [name for name in found if os.path.split(name) not in hidden]
+    return [name for name in found if os.path.split(name) not in hidden] if hidden else found
 
 
 def _what_was_meant(pattern: str) -> str:
@@ -271,29 +266,57 @@ def _what_was_meant(pattern: str) -> str:
     return f". Did you mean {os.path.join(folder, alike[0], *below)!r}?" if alike else ""
 
 
-def _match_in_folder(pattern: str) -> list[str] | None:
-    """Returns the matches of `glob`, without folders, if only the last name is a pattern.
+def _matches(pattern: str, are_folders: bool = False) -> list[str]:
+    """Returns the shards that match a pattern, or the folders, by the rules of `glob`.
 
-    The listing tells folders from files, so no file is examined. None if only `glob` can tell.
+    `glob` passes over a folder that cannot be listed, even for a moment, so shards would be
+    missing. Here this is an error.
     """
-    folder, last = os.path.split(pattern)
-    if glob.has_magic(folder) or last == "**":
-        return None
-    matches = re.compile(fnmatch.translate(last)).match
-    start = pattern[: len(pattern) - len(last)]
-    is_index = _is_index if folder.endswith(".tfrfast") else None
+    above, last = os.path.split(pattern)
+    folders = _matches(above, are_folders=True) if glob.has_magic(above) else [above]
+    if not glob.has_magic(last):
+        names = [os.path.join(folder, last) for folder in folders if not _is_index(folder, last)]
+        found = filter(os.path.lexists, names)
+        return [each for each in found if os.path.isdir(each) == are_folders]
+    if last == "**":
+        for folder in folders:  # which grows
+            folders += _entries(folder, "*", True, pattern)
+        folders = list(dict.fromkeys(folders))
+        if are_folders:
+            return folders
+    return [each for folder in folders for each in _entries(folder, last, are_folders, pattern)]
+
+
+def _entries(folder: str, last: str, are_folders: bool, pattern: str) -> list[str]:
+    """Returns the files, or the folders, whose names match the last part of a pattern."""
+    is_match = re.compile(fnmatch.translate(last)).match
+    start, may_be_index = os.path.join(folder, ""), folder.endswith(_INDEX_FOLDER)
     try:
         with os.scandir(folder or os.curdir) as entries:
             return [
                 start + entry.name
                 for entry in entries
-                if matches(entry.name)
+                if is_match(entry.name)
                 and (last[0] == "." or entry.name[0] != ".")
-                and not (is_index and is_index(entry.name))
-                and not entry.is_dir()
+                and not (may_be_index and _is_index(folder, entry.name))
+                and _is_folder(entry) == are_folders
             ]
-    except OSError:
-        return None
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            f"Listing folder {folder!r} for the pattern {pattern!r} failed: {error.strerror}. "
+            "Some shards may be in there",
+            folder,
+        ) from None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads nowhere
+        return False
 
 
 def _sorted_naturally(names: list[str]) -> list[str]:
@@ -333,43 +356,11 @@ def _expand_url(url: str, storage: Storage | None) -> list[str]:
     return _sorted_naturally(found)
 
 
-def _refuse_unreadable_folders(pattern: str) -> None:
-    """Raises for folders that cannot be listed. A glob skips such folders, so shards would be
-    missing.
-    """
-    above, last = os.path.split(pattern)
-    if above == pattern:
-        return
-    _refuse_unreadable_folders(above)
-    if not glob.has_magic(last):
-        return
-    folders = [above]
-    if last == "**" or glob.has_magic(above):
-        folders = glob.glob(os.path.join(above, "**" if last == "**" else "", ""), recursive=True)
-    for folder in folders:
-        try:
-            os.scandir(folder or os.curdir).close()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise type(error)(
-                error.errno,
-                f"Listing folder {folder!r} for the pattern {pattern!r} failed: {error.strerror}. "
-                "Some shards may be in there",
-                folder,
-            ) from None
-
-
-def _may_be_shard(name: str) -> bool:
-    """False for folders, and for indexes that `build_index` keeps beside the data folder."""
-    folder, last = os.path.split(name)
-    is_index = folder.endswith(".tfrfast") and _is_index(last)
-    return not is_index and not os.path.isdir(name)
-
-
-def _is_index(name: str) -> bool:
+def _is_index(folder: str, name: str) -> bool:
+    """True for an index that `build_index` keeps beside the data folder."""
     number = name.removeprefix("index-")  # of a user who shares the folder
-    return name == "index" or (number != name and number.isdecimal())
+    is_named = name == "index" or (number != name and number.isdecimal())
+    return is_named and folder.endswith(_INDEX_FOLDER)
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:

@@ -80,7 +80,8 @@ class Appends:
         self._folder = folder or os.curdir
         self._writers: list[str] = []
         self._changed = _changed(self._folder)
-        with contextlib.suppress(OSError):
+        # A folder that may not be listed fails where its shards are listed.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             names = os.listdir(self._folder)
             hidden = [each for each in names if each[0] == "." and _APPENDING.fullmatch(each)]
             self._writers = [os.path.join(folder, each) for each in hidden]
