@@ -266,7 +266,7 @@ def test_keys_that_are_no_keys_are_refused(sets: tuple[str, list[str]], tmp_path
     with pytest.raises(ValueError, match="No record of A has the feature 'idd'. Did you mean 'id'"):
         tfr.diff(*sets, key="idd")
     with pytest.raises(
-        tfr.FeatureError, match="Record 0 at byte 0 of '.*one' has no single key 'w'"
+        tfr.FeatureError, match="Record 0 at byte 0 of '.*(one|x)' has no single key 'w'"
     ):
         tfr.diff(*sets, key="w")
     with pytest.raises(TypeError, match="key is the name of a feature"):
