@@ -59,22 +59,24 @@ std::string index_object(const std::string& url, const std::string& access,
 // The indexes of shards that were written to be moved.
 class MadeIndexes {
  public:
-  explicit MadeIndexes(const std::string& folder)
-      : index_([&] {
-          const WithoutGil without_gil;
-          return FolderIndex::load(own_index_path(folder));
-        }()),
-        folder_(folder) {}
+  explicit MadeIndexes(const std::string& folder) : folder_(folder) {}
 
   void add(const std::string& name, const std::string& folder, const std::string& shard_path) {
     const WithoutGil without_gil;
-    if (index_ == nullptr) refuse_index(folder_, "it is missing.");
-    add_moved_index(*index_, name, place_for(folder, shard_path), shard_path);
+    try {
+      if (index_ == nullptr) index_ = FolderIndex::load(own_index_path(folder_));
+      if (index_ != nullptr) {
+        add_moved_index(*index_, name, place_for(folder, shard_path), shard_path);
+      }
+    } catch (const Error& error) {
+      // A power cut may have taken the made index. The shard needs none.
+      if (error.kind() != ErrorKind::stale_index) throw;
+    }
   }
 
  private:
-  const std::shared_ptr<const FolderIndex> index_;
   const std::string folder_;
+  std::shared_ptr<const FolderIndex> index_;
 };
 
 // A number for each shard with an index in the folder. A change of the shard's entry changes the
@@ -127,8 +129,10 @@ void register_index(py::module_& module) {
       "has the same bytes.");
   py::class_<MadeIndexes>(module, "MadeIndexes")
       .def(constructor<MadeIndexes, const std::string&>(), py::arg("folder"))
-      .def("add", &MadeIndexes::add, py::arg("name"), py::arg("folder"), py::arg("shard_path"),
-           "Adds the index of a shard that was moved. An empty folder means the sibling folder.");
+      .def(
+          "add", &MadeIndexes::add, py::arg("name"), py::arg("folder"), py::arg("shard_path"),
+          "Adds the index of a shard that was moved, if it was made and is intact. An empty folder "
+          "means the sibling folder.");
   module.def("indexed_states", &states_in, py::arg("folder"));
   module.def("compact_index", &compact_index, py::arg("folder"), py::call_guard<WithoutGil>());
   module.def("join_index", &join_index, py::arg("folder"), py::arg("added"),

@@ -21,6 +21,7 @@ from record_files import names_in
 from tfrfast import _native
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.cli import main
+from tfrfast.jobs.shuffling import publication
 from tfrfast.jobs.shuffling.job import ShuffleJob
 from tfrfast.jobs.shuffling.resumable_folder import resumable_folder_path
 
@@ -322,6 +323,22 @@ class TestInterruption:
         assert "shuffle-x" not in names_in(tmp_path / "out.tfrfast")
         with tfr.Reader(f"{out}-*", index="require") as reader:
             assert len(reader) == whole.num_records
+
+    @pytest.mark.parametrize("left", [None, b"", bytes(832)], ids=["no", "an empty", "a zeroed"])
+    def test_and_a_loss_of_the_new_index_keeps_no_record_from_its_place(
+        self, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: bytes | None
+    ) -> None:
+        def interrupt(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        arguments: dict[str, Any] = {"num_shards": 3, "overwrite": True}
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(publication, "publish", interrupt)
+            tfr.shuffle(f"{source}/part-*", source / "part", **arguments)
+        (index,) = tmp_path.glob("source.tfrfast/shuffle-part/index/index")
+        index.unlink() if left is None else index.write_bytes(left)
+        made = tfr.shuffle(f"{source}/part-*", source / "part", **arguments)
+        assert sorted(tfr.Reader(made.paths)) == sorted(numbered(1000))
 
     def test_leaves_nothing_that_another_shuffle_could_mistake(
         self, large_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

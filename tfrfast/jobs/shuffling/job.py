@@ -300,7 +300,7 @@ class ShuffleJob:
             raise CorruptRecordError(
                 f"The written shards (records, bytes, hash {after}) differ from the input "
                 f"({self._state['totals']}); nothing was published. Is the disk of "
-                f"{self._work.path!r} in order?",
+                f"{self._work.path!r} in order? Remove that folder, and shuffle again.",
                 path=self._work.path,
             )
 
