@@ -245,6 +245,7 @@ py::dict step_facts(const PythonReader& open) {
   }
   py::dict facts;
   facts["path"] = to_text(file.path());
+  facts["axis"] = py::bytes(file.axis().encode());
   facts["num_bytes"] = file.bytes();
   facts["num_records"] = file.first_steps().size() - 1;
   facts["num_steps"] = file.first_steps().back();

@@ -190,3 +190,13 @@ def test_a_damaged_file_is_refused_or_still_right(path: str) -> None:
         with pytest.raises(tfr.RecordError, match="not an intact step file"):
             tfr.Steps(required, along="steps/")
         made.unlink()
+
+
+def test_a_file_of_other_features_is_refused_or_made_again(path: str) -> None:
+    others = tfr.build_steps(path, along=["steps/action"])
+    expected = list(tfr.Steps(path, along=["steps/image"]))
+    made = tfr.build_steps(path, along=["steps/image"])
+    Path(others).rename(made)
+    with pytest.raises(tfr.StaleIndexError, match="other features along its steps"):
+        tfr.Steps(path, along=["steps/image"], index="require")
+    assert list(tfr.Steps(path, along=["steps/image"])) == expected

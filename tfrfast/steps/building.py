@@ -116,7 +116,7 @@ def _known(reader: Reader, axis: bytes, folder: str, renamed: Sequence[str]) -> 
                 stamp = stamp_of(before.shards)
                 core = _native.open_steps(before._core, path, stamp, [], [], [], {}, {})
                 facts = _native.step_facts(core)
-                if facts["features"] and not facts["left_out"]:
+                if facts["axis"] == axis and facts["features"] and not facts["left_out"]:
                     layout = _native.step_file_layout(core, renamed)
                     return _Known(len(before), _native.step_part(core), layout)
     return None

@@ -180,7 +180,14 @@ class Steps(Reader):
                 _native.open_steps(self.records._core, path, stamp, [], [], [], {}, {})
             )
             raise self._explained(error, [name for name, *_ in facts["features"]]) from None
-        if _native.step_facts(core)["left_out"]:
+        facts = _native.step_facts(core)
+        if facts["axis"] != self._axis:
+            raise StaleIndexError(
+                f"The step file {path!r} has the name of a file with other features along its "
+                "steps. Build it again: tfr.build_steps(...).",
+                path=path,
+            )
+        if facts["left_out"]:
             self._meet_damage(np.flatnonzero(np.diff(_native.first_steps(core)) == 0))
         return core
 
