@@ -153,11 +153,12 @@ class _BatchIterator(grain.DatasetIterator):
         """
         mine = self.get_state()
         # Grain gives each worker the first state of an iterator of all batches.
-        is_of_a_worker = state.get("workers", 1) != 1
+        is_of_a_worker = isinstance(state, dict) and state.get("workers", 1) != 1
         shares = ["worker", "workers", "world", "batch_size", "remainder"]
         check_state("IterDataset", state, mine, shares if is_of_a_worker else [])
+        step = integer("step", state["step"], 0, self._loader.plan.steps + self._part[1])
         own = self._loader.state_dict()
         where = {key: state[key] for key in own}
         self._begin(where | {key: own[key] for key in ("format", "version")})
         if is_of_a_worker:
-            self._step = int(state["step"])
+            self._step = step

@@ -49,20 +49,7 @@ def check_loader_state(state: dict[str, Any], mine: dict[str, Any]) -> None:
     """Raises ValueError, with the reason, if a loader with state `mine` cannot continue from
     `state`.
     """
-    if not isinstance(state, dict):
-        raise TypeError(f"A Loader's state is a dict, not {type(state).__name__}.")
-    missing = [key for key in mine if key not in state]
-    if missing:
-        raise ValueError(f"Not a Loader state: missing {', '.join(map(repr, missing))}.")
-    for key, value in mine.items():
-        if isinstance(value, str) and not isinstance(state[key], str):
-            raise ValueError(f"Not a Loader state: its {key} is {reprlib.repr(state[key])}.")
-    try:
-        integer("version", state["version"], 0, _LARGEST)
-        epoch_number(state["epoch"])
-        integer("position", state["position"], 0, _LARGEST)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Not a Loader state: {error}") from None
+    _check_form("Not a Loader state", state, mine)
     if state["format"] != _FORMAT:
         raise ValueError(f"Not a Loader state: its format is {state['format']!r}.")
     if state["version"] != _VERSION:
@@ -128,10 +115,8 @@ def weights_of_state(state: dict[str, Any]) -> list[tuple[int, int, list[int]]]:
 
 
 def check_state(what: str, state: dict[str, Any], mine: dict[str, Any], fixed: list[str]) -> None:
-    """Raises ValueError unless `state` has all keys of `mine`, and equal values of `fixed` keys."""
-    missing = [key for key in mine if key not in state]
-    if missing:
-        raise ValueError(f"Not a state of {what}: missing {', '.join(map(repr, missing))}.")
+    """Raises ValueError unless `state` is like `mine`, with equal values of `fixed` keys."""
+    _check_form(f"Not a state of {what}", state, mine)
     for key in ("format", "version", *fixed):
         if state[key] != mine[key]:
             said = _said_of_records(state.get("order"), mine.get("order"))
@@ -139,6 +124,25 @@ def check_state(what: str, state: dict[str, Any], mine: dict[str, Any], fixed: l
                 f"{said}The state does not fit this {what}: its {key} is {state[key]!r}, not "
                 f"{mine[key]!r}. Make the {what} with the same arguments, and the same shards."
             )
+
+
+def _check_form(what: str, state: dict[str, Any], mine: dict[str, Any]) -> None:
+    """Raises unless `state` has the keys of `mine`, with texts and numbers that can be."""
+    if not isinstance(state, dict):
+        raise TypeError(f"{what}: it is no dict, but {type(state).__name__}.")
+    missing = [key for key in mine if key not in state]
+    if missing:
+        raise ValueError(f"{what}: missing {', '.join(map(repr, missing))}.")
+    for key, value in mine.items():
+        if isinstance(value, str) and not isinstance(state[key], str):
+            raise ValueError(f"{what}: its {key} is {reprlib.repr(state[key])}.")
+    try:
+        epoch_number(state["epoch"])
+        for key in ("version", "position", "step"):
+            if key in mine:
+                integer(key, state[key], 0, _LARGEST)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what}: {error}") from None
 
 
 def _records_of(order: object) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -224,7 +225,11 @@ class _IterableEpoch:
         mine = self.state_dict()
         fixed = [key for key in mine if key not in ("rank", "epoch", "step")]
         check_state("IterableDataset", state, mine, fixed)
-        self._epoch, self._step, self._batches = int(state["epoch"]), int(state["step"]), None
+        step = operator.index(state["step"])
+        # Another rank may have a step more.
+        if step not in range(self._worker, self._plan.steps + 1 + self._workers, self._workers):
+            raise ValueError(f"Not a state of IterableDataset: this worker has no step {step}.")
+        self._epoch, self._step, self._batches = operator.index(state["epoch"]), step, None
         self._dataset._epochs.choose(self._epoch + 1)
 
 

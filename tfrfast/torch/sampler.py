@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
@@ -139,7 +140,8 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         World, rank, batch size and remainder may differ. Raises ValueError for another order.
         """
         check_state("BatchSampler", state, self._state(0, 0), ["order"])
-        self._move(int(state["epoch"]), int(state["position"]))
+        self._plan.rest_after(state["position"])  # raises before any change
+        self._move(operator.index(state["epoch"]), operator.index(state["position"]))
 
     def _move(self, epoch: int, position: int) -> None:
         self._epoch, self._start = epoch, position

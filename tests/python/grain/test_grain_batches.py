@@ -171,11 +171,16 @@ def test_states_that_do_not_fit_are_refused(shards: list[str], tmp_path: Path) -
             iter(tg.IterDataset(loader(files, **options))).set_state(state)
     with pytest.raises(ValueError, match="missing 'format'"):
         iter(tg.IterDataset(loader(shards))).set_state({"next_index": 3})
+    with pytest.raises(TypeError, match="it is no dict, but list"):
+        iter(tg.IterDataset(loader(shards))).set_state([])  # type: ignore[arg-type]
     part = tg.IterDataset(loader(shards))
     part.set_slice(slice(1, None, 2))
     for key, value in (("worker", 0), ("workers", 3), ("batch_size", 8)):
         with pytest.raises(ValueError, match=f"its {key} is {value}"):
             iter(part).set_state(iter(part).get_state() | {key: value})
+    for wrong in (-1, 2**40, 1.0, "1"):
+        with pytest.raises(ValueError, match="step"):
+            iter(part).set_state(iter(part).get_state() | {"step": wrong})
 
 
 def test_a_slice_of_a_slice_is_refused(shards: list[str]) -> None:

@@ -62,6 +62,28 @@ def test_an_epoch_or_a_state_that_is_refused_changes_nothing(shards: list[str]) 
     assert got + ids(batches) == ids(loader(shards))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        loader,
+        lambda shards: iter(tt.IterableDataset(shards, 10, features=["id"], seed=1)),
+        lambda _: tt.BatchSampler(100, 10, seed=1),
+    ],
+)
+def test_a_state_of_numbers_that_cannot_be_is_refused(shards: list[str], make: Any) -> None:
+    place = make(shards)
+    state = place.state_dict()
+    assert {"position", "step"}.intersection(state)
+    for key in ("epoch", "position", "step"):
+        for wrong in (-1, 1.0, "1", None, 10**6, float("inf"), []):
+            if key in state and (key, wrong) != ("epoch", 10**6):
+                with pytest.raises(ValueError, match=r"Not a .*state|start is"):
+                    place.load_state_dict({**state, key: wrong})
+    with pytest.raises(TypeError, match="it is no dict, but list"):
+        place.load_state_dict([])
+    assert place.state_dict() == state
+
+
 EXITS = """
 import sys, time
 import tfrfast.torch as tt
