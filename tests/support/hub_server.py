@@ -29,6 +29,7 @@ class Hub:
     store: RangeServer = field(default_factory=RangeServer)
     leads_to: str = ""  # the server of later pages, if not this server
     redirects_trees: str = ""  # once, to this server
+    later_page: bytes | None = None  # instead of every page but the first; b"" is a missing entry
     url: str = ""
 
     def put(self, path: str, data: bytes, repo: str = "org/set", revision: str = "main") -> None:
@@ -84,6 +85,11 @@ class _Handler(BaseHTTPRequestHandler):
                 lfs = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 1}
                 entries[path] = {"type": "file", "oid": oid, "size": len(data), "path": path}
                 entries[path]["lfs"] = lfs
+        if "cursor" in query and hub.later_page is not None:
+            entries.clear()
+            if hub.later_page:
+                self._send(200, hub.later_page, {})
+                return
         if not entries:
             self._refuse(404, "EntryNotFound", f"{folder} does not exist")
             return

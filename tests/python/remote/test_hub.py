@@ -143,6 +143,19 @@ def test_a_page_elsewhere_is_asked_for_without_the_token(
         tfr.Reader(f"{ROOT}/data/*", storage={"retries": 0})
 
 
+@pytest.mark.parametrize(
+    "page", [b"", b"{}", b'""', b'[{"path": "data/data-009", "type": "file", "size": null}]']
+)
+def test_a_later_page_that_is_no_page_loses_no_shard(
+    hub: Hub, here: tfr.Reader, page: bytes
+) -> None:
+    for name in range(4):
+        hub.put(f"data/{name}", b"")
+    hub.later_page = page
+    with pytest.raises(OSError, match=r"not a listing of the Hub|does not exist.* code: 404"):
+        tfr.Reader(f"{ROOT}/data/data-*", storage={"retries": 0})
+
+
 def test_errors_name_the_cause_and_no_secret(
     hub: Hub, here: tfr.Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,9 +71,11 @@ def listed(
     if folder:
         url += f"/{quote(folder, safe='')}"
     url += f"?recursive={'false' if is_flat else 'true'}&expand=false"
+    is_first = True
     while url:
-        page, link = _page(url, account, timeout_s)
+        page, link = _page(url, account, timeout_s, is_first)
         yield from page
+        is_first = False
         found = _NEXT.search(link)
         url = urljoin(url, found[1]) if found else ""
         if url and not url.startswith(("http://", "https://")):
@@ -108,15 +110,17 @@ def _token_of_environment() -> str:
         return ""
 
 
-def _page(url: str, account: Account, timeout_s: float) -> tuple[list[dict[str, Any]], str]:
-    """Returns a page of a listing, and its header Link."""
+def _page(
+    url: str, account: Account, timeout_s: float, is_first: bool
+) -> tuple[list[dict[str, Any]], str]:
+    """Returns a page of a listing, and its header Link. A missing folder is an empty first page."""
     opener = urllib.request.build_opener(_Redirects(account))
     try:
         with opener.open(_request(url, account), timeout=timeout_s) as answer:
             text = answer.read(_MAX_PAGE_BYTES + 1)
             link = ", ".join(answer.headers.get_all("Link", []))
     except urllib.error.HTTPError as error:
-        if error.headers.get("X-Error-Code") == _NO_ENTRY:
+        if is_first and error.headers.get("X-Error-Code") == _NO_ENTRY:
             return [], ""
         said = error.headers.get("X-Error-Message") or error.reason
         raise HubError(f"the Hub said {said!r} (status code: {error.code})") from None
@@ -130,7 +134,8 @@ def _page(url: str, account: Account, timeout_s: float) -> tuple[list[dict[str, 
         raise BadAnswerError("a page of the listing is too large")
     try:
         page = json.loads(text)
-        if all(isinstance(each["path"], str) and each["type"] for each in page):
+        facts = [(each["path"], each["type"], each.get("size", 0)) for each in page]
+        if isinstance(page, list) and all([*map(type, each)] == [str, str, int] for each in facts):
             return page, link
     except (ValueError, TypeError, KeyError):
         pass
