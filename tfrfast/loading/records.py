@@ -98,6 +98,7 @@ class RecordsByNumber:
         options: dict[str, Any],
     ) -> None:
         self.reader = open_reader(source, options)
+        self._count = len(self.reader)
         # Features are settled here, once, so that every batch and every process has the same
         # columns.
         order = source if isinstance(source, Mixture) else InOrder()
@@ -105,6 +106,14 @@ class RecordsByNumber:
         self.features: Features | None = None if compiled is None else compiled.specs
         #: Whether an image is cropped or flipped at random.
         self.needs_draws = compiled is not None and compiled.needs_draws()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if len(self.reader) != self._count:  # which samplers and plans do not know
+            raise ValueError(
+                f"The set had {self._count:,} records when this object was pickled, and has "
+                f"{len(self.reader):,}: shards were rewritten. Make the object again."
+            )
 
     def read(
         self,

@@ -15,7 +15,7 @@ import pytest
 import tfrfast as tfr
 from counted import assert_counted
 from record_files import flip_payload_byte
-from torch_data import ID, NUM_RECORDS, example, flat, ids, until_an_error
+from torch_data import ID, NUM_RECORDS, example, flat, ids, until_an_error, write_examples
 
 torch = pytest.importorskip("torch")
 tt = pytest.importorskip("tfrfast.torch")
@@ -110,6 +110,15 @@ def test_a_pickled_copy_counts_for_itself(shards: list[str]) -> None:
     assert ids(copy) == ids(source) == an_epoch(shards, 1)
     assert ids(copy) == an_epoch(shards, 2)
     assert ids(source) == an_epoch(shards, 2)
+
+
+def test_a_pickle_of_records_that_are_not_as_many_now_is_refused(tmp_path: Path) -> None:
+    shards = write_examples(tmp_path, NUM_RECORDS - 1)
+    pickles = [pickle.dumps(dataset(shards)), pickle.dumps(tt.Dataset(shards, features=ID))]
+    write_examples(tmp_path)
+    for each in pickles:
+        with pytest.raises(ValueError, match="had 102 records when this object was pickled, and"):
+            pickle.loads(each)
 
 
 class DiesOnce:
