@@ -124,12 +124,6 @@ class Cache {
     const std::vector<std::string> found = urls();
     return std::find(found.begin(), found.end(), url) != found.end();
   }
-  // The bytes read from the only object's file, and fetched for it.
-  std::pair<std::uint64_t, std::uint64_t> counts() const {
-    std::uint64_t words[2];
-    std::memcpy(words, read_file(file()).data() + kPage - sizeof words, sizeof words);
-    return {words[0], words[1]};
-  }
   // The file of the only object.
   std::string file() const {
     for (const auto& each : std::filesystem::recursive_directory_iterator(at / "cache")) {
@@ -423,21 +417,6 @@ TEST_CASE("cached object: a disk that is full is told of once, and reading goes 
   CHECK(cache.read(*object, 500'000, 100).empty());
   CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
   CHECK(cache.fetch(*object, 900'000, 100) == 100);
-}
-
-TEST_CASE("cached object: what was read from it and what was fetched is added up") {
-  const Cache cache;
-  const auto folder = cache.folder();
-  {
-    const auto object = cache.open();
-    cache.fetch(*object, 0, 200'000);
-    object->count_fetched(200'000);
-    for (int i = 0; i < 50; ++i) cache.read(*object, 0, 100'000);
-    object->count_served(64 << 20);
-    CHECK(cache.counts().first == (64 << 20) + 5'000'000);  // while the object is open
-    object->count_served(7);
-  }
-  CHECK(cache.counts() == std::pair<std::uint64_t, std::uint64_t>((64 << 20) + 5'000'007, 200'000));
 }
 
 TEST_CASE("cached object: a process has only so many open, and mappings for all else") {

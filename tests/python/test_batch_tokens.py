@@ -103,18 +103,6 @@ def test_little_is_padded() -> None:
     assert plan.steps < 1.2 * lengths.sum() / 65_536
 
 
-def test_a_plan_of_batches_survives_pickling() -> None:
-    lengths = [5, 9, 200, 31, 8, 7]
-    plan = plan_of(lengths, 200, seed=4, start=1)
-    for copy in (pickle.loads(pickle.dumps(plan)), plan.rest_after(0).rest_after(1)):
-        assert copy == plan
-        assert copy.order_text == plan.order_text
-        assert copy.indices(3, 0).tolist() == plan.indices(3, 0).tolist()
-    assert plan_of([5, 9, 200, 31, 8, 70], 200, seed=4).order_text != plan.order_text
-    assert plan_of(lengths, 400, seed=4).order_text != plan.order_text
-    assert repr(plan) == "Plan(Shuffle(seed=4), ByTokens(200), num_records=6, start=1)"
-
-
 def test_a_loader_knows_the_lengths(tmp_path: Path) -> None:
     reader = tfr.Reader(write_shards(tmp_path, [150, 0, 90], longest=500))
     lengths = [len(record) for record in reader]

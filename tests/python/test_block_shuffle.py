@@ -51,8 +51,3 @@ def test_is_a_value() -> None:
 def test_arguments_out_of_range(arguments: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tfr.BlockShuffle(*arguments)
-
-
-def test_arguments_that_are_no_integers() -> None:
-    with pytest.raises(TypeError, match=r"block_records must be an integer, not float\."):
-        tfr.BlockShuffle(1.5, 2)  # type: ignore[arg-type]

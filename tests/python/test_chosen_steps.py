@@ -161,11 +161,6 @@ def test_a_later_step_is_drawn_by_seed_and_number(path: str, low: int, high: Any
         assert batch["goal/at/valid"][row] == (wanted is not None)
 
 
-def test_later_steps_are_frozen() -> None:
-    drawn = [later_step(42, number, 3, 103, 1, 1 << 30) for number in (0, 1, 2, 2**40)]
-    assert drawn == [96, 71, 52, 6]
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -14,7 +14,6 @@ import pytest
 import tfrfast as tfr
 from cli_files import damage, run, write_examples
 from record_files import flip_payload_byte
-from tfrfast.base.sizes import counted
 from tfrfast.cli.ray import joined_addresses
 from tfrfast.columns.shown import png_of
 
@@ -54,11 +53,6 @@ def test_info_of_an_empty_shard(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "empty").touch()
     assert run("info", str(tmp_path / "empty")) == 0
     assert "records      0" in capsys.readouterr().out
-
-
-def test_verify_says_all_good(shards: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("verify", *shards) == 0
-    assert "20 records in 2 shards" in capsys.readouterr().out
 
 
 def test_verify_lists_payloads_headers_and_tails(
@@ -116,16 +110,6 @@ def test_cat_shows_other_records_as_bytes(
     assert out[1].startswith("record 1: 0 bytes")
     assert run("cat", "--json", str(tmp_path / "other")) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[0])["hex"] == "ff" * 100
-
-
-def test_cat_raw_writes_the_bytes(shards: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tfrfast", "cat", "--raw", "--records", "4", *shards],
-        capture_output=True,
-        check=True,
-    )
-    with tfr.Reader(shards) as reader:
-        assert done.stdout == reader[4]
 
 
 def test_schema_is_a_table_and_python(
@@ -243,33 +227,6 @@ def test_bad_usage_is_exit_code_2(
         run(*arguments)
     assert ending.value.code == 2
     assert said in capsys.readouterr().err
-
-
-def test_without_a_command_it_helps(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ending:
-        run()
-    assert ending.value.code == 0
-    assert "usage: tfrfast" in capsys.readouterr().out
-
-
-def test_missing_files_are_missed_at_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    missing = str(tmp_path / "missing-*")
-    assert run("bench", missing) == 2
-    assert "No shard matches the pattern" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("count", "things", "text"),
-    [
-        (1, "shards", "1 shard"),
-        (2_000_000, "records", "2,000,000 records"),
-        (1, "indexes", "1 index"),
-    ],
-)
-def test_things_are_counted_as_people_do(count: int, things: str, text: str) -> None:
-    assert counted(count, things) == text
 
 
 def test_a_reader_of_its_output_that_goes_early_is_no_error(shards: list[str]) -> None:

@@ -186,17 +186,6 @@ def test_verify_header_trusts_payloads_but_not_headers(shard: Damaged, io: Any) 
             tfr.Reader(shard.path, io=io, verify=verify)  # type: ignore[arg-type]
 
 
-def test_what_is_no_tfrecord_at_all(tmp_path: Path, io: Any) -> None:
-    path = tmp_path / "text"
-    path.write_text("Lorem ipsum dolor sit amet, and more of it")
-    with pytest.raises(
-        tfr.CorruptRecordError,
-        match=r"is not a TFRecord file \(it looks like text\): its 42 bytes hold no record",
-    ):
-        tfr.Reader(path, io=io)
-    assert list(tfr.Reader(path, io=io, on_corruption="skip")) == []
-
-
 def test_errors_pickle(shard: Damaged) -> None:
     import pickle
 

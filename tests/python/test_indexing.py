@@ -2,13 +2,10 @@
 
 import os
 import resource
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -233,47 +230,6 @@ def test_a_full_disk_is_no_error_for_the_cache_and_one_for_a_folder(
         assert tfr._native.indexed_states(os.fsencode(folder)) == {}
 
 
-def test_processes_and_threads_build_the_same_indexes_at_once(
-    shards: list[str], tmp_path: Path
-) -> None:
-    code = """
-        import sys, tfrfast as tfr
-        for force in (True, False, True):
-            tfr.build_index(sys.argv[1:], force=force)
-            assert len(tfr.Reader(sys.argv[1:], index="require")) == 900
-            assert tfr.Reader(sys.argv[1:])[899] == b"299"
-    """
-    processes = [in_fresh_process(code, *shards) for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        for built in pool.map(lambda _: tfr.build_index(shards, force=True), range(12)):
-            assert len(built) == 3
-    for process in processes:
-        finished(process)
-    assert files_in(tmp_path / "data.tfrfast") == ["index"]
-
-
-def test_killed_while_building_leaves_nothing_that_trips_the_next(tmp_path: Path, io: Any) -> None:
-    (tmp_path / "data").mkdir()
-    shards = [write_shard(tmp_path / "data" / f"s{i}", RECORDS * 5) for i in range(10)]
-    code = """
-        import sys, tfrfast as tfr
-        print("ready", flush=True)
-        while True:
-            tfr.build_index(sys.argv[1:], force=True)
-            tfr.Reader(sys.argv[1:], index="auto")
-    """
-    for delay in (0.0, 0.01, 0.03, 0.1):
-        process = in_fresh_process(code, *shards)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert list(tfr.Reader(shards, io=io)) == RECORDS * 50
-        tfr.build_index(shards)
-        assert list(tfr.Reader(shards, io=io, index="require")) == RECORDS * 50
-
-
 def test_writers_in_many_processes_lose_no_index(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     code = """
@@ -301,22 +257,6 @@ def test_writers_in_many_processes_lose_no_index(tmp_path: Path) -> None:
     assert not any(each.was_built for each in tfr.build_index(whole))
 
 
-def test_interrupted_building_stops(tmp_path: Path) -> None:
-    path = write_shard(tmp_path / "s", RECORDS)
-    code = """
-        import os, signal, sys, threading, tfrfast as tfr
-        try:
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
-            tfr.build_index(sys.argv[1:])  # NumPy's import survives no interruption
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-            while True:
-                tfr.build_index(sys.argv[1:], force=True)
-        except KeyboardInterrupt:
-            print("stopped")
-    """
-    assert finished(in_fresh_process(code, path)) == "stopped\n"
-
-
 def test_the_bar_is_drawn_when_asked_for(shards: list[str], capfd: Any) -> None:
     tfr.Reader(shards, progress=True, index="memory")
     drawn = capfd.readouterr().err
@@ -331,11 +271,6 @@ def test_no_bar_unless_asked_for_where_there_is_no_terminal(shards: list[str], c
     tfr.Reader(shards, index="memory", progress=False)
     tfr.build_index(shards)
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_bar_over_no_shards(capfd: Any) -> None:
-    assert len(tfr.Reader([], progress=True)) == 0
-    assert tfr.build_index([], progress=True) == []
 
 
 def test_pruning_leaves_what_is_not_ours_and_what_is_new(

@@ -458,7 +458,7 @@ def test_damage_alone(tmp_path: Path, small_parts: None, executor: Executor | No
 @pytest.mark.parametrize("size", [{"num_shards": 7}, {"max_bytes": 20_000}, {}])
 def test_copies(shards: list[str], tmp_path: Path, executor: Executor | None, size: Any) -> None:
     reader = tfr.Reader(shards)
-    numbers = np.random.default_rng(1).integers(0, 3046, 4000)
+    numbers = np.random.default_rng(1).integers(-3046, 3046, 4000)
     made = tfr.copy(reader, numbers, tmp_path / "out" / "x", executor=executor, **size)
     with tfr.ShardedWriter(tmp_path / "plain" / "x", **(size or {"num_shards": 1})) as writer:
         if "num_shards" in size:

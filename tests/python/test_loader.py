@@ -74,21 +74,6 @@ def test_batches_are_the_plans_whatever_threads_prefetch_and_io(
         assert step == plan.steps - 1
 
 
-def test_padding_is_flagged_and_weighs_nothing(reader: tfr.Reader) -> None:
-    batches = list(tfr.Loader(reader, 50, remainder="pad"))
-    assert [len(batch) for batch in batches] == [50] * 16
-    assert [int(batch.valid.sum()) for batch in batches] == [50] * 15 + [11]
-    seen = np.concatenate([batch.indices[batch.valid] for batch in batches])
-    assert sorted(seen.tolist()) == list(range(NUM_RECORDS))
-
-
-def test_only_chosen_records(reader: tfr.Reader) -> None:
-    chosen = [5, 5, 700, 0, 42]
-    assert Counter(received(tfr.Loader(reader, 2, order=tfr.Shuffle(indices=chosen)))) == Counter(
-        chosen
-    )
-
-
 def test_no_records_no_batches(tmp_path: Path) -> None:
     empty = write_shards(tmp_path, [0])
     loader = tfr.Loader(empty, 8, remainder="pad")
@@ -258,16 +243,6 @@ def test_slow_consumer_shows_in_the_workers_waiting(reader: tfr.Reader) -> None:
             break  # sooner or later, however busy the machine is
     else:
         pytest.fail(f"{stats}")
-
-
-def test_closed_loaders_say_so(reader: tfr.Reader) -> None:
-    loader = tfr.Loader(reader, 50)
-    next(iter(loader))
-    loader.close()
-    loader.close()
-    with pytest.raises(ValueError, match="closed"):
-        next(iter(loader))
-    assert reader[0] == payload_of(0)
 
 
 def test_closing_the_reader_does_not_pull_it_from_under_the_workers(reader: tfr.Reader) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -10,7 +9,6 @@ import pickle
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from children import printed_by, run_program
+from children import in_threads, printed_by
 from patience import PATIENCE_S
 from record_files import write_shard
 
@@ -31,88 +29,6 @@ forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.fixture
 def reader(tmp_path: Path) -> tfr.Reader:
     return tfr.Reader(write_shard(tmp_path / "shard", RECORDS), index="memory")
-
-
-def run_threads(works: list[Callable[[], object]]) -> list[BaseException | None]:
-    """Returns the exception of each thread, or None."""
-    raised: list[BaseException | None] = [None] * len(works)
-
-    def run(number: int, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            raised[number] = error
-
-    threads = [threading.Thread(target=run, args=each) for each in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return raised
-
-
-# -- closing
-
-
-@pytest.mark.parametrize("iterating", [1, 3])
-def test_who_iterates_is_told_at_once_that_the_loader_was_closed(
-    reader: tfr.Reader, iterating: int
-) -> None:
-    dice = random.Random(0)
-    for _ in range(60):
-        loader = tfr.Loader(reader, 3, threads=2)
-
-        def iterate(loader: tfr.Loader = loader) -> None:
-            while True:
-                for _ in loader:
-                    pass
-
-        def close(loader: tfr.Loader = loader, delay_s: float = dice.random() / 50) -> None:
-            time.sleep(delay_s)
-            loader.close()
-
-        *raised, from_close, from_other = run_threads([iterate] * iterating + [close, close])
-        assert (from_close, from_other) == (None, None)
-        messages = {str(error) for error in raised}
-        assert "This loader has been closed." in messages
-        # A thread that begins a `for` ends the earlier `for` of every other thread.
-        assert messages <= {
-            "This loader has been closed.",
-            "Another iteration of this loader has begun; this one has ended.",
-        }
-
-
-def test_whatever_else_is_asked_of_a_loader_while_it_is_closed(reader: tfr.Reader) -> None:
-    asked: list[Callable[[tfr.Loader], object]] = [
-        lambda loader: next(iter(loader)),
-        lambda loader: loader.set_epoch(3),
-        lambda loader: loader.load_state_dict(loader.state_dict()),
-        lambda loader: pickle.loads(pickle.dumps(loader)),
-        lambda loader: (loader.epoch, loader.step, loader.stats()),
-        repr,
-    ]
-    dice = random.Random(0)
-    for _ in range(8):
-        loader = tfr.Loader(reader, 3, threads=2)
-
-        def ask_for_ever(
-            ask: Callable[[tfr.Loader], object], loader: tfr.Loader = loader
-        ) -> Callable[[], None]:
-            def run() -> None:
-                while True:
-                    # other threads move the loader meanwhile
-                    with contextlib.suppress(RuntimeError):
-                        ask(loader)
-
-            return run
-
-        def close(loader: tfr.Loader = loader, delay_s: float = dice.random() / 50) -> None:
-            time.sleep(delay_s)
-            loader.close()
-
-        *raised, from_close = run_threads([*map(ask_for_ever, asked), close])
-        assert from_close is None
-        assert [str(error) for error in raised] == ["This loader has been closed."] * len(asked)
 
 
 # -- sharing
@@ -134,7 +50,7 @@ def test_threads_share_an_iterator_each_batch_goes_to_one_and_the_end_ends_all(
                     numbers += batch.indices.tolist()
 
             works = [lambda numbers=numbers: consume(numbers) for numbers in received]
-            assert run_threads(works) == [None] * 3
+            in_threads(works)
             assert sorted(sum(received, [])) == list(range(len(RECORDS)))
             assert next(batches, None) is None
         assert loader.epoch == 3
@@ -159,7 +75,7 @@ def test_another_thread_sees_the_state_between_two_batches(reader: tfr.Reader) -
             assert now[1] % 5 == 0
             before = now
 
-    assert run_threads([consume, watch, watch]) == [None] * 3
+    in_threads([consume, watch, watch])
 
 
 def test_a_signal_handler_may_take_a_batch_of_the_loop_that_it_interrupts(
@@ -290,55 +206,10 @@ def test_a_forked_child_goes_on_with_an_iterator_that_a_thread_was_reading(
         finally:
             done.set()
 
-    assert run_threads([iterate, iterate, fork]) == [None] * 3
+    in_threads([iterate, iterate, fork])
 
 
-# -- signals
-
-
-def test_workers_leave_signals_to_the_program_and_faults_to_faulthandler(
-    tmp_path: Path,
-) -> None:
-    script = """
-        import ctypes, faulthandler, os, resource, signal, sys, time
-        import numpy
-        import tfrfast as tfr
-
-        def threads():
-            return set(map(int, os.listdir("/proc/self/task")))
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        faulthandler.enable()
-        others = threads()  # the main one, and NumPy's
-        reader = tfr.Reader(sys.argv[1], threads=2)
-        reader.read(range(len(reader)))  # large enough for two
-        helpers = threads()
-        loader = tfr.Loader(reader, 5, threads=1)
-        next(iter(loader))
-        (worker,) = threads() - helpers
-        faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
-        def blocked(thread):
-            for line in open(f"/proc/self/task/{thread}/status"):
-                if line.startswith("SigBlk:"):
-                    bits = int(line.split()[1], 16)
-                    return {each for each in signal.Signals if bits >> (each - 1) & 1}
-
-        for thread in threads() - others:
-            # The C library blocks every signal in a new thread until it first runs.
-            until = time.monotonic() + int(sys.argv[3])
-            while blocked(thread) & faults and time.monotonic() < until:
-                time.sleep(0.01)
-            assert not blocked(thread) & faults, blocked(thread) & faults
-            assert {signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD} <= blocked(thread)
-        libc = ctypes.CDLL(None)
-        libc.tgkill(os.getpid(), worker, int(getattr(signal, sys.argv[2])))
-        signal.pause()
-    """
-    shard = write_shard(tmp_path / "shard", RECORDS * 4)
-    for name, said in {"SIGSEGV": "Segmentation fault", "SIGABRT": "Aborted"}.items():
-        done = run_program(script, shard, name, PATIENCE_S // 2)
-        assert done.returncode == -getattr(signal, name), done.stderr
-        assert f"Fatal Python error: {said}" in done.stderr
+# -- stacks
 
 
 SMALL_STACKS = """

@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from children import printed_by
 from compressed_files import deflated
 from tfrecord_model import rested, shard_of
 from tfrfast import _native
 from tfrfast.loading import shuffle_costs
-from tfrfast.storage.disk_cache import kept_objects
 
 RNG = random.Random(3)
 RECORDS = [RNG.randbytes(1500) + b"ab" * RNG.randrange(900) for _ in range(2500)]
@@ -72,21 +70,6 @@ def test_what_was_inflated_is_not_inflated_again(shard: Path, cache: tfr.DiskCac
     assert sorted(record for batch in batches for record in batch) == sorted(RECORDS)
     with pytest.raises(tfr.RecordError):
         without.read(range(len(RECORDS)))
-
-
-def test_another_process_reads_it_too(shard: Path, cache: tfr.DiskCache) -> None:
-    fill(shard, cache).close()
-    code = (
-        "import sys, tfrfast as tfr\n"
-        "cache = tfr.DiskCache(sys.argv[2], '64M')\n"
-        "reader = tfr.Reader(sys.argv[1], decompressed_cache=cache)\n"
-        "print(sum(len(reader[i]) for i in range(len(reader))))"
-    )
-    (before,) = kept_objects(cache.folder)
-    assert int(printed_by(code, shard, cache.folder)) == sum(map(len, RECORDS))
-    (now,) = kept_objects(cache.folder)
-    assert now.fetched_bytes == before.fetched_bytes
-    assert now.served_bytes > before.served_bytes
 
 
 @pytest.mark.parametrize("when", ["before", "mapped"])

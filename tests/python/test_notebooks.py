@@ -92,16 +92,6 @@ def test_pictures_are_shown(tmp_path: Path) -> None:
     assert "Steps: 10 steps of 5 episodes" in steps._repr_html_()
 
 
-def test_a_batch_is_its_columns(reader: tfr.Reader) -> None:
-    batch = next(iter(tfr.Loader(reader, 8, features=FEATURES, shuffle=False)))
-    title, *cells = shown(batch)
-    assert title == "Batch: 8 rows, 2 columns"
-    assert cells[6:12] == ["label", "ndarray int64", "8", "0", "12", "24"]
-    assert cells[12] == "<b>"
-    assert cells[-1] == "b'<i>'"
-    assert shown(batch[:0])[0] == "Batch: 0 rows, 2 columns"
-
-
 def test_a_packed_batch_has_fewer_packs_than_records(reader: tfr.Reader) -> None:
     packed = tfr.Packed(2, rows=1, lengths=np.ones(len(reader), np.int64))
     kinds = {"label": tfr.VarLen("int64"), "<b>": tfr.FixedLen((), "bytes")}
@@ -110,15 +100,3 @@ def test_a_packed_batch_has_fewer_packs_than_records(reader: tfr.Reader) -> None
     assert title == "Batch: 2 records, 2 columns"
     assert cells[5:9] == ["label", "ndarray int64", "1x2", str(batch["label"][0].tolist())]
     assert cells[9:] == ["<b>", "Bytes", "2", "b'<i>'", "b'<i>'"]
-
-
-def test_a_scan_is_its_features(reader: tfr.Reader) -> None:
-    title, *cells = shown(tfr.scan(reader, features=FEATURES, record_column=True))
-    assert title == "Scan: 2,000 rows, which are read when someone asks"
-    assert {"label", "<b>", "record"} <= set(cells)
-
-
-def test_stats_are_sums(reader: tfr.Reader) -> None:
-    loader = tfr.Loader(reader, 500)
-    assert len(list(loader)) == 4
-    assert "2,000" in shown(loader.stats())

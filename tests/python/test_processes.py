@@ -1,7 +1,5 @@
-"""Readers in forked, spawned and forkserver children, and beside faulthandler."""
+"""Readers in forked children and their children, and beside faulthandler."""
 
-import multiprocessing
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,62 +7,9 @@ import pytest
 
 import tfrfast as tfr
 from children import is_right_in_child, run_program
-from patience import PATIENCE_S
 from tfrecord_model import write_shard
 
 RECORDS = [b"%d" % i * 5 for i in range(5000)]
-
-
-def read_in_child(reader: tfr.Reader, results: Any) -> None:
-    try:
-        numbers = list(range(4999, -1, -1))
-        right = reader.read(numbers).tolist() == RECORDS[::-1] and reader[7] == RECORDS[7]
-        right = right and list(reader) == RECORDS and reader.skipped == []
-        results.put("right" if right else "wrong")
-    except BaseException as error:
-        results.put(repr(error))
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize(
-    ("method", "io", "on_corruption"),
-    [
-        *(("fork", io, action) for io in ("mmap", "pread") for action in ("raise", "skip")),
-        ("forkserver", "mmap", "raise"),
-        ("spawn", "pread", "skip"),
-    ],
-)
-def test_children_read_while_threads_of_the_parent_read(
-    tmp_path: Path, method: str, io: Any, on_corruption: Any
-) -> None:
-    path = write_shard(tmp_path / "shard", RECORDS)
-    reader = tfr.Reader(path, io=io, threads=3, on_corruption=on_corruption)
-    context: Any = multiprocessing.get_context(method)
-    stop = threading.Event()
-
-    def keep_reading() -> None:
-        while not stop.is_set():
-            assert reader[::-1][0] == RECORDS[-1]
-
-    threads = [threading.Thread(target=keep_reading) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
-        results = context.Queue()
-        children = [
-            context.Process(target=read_in_child, args=(reader, results))
-            for _ in range(6 if method == "fork" else 2)
-        ]
-        for child in children:
-            child.start()
-        assert [results.get(timeout=PATIENCE_S) for _ in children] == ["right"] * len(children)
-        for child in children:
-            child.join(PATIENCE_S)
-            assert child.exitcode == 0
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def test_children_of_children(tmp_path: Path, io: Any) -> None:

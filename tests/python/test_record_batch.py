@@ -34,12 +34,6 @@ def test_rows_that_do_not_exist(batch: tfr.RecordBatch, row: int) -> None:
             get(row)
 
 
-@pytest.mark.parametrize("row", [1.0, "1", None])
-def test_rows_that_are_no_numbers(batch: tfr.RecordBatch, row: Any) -> None:
-    with pytest.raises(TypeError):
-        batch[row]
-
-
 def test_the_arrays(batch: tfr.RecordBatch) -> None:
     assert batch.data.dtype == np.uint8
     assert batch.data.tobytes() == b"".join(RECORDS)
@@ -99,21 +93,9 @@ def test_pickle_and_copy(batch: tfr.RecordBatch) -> None:
         assert not np.shares_memory(other.data, batch.data)
 
 
-def test_made_of_parts() -> None:
-    batch = tfr.RecordBatch(
-        np.frombuffer(b"onethree", np.uint8), [0, 3, 3, 8], [7, 8, 9], [True, True, False]
-    )
-    assert batch.tolist() == [b"one", b"", b"three"]
-    assert batch.indices.tolist() == [7, 8, 9]
-
-
 @pytest.mark.parametrize(
     "offsets", [[0, 3, 8], [1, 3, 3, 8], [0, 3, 2, 8], [0, 3, 3, 9], [0, 3, 3, 7], [0, 9, 3, 8], []]
 )
 def test_parts_that_do_not_fit(offsets: list[int]) -> None:
     with pytest.raises(ValueError, match="Offsets must ascend from 0"):
         tfr.RecordBatch(np.frombuffer(b"onethree", np.uint8), offsets, [7, 8, 9], [True] * 3)
-
-
-def test_repr(batch: tfr.RecordBatch) -> None:
-    assert repr(batch) == "RecordBatch(5 records, 1008 bytes)"

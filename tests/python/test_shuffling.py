@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,12 +125,6 @@ class TestShards:
             )
             assert read(made.paths) == []
 
-    def test_are_no_more_than_records(self, tmp_path: Path) -> None:
-        write(tmp_path / "source", [b"one", b"two"])
-        with pytest.raises(ValueError, match="num_shards is 3, but the input has 2 records"):
-            tfr.shuffle(tmp_path / "source", tmp_path / "out" / "x", num_shards=3)
-        assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["source"]
-
     def test_are_counted_before_anything_is_dealt_out(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -138,6 +132,7 @@ class TestShards:
         monkeypatch.delattr("tfrfast._native.ShuffleBuckets")
         with pytest.raises(ValueError, match="num_shards is 1,000,000, but .* 2,000 records"):
             tfr.shuffle(tmp_path / "source", tmp_path / "out" / "x", num_shards=10**6)
+        assert names_in(tmp_path) == ["source"]
 
     def test_may_hold_records_larger_than_a_bucket(self, tmp_path: Path) -> None:
         records = [bytes([i]) * size for i, size in enumerate([20_000_000, 10, 3_000_000, 0] * 4)]
@@ -283,6 +278,18 @@ tfr.shuffle(sys.argv[1], sys.argv[2], num_shards=20, seed=3, **options)
 """
 
 
+def interrupted_at(owner: Any, name: str, call: Callable[[], object]) -> None:
+    """Interrupts the call where it calls the function of this name."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            call()
+
+
 def start_shuffling(source: Path, out: Path, on: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", SCRIPT, f"{source}/*", str(out), on]
     return subprocess.Popen(command, start_new_session=True)
@@ -340,40 +347,26 @@ class TestInterruption:
         made = tfr.shuffle(f"{source}/part-*", source / "part", **arguments)
         assert sorted(tfr.Reader(made.paths)) == sorted(numbered(1000))
 
-    def test_leaves_nothing_that_another_shuffle_could_mistake(
-        self, large_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("owner", "name", "next_seed"),
+        [(ShuffleJob, "_write_shards", 2), (_native, "move_file", 1)],
+    )
+    def test_before_a_shard_has_its_name_leaves_no_mistake_to_the_next(
+        self, large_source: Path, tmp_path: Path, owner: Any, name: str, next_seed: int
     ) -> None:
-        def interrupt(self: Any, *_: Any) -> None:
-            raise KeyboardInterrupt
-
         work = tmp_path / "work"
         arguments: dict[str, Any] = {"num_shards": 2, "max_memory": SMALL_MEMORY, "work": work}
-        with monkeypatch.context() as patch:
-            patch.setattr(ShuffleJob, "_write_shards", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=1, **arguments)
+        call = functools.partial(
+            tfr.shuffle, f"{large_source}/*", tmp_path / "out" / "x", **arguments
+        )
+        interrupted_at(owner, name, functools.partial(call, seed=1))
         assert list(work.glob("*/journal"))
         assert not (tmp_path / "out").exists()
-        made = tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=2, **arguments)
         records = read(f"{large_source}/*")
-        assert read(made.paths) == [records[i] for i in expected_order(len(records), 2)]
+        assert read(call(seed=next_seed).paths) == [
+            records[i] for i in expected_order(len(records), next_seed)
+        ]
         assert names_in(work) == []
-
-    def test_goes_on_when_no_shard_has_got_its_name(
-        self, large_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def interrupt(*_: Any) -> None:
-            raise KeyboardInterrupt
-
-        arguments: dict[str, Any] = {"num_shards": 2, "max_memory": SMALL_MEMORY, "seed": 1}
-        with monkeypatch.context() as patch:
-            patch.setattr(_native, "move_file", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", **arguments)
-        assert not (tmp_path / "out").exists()
-        made = tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", **arguments)
-        records = read(f"{large_source}/*")
-        assert read(made.paths) == [records[i] for i in expected_order(len(records), 1)]
 
     @pytest.mark.parametrize("listed", [False, True])
     def test_while_it_replaces_its_own_input_loses_nothing(
@@ -442,19 +435,11 @@ class TestInterruption:
             tfr.shuffle(f"{source}/*", tmp_path / "out" / "x", num_shards=2, work=tmp_path / "work")
         assert names_in(folder) == ["shards", "state.json"]
 
-    def test_with_a_damaged_journal_keeps_the_shards(
-        self, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def interrupt(*_: Any) -> None:
-            raise KeyboardInterrupt
-
+    def test_with_a_damaged_journal_keeps_the_shards(self, source: Path, tmp_path: Path) -> None:
         call: Any = functools.partial(
             tfr.shuffle, f"{source}/*", tmp_path / "out" / "x", num_shards=2, work=tmp_path / "work"
         )
-        with monkeypatch.context() as patch:
-            patch.setattr(_native, "move_file", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                call()
+        interrupted_at(_native, "move_file", call)
         (journal,) = (tmp_path / "work").glob("*/journal")
         journal.write_bytes(bytes(99))
         with pytest.raises(ValueError, match=r"read.* If the input is whole, delete that folder"):

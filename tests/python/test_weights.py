@@ -105,15 +105,6 @@ def test_weights_of_records_as_users_give_them() -> None:
     assert tfr.Plan(tfr.Weighted([]), 2).steps == 0
 
 
-def test_a_weighted_plan_survives_pickling() -> None:
-    plan = tfr.Plan(tfr.Weighted([1, 2.5, 0, 1], length=9, seed=3), 2, rank=1, world=2)
-    for copy in (pickle.loads(pickle.dumps(plan)), plan.rest_after(4).rest_after(0)):
-        assert copy == plan
-        assert copy.order_text == plan.order_text
-        assert epoch_of(copy, 2) == epoch_of(plan, 2)
-    assert repr(plan).startswith("Plan(Weighted(weights=<4 numbers>, length=9, seed=3")
-
-
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [

@@ -199,12 +199,13 @@ def test_what_is_replaced_keeps_its_permissions(
     assert (after.st_uid, after.st_gid) == owner
 
 
-def test_a_linked_shard_keeps_the_permissions_of_what_is_linked(data: Path) -> None:
+def test_what_a_link_points_at_is_replaced_and_keeps_its_permissions(data: Path) -> None:
     (data / "real").write_bytes(b"old")
     (data / "real").chmod(0o600)
     (data / "link").symlink_to("real")
     replaced_by_writer(data / "link")
     assert (data / "link").is_symlink()
+    assert list(tfr.Reader(data / "real", index="memory")) == [b"new"]
     assert stat.S_IMODE((data / "real").stat().st_mode) == 0o600
 
 

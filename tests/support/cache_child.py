@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
-
 import tfrfast as tfr
 from orders import shuffled
-
-
-def reads(folder: str, limit: str, seed: str, *urls: str) -> None:
-    """Reads everything once, shuffled, with a Loader."""
-    reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, int(limit)))
-    print("open", flush=True)
-    sys.stdin.readline()
-    got = [batch.indices for batch in tfr.Loader(reader, 25, seed=int(seed))]
-    assert sorted(np.concatenate(got)) == list(range(len(reader)))
-    reader.close()
 
 
 def steps(folder: str, limit: str, seed: str, *urls: str) -> None:

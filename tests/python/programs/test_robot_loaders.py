@@ -206,22 +206,6 @@ def test_openpi_droid(root: Path, tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text('{"another episode": [[0, 9]]}')
     with pytest.warns(UserWarning, match="keeps none"), pytest.raises(SystemExit, match="No step"):
         example.open_loader(folder, 7, stats_path, keep_ranges=tmp_path / "none.json")
-    # Ranks share an epoch, and a stopped run goes on with the same batches.
-    arguments: dict[str, Any] = {"keep_ranges": tmp_path / "keep.json", "size": (SIDE, SIDE)}
-    parts = [
-        example.open_loader(folder, 3, stats_path, seed=4, rank=rank, world=2, **arguments)
-        for rank in range(2)
-    ]
-    shares = [{int(s) for b in part for s in b["steps"]} for part in parts]
-    assert set.union(*shares) == set(range(len(wanted)))
-    first = example.open_loader(folder, 7, stats_path, seed=4, **arguments)
-    iterator = iter(first)
-    next(iterator)
-    state = json.loads(json.dumps(first.state_dict()))
-    rest = [batch["steps"].tolist() for batch in iterator]
-    again = example.open_loader(folder, 7, stats_path, seed=4, **arguments)
-    again.load_state_dict(state)
-    assert [batch["steps"].tolist() for batch in again] == rest
 
 
 def test_openvla_mixture(root: Path, tmp_path: Path) -> None:

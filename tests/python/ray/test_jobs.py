@@ -47,29 +47,10 @@ def two_nodes(cluster: Any) -> list[Any]:
     return nodes
 
 
-def test_indexes_are_built(local_ray: Any, data: list[str]) -> None:
-    built = tfr.build_index(data, executor=RayExecutor())
-    assert [(each.shard, each.num_records, each.was_built) for each in built] == [
-        (data[0], 700, True),
-        (data[1], 1, True),
-        (data[2], 799, True),
-    ]
-    assert os.listdir(os.path.dirname(built[0].path)) == ["index"]
-    assert len(tfr.Reader(data, index="require")) == 1500
-
-
 def test_with_waits_for_the_tasks(local_ray: Any) -> None:
     with RayExecutor() as pool:
         slow = pool.submit(time.sleep, 0.5)
     assert slow.done()
-
-
-def test_damage_is_found(local_ray: Any, data: list[str]) -> None:
-    assert tfr.verify(data, executor=RayExecutor()) == tfr.verify(data)
-    flip_payload_byte(data[2], tfr.Reader(data[2]), 500)
-    found = tfr.verify(data, progress=False, executor=RayExecutor())
-    assert found == tfr.verify(data)
-    assert [(each.path, each.records) for each in found.damage] == [(data[2], 1)]
 
 
 def test_records_are_copied(
@@ -99,13 +80,6 @@ def test_records_are_shuffled(
     assert os.listdir("out.tfrfast") == ["index"]
 
 
-def test_keys_are_collected(local_ray: Any, data: list[str]) -> None:
-    path = tfr.build_keys(data, "id", executor=RayExecutor())
-    made = Path(path).read_bytes()
-    assert tfr.build_keys(data, "id") == path
-    assert made == Path(path).read_bytes()
-
-
 def test_steps_are_found(local_ray: Any, tmp_path: Path) -> None:
     paths = [str(tmp_path / f"robots-{shard}") for shard in range(3)]
     for shard, path in enumerate(paths):
@@ -121,17 +95,6 @@ def test_steps_are_found(local_ray: Any, tmp_path: Path) -> None:
     assert Path(made).read_bytes() == found
     assert tfr.build_steps(paths, along="s/", threads=1) == made
     assert Path(made).read_bytes() == found
-
-
-def test_rows_are_exported(local_ray: Any, data: list[str], tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    made = tfr.export(
-        data, tmp_path / "out" / "x", num_shards=3, columns=["id"], executor=RayExecutor()
-    )
-    rows = [row for path in made.paths for row in pq.read_table(path)["id"].to_pylist()]
-    assert rows == [int(i) for i in tfr.parse_example(tfr.Reader(data)[:], ID)["id"]]
-    assert len(os.listdir(tmp_path / "out")) == 3
 
 
 def test_the_error_is_that_of_the_task(local_ray: Any, data: list[str], tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import shlex
 import shutil
 import signal
 import subprocess
@@ -389,31 +388,6 @@ def test_a_disk_that_cannot_be_written_is_told_of_once(
     with pytest.raises(OSError, match="in-the-way"):
         (tmp_path / "in-the-way").write_text("")
         tfr.Reader(urls, cache=tfr.DiskCache(tmp_path / "in-the-way", LARGE))
-
-
-def test_a_disk_that_is_full_stops_nobody(
-    server: RangeServer, large: list[str], tmp_path: Path
-) -> None:
-    """With a disk of its own, in a namespace where this user may mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounting = ["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=3m", "small", str(disk)]
-    if shutil.which("unshare") is None or subprocess.run(mounting, capture_output=True).returncode:
-        pytest.skip("This user may not mount a small disk.")
-    reading = [sys.executable, cache_child.__file__, "reads", disk / "cache", LARGE, 1, *large]
-    command = f"{shlex.join(mounting[2:])} && exec {shlex.join(map(str, reading))}"
-    done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", command],
-        input="go\n",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("No space left on device") == 1, done.stderr
-    # All records came. Bytes that did not fit on the disk came from the network alone.
-    size = sum(len(server.objects[f"set/{Path(url).name}"].data) for url in large)
-    assert fetched(server) >= 0.9 * size
 
 
 def test_a_cache_keeps_endpoints_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 import tfrfast as tfr
 from patience import PATIENCE_S, at_least_once
 from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first
-from record_files import write_shard, write_shards
+from record_files import write_shard
 from tfrfast.storage.remote import failures, silence
 from tfrfast.storage.remote.options import Storage
 
@@ -43,29 +43,6 @@ def test_what_passes_is_tried_again(
 ) -> None:
     server.trouble = fails_at_first(2, **how)
     assert list(tfr.Reader(urls, storage=QUICK)) == list(tfr.Reader(shards))
-
-
-def test_one_in_a_hundred_that_fails(
-    server: RangeServer, shards: list[str], tmp_path: Path
-) -> None:
-    """Still, every record comes exactly once, and in the same order."""
-    (shard,) = write_shards(tmp_path, [2000], longest=200_000)
-    server.put("set/apart", Path(shard).read_bytes())
-    reader = tfr.Reader(f"{server.url}/set/apart")
-    kinds = [{"status": 503}, {"reset": True}, {"short_by": 1}, {"status": 500}]
-    failed: list[int] = []
-
-    def trouble(_: Seen, number: int) -> Trouble | None:
-        if number % 100:
-            return None
-        failed.append(number)
-        return Trouble(**kinds[number // 100 % len(kinds)])  # type: ignore[arg-type]
-
-    server.trouble = trouble
-    loader = tfr.Loader(reader, 32, seed=4)
-    expected = tfr.Loader(shard, 32, seed=4)
-    assert [list(batch) for batch in loader] == [list(batch) for batch in expected]
-    assert len(failed) > 5
 
 
 def test_a_server_that_is_silent_is_asked_again(

@@ -85,26 +85,6 @@ def test_damage_is_the_same_as_in_files(
     assert [each[1:] for each in skipping[0].skipped] == [each[1:] for each in skipping[1].skipped]
 
 
-def test_compressed_objects(server: RangeServer, tmp_path: Path) -> None:
-    path = tmp_path / "compressed"
-    with tfr.Writer(path, compression="GZIP") as writer:
-        for record in some_records(3000, 1):
-            writer.write(record)
-    server.put("set/compressed", path.read_bytes())
-    here, there = tfr.Reader(path), tfr.Reader(f"{server.url}/set/compressed")
-    numbers = np.random.default_rng(1).permutation(3000)
-    assert list(there.read(numbers)) == list(here.read(numbers))
-
-
-def test_records_longer_than_a_request(server: RangeServer, tmp_path: Path) -> None:
-    long = np.random.default_rng(2).bytes(20 << 20)
-    shard = write_shard(tmp_path / "long", [b"first", long, b"last"])
-    server.put("set/long", Path(shard).read_bytes())
-    reader = tfr.Reader(f"{server.url}/set/long")
-    assert reader[1] == long
-    assert list(reader.read([2, 1, 0])) == [b"last", long, b"first"]
-
-
 def test_an_index_is_built_once_from_large_requests(server: RangeServer, tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "many", [bytes([i % 256]) * 10_000 for i in range(3000)])
     server.put("set/many", Path(shard).read_bytes())
@@ -186,27 +166,6 @@ def test_a_folder_of_indexes_that_is_a_url_is_not_made(
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="is a URL"):
         tfr.build_index(urls, executor=pool, index_folder="s3://bucket/indexes")
     assert os.listdir() == before
-
-
-def test_build_index_keeps_it_on_this_machine(server: RangeServer, urls: list[str]) -> None:
-    built = tfr.build_index(urls)
-    assert [each.num_records for each in built] == [300, 0, 500]
-    assert all(each.was_built and Path(each.path).is_file() for each in built)
-    assert not any(each.was_built for each in tfr.build_index(urls))
-    assert all(each.was_built for each in tfr.build_index(urls, force=True))
-    with pytest.raises(tfr.StaleIndexError):
-        server.put("set/data-000", server.objects["set/data-002"].data)
-        tfr.Reader(urls, index="require")
-
-
-def test_neighbours_are_read_in_one_request(server: RangeServer, urls: list[str]) -> None:
-    reader = tfr.Reader(urls)
-    server.forget()
-    reader.read(np.arange(100, 200))
-    assert len(server.reads()) == 1
-    server.forget()
-    reader.read([0, 799])
-    assert len(server.reads()) == 2
 
 
 def test_many_requests_run_at_once(server: RangeServer, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,24 +13,6 @@ from cli_files import run_shown as run
 from record_files import flip_payload_byte
 
 COUNT = 1500
-
-
-@pytest.mark.parametrize("num_shards", [1, 2, 3, 7])
-def test_records_come_byte_for_byte_in_the_order_given(
-    shards: list[str], tmp_path: Path, num_shards: int
-) -> None:
-    reader = tfr.Reader(shards)
-    numbers = np.random.default_rng(1).integers(-COUNT, COUNT, 1000)
-    made = tfr.copy(reader, numbers, tmp_path / "out" / "some", num_shards=num_shards)
-    copied = tfr.Reader(made.paths, index="require")
-    assert list(copied) == [reader[int(number)] for number in numbers]
-    assert [path.rpartition("/")[2] for path in made.paths] == [
-        f"some-{number:05}-of-{num_shards:05}" for number in range(num_shards)
-    ]
-    sizes = [shard.num_records for shard in copied.shards]
-    assert max(sizes) - min(sizes) <= 1
-    assert made.num_records == 1000
-    assert made.num_bytes == sum(Path(path).stat().st_size for path in made.paths)
 
 
 def test_records_are_deleted_by_a_condition(
@@ -49,23 +30,6 @@ def test_records_are_deleted_by_a_condition(
     _, said, _ = run(capsys, "delete", *shards, "--where", "label == 1")
     assert f"{COUNT - len(kept)} records deleted from 4 shards" in said
     assert list(tfr.Reader(shards)) == kept
-
-
-@pytest.mark.parametrize(
-    ("records", "expected"),
-    [
-        (slice(5, 12, 3), [5, 8, 11]),
-        (np.arange(COUNT) == 77, [77]),
-        ([], []),
-        ([3], [3]),
-    ],
-)
-def test_records_are_named_in_any_way(
-    shards: list[str], tmp_path: Path, records: Any, expected: list[int]
-) -> None:
-    reader = tfr.Reader(shards)
-    made = tfr.copy(shards, records, tmp_path / "out", num_shards=2)
-    assert list(tfr.Reader(made.paths)) == [reader[number] for number in expected]
 
 
 def test_numbers_may_come_from_a_query(shards: list[str], tmp_path: Path) -> None:

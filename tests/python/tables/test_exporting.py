@@ -14,7 +14,6 @@ import pytest
 
 import tfrfast as tfr
 from record_files import flip_payload_byte
-from terminal_lines import WIDTH, drawn
 
 pytest.importorskip("pyarrow")
 
@@ -100,9 +99,3 @@ def test_a_pickled_scan_refuses_other_data(shards: list[str], tmp_path: Path) ->
     path.write_bytes(Path(shards[-1]).read_bytes()[:0])
     with pytest.raises(tfr.StaleIndexError, match="other data than the scan"):
         pickle.loads(pickled)
-
-
-def test_its_lines_fit_the_terminal(shards: list[str], tmp_path: Path) -> None:
-    lines = drawn("export", *shards, "--out", tmp_path / "x.parquet", "--progress")
-    assert [line for line in lines if len(line) > WIDTH] == []
-    assert "1,500 records, " in "".join(lines)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from children import in_threads
 from record_files import write_rows
 from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
 
@@ -178,27 +177,6 @@ def test_states_are_those_of_the_numpy_loader(shards: list[str], output: dict[st
         loader(shards, seed=4).load_state_dict(ours.state_dict())
 
 
-def test_each_for_is_the_next_epoch(shards: list[str], output: dict[str, Any]) -> None:
-    want = [ids(loader(shards))]
-    one = loader(shards)
-    next(iter(one))
-    want.append(ids(one))
-    ours = loader(shards, **output)
-    iter(ours)  # no batch is requested
-    next(iter(ours))
-    assert ids(ours) == want[1]
-    ours.set_epoch(0)
-    assert ids(ours) == want[0]
-    ours.set_epoch(1)  # like loops over epochs
-    assert ids(ours) == want[1]
-    batches = iter(ours)
-    next(batches)
-    ours.set_epoch(1)
-    with pytest.raises(RuntimeError, match="has moved this loader"):
-        next(batches)
-    assert ids(ours) == want[1]
-
-
 def test_a_loop_that_chooses_its_epochs_resumes(shards: list[str], output: dict[str, Any]) -> None:
     ours = loader(shards, **output)
     whole = [ids(ours) for _ in range(3)]
@@ -213,15 +191,6 @@ def test_a_loop_that_chooses_its_epochs_resumes(shards: list[str], output: dict[
         resumed.set_epoch(epoch)
         rest.append(ids(resumed))
     assert rest == [whole[1][4:], whole[2]]
-
-
-def test_threads_share_an_iterator(shards: list[str], output: dict[str, Any]) -> None:
-    ours = loader(shards, 2, **output)
-    for _ in range(3):
-        got: list[list[int]] = []
-        shared = iter(ours)
-        in_threads([lambda: got.extend(ids(shared))] * 4)  # noqa: B023
-        assert sorted(flat(got)) == list(range(NUM_RECORDS))
 
 
 # ---- transforms and errors

@@ -38,24 +38,6 @@ def test_the_loader_says_whose_each_row_is(mixture: tfr.Mixture) -> None:
             assert torch.equal(batch["id"], batch.indices - BEGINS[batch.sources])
 
 
-def test_weights_change_where_the_user_stands(mixture: tfr.Mixture) -> None:
-    loader = tt.Loader(mixture, 16, features=ID)
-    running = iter(loader)
-    next(running)
-    next(running)
-    loader.change_weights({"web": 0, "code": 0, "talk": 1})
-    with pytest.raises(RuntimeError, match="has moved this loader"):
-        next(running)
-    state = loader.state_dict()
-    assert state["position"] == 32
-    resumed = tt.Loader(mixture, 16, features=ID)
-    resumed.load_state_dict(state)
-    rest = [batch.indices.tolist() for batch in loader]
-    assert rest == [batch.indices.tolist() for batch in resumed]
-    assert sum(map(len, rest)) == 168
-    assert min(map(min, rest)) >= 80
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_iterable_dataset_deals_a_mixture(mixture: tfr.Mixture, workers: int) -> None:
     dataset = tt.IterableDataset(mixture, 16, features=ID)
