@@ -287,48 +287,6 @@ TEST_CASE_FIXTURE(Fixture, "folder index: without a middle part, what is before 
   for (const std::string& each : shards) CHECK(is_found(each));
 }
 
-TEST_CASE_FIXTURE(Fixture, "folder index: every flipped byte and every cut is harmless") {
-  const auto shards = indexed_shards();
-  compact_index(indexes);
-  const std::string good = read_file(path);
-  std::vector<std::vector<std::uint64_t>> offsets;
-  {
-    const auto index = FolderIndex::load(path);
-    for (const DirectoryEntry& each : index->entries()) {
-      offsets.push_back(index->open(each)->copy_packed().unpack());
-    }
-  }
-  const auto try_all = [&](const std::string& bytes) {
-    write_file(path, bytes);
-    std::size_t accepted = 0;
-    try {
-      const auto index = FolderIndex::load(path);
-      for (std::size_t i = 0; i < offsets.size(); ++i) {
-        try {
-          const auto found = index->open(index->entries()[i])->copy_packed().unpack();
-          REQUIRE(found == offsets[i]);
-          ++accepted;
-        } catch (const Error& error) {
-          REQUIRE(error.kind() == ErrorKind::stale_index);
-        }
-      }
-    } catch (const Error& error) {
-      REQUIRE(error.kind() == ErrorKind::stale_index);
-    }
-    return accepted;
-  };
-  CHECK(try_all(good) == 4);
-  std::size_t unnoticed = 0;
-  for (std::size_t at = 0; at < good.size(); ++at) {
-    std::string bad = good;
-    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
-    unnoticed += try_all(bad) == 4;
-  }
-  CHECK(unnoticed == 0);
-  for (std::size_t size = 0; size < good.size(); size += 3)
-    CHECK(try_all(good.substr(0, size)) == 0);
-}
-
 TEST_CASE_FIXTURE(Fixture, "folder index: whoever adds at the same time, nothing is lost") {
   constexpr int kBuilders = 4;
   constexpr int kShards = 40;

@@ -38,21 +38,6 @@ void check_damage(const Damage& damage, DamageKind kind, std::uint64_t begin, st
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "frame walk: a good shard has its offsets and no damage") {
-  shard.write_record("")
-      .write_record("one")
-      .write_records(20'000, 40)
-      .write_record(payload(2 << 20));
-  FOR_EACH_IO(io) {
-    const WalkedFrames found = walk(io);
-    CHECK(found.damage.empty());
-    const std::vector<std::uint64_t> offsets = found.offsets.unpack();
-    REQUIRE(offsets.size() == shard.records() + 1);
-    for (std::size_t i = 0; i < shard.records(); ++i) REQUIRE(offsets[i] == shard.offset(i));
-    CHECK(offsets.back() == shard.size());
-  }
-}
-
 TEST_CASE_FIXTURE(Fixture, "frame walk: damage is got over across windows of the walk") {
   // The next good frame is megabytes after the damage, near the edges of windows.
   for (const std::size_t hole : {(1 << 20) - 30, (1 << 20) - 12, (1 << 20) - 1, 1 << 20, 3 << 20}) {

@@ -184,47 +184,33 @@ def message_seeds() -> dict[str, bytes]:
     }
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
-    for name, seed in message_seeds().items():
-        path = folder / "fuzz_message" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(seed)
-    for name, seed in resize_seeds().items():
-        path = folder / "fuzz_resize" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(seed)
-    for name, seed in image_seeds().items():
-        path = folder / "fuzz_image" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(seed)
-    for name, seed in steps_seeds().items():
-        path = folder / "fuzz_steps" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(seed)
-    for name, seed in framing_seeds().items():
-        path = folder / "fuzz_framing" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes([0, 7, 0]) + seed)
-    for name, seed in description_seeds().items():
-        path = folder / "fuzz_descriptions" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(seed)
-    folder_index = GOLDEN / "folder.2.index"
-    for how in (0, 15, 47):
-        path = folder / "fuzz_folder_index" / f"golden-{how}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes([how]) + folder_index.read_bytes())
+def seeds_of_all() -> dict[str, dict[str, bytes]]:
+    framing = {name: bytes([0, 7, 0]) + seed for name, seed in framing_seeds().items()}
     # Four times 2**62 bytes; once 2**45.
-    for how in (107, 1):
-        (folder / "fuzz_framing" / f"huge-{how}").write_bytes(
-            bytes([2, 7, how]) + framing_seeds()["good"]
-        )
-    for how in (0, 63, 127):
-        for name, seed in index_seeds().items():
-            path = folder / "fuzz_index" / f"{name}-{how}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(bytes([how, 0]) + seed)
+    huge = {f"huge-{how}": bytes([2, 7, how]) + framing_seeds()["good"] for how in (107, 1)}
+    folder_index = (GOLDEN / "folder.2.index").read_bytes()
+    return {
+        "fuzz_message": message_seeds(),
+        "fuzz_resize": resize_seeds(),
+        "fuzz_image": image_seeds(),
+        "fuzz_steps": steps_seeds(),
+        "fuzz_framing": framing | huge,
+        "fuzz_descriptions": description_seeds(),
+        "fuzz_folder_index": {f"golden-{how}": bytes([how]) + folder_index for how in (0, 15, 47)},
+        "fuzz_index": {
+            f"{name}-{how}": bytes([how, 0]) + seed
+            for how in (0, 63, 127)
+            for name, seed in index_seeds().items()
+        },
+    }
+
+
+def main() -> None:
+    for fuzzer, seeds in seeds_of_all().items():
+        folder = Path(sys.argv[1]) / fuzzer
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, seed in seeds.items():
+            (folder / name).write_bytes(seed)
 
 
 main()

@@ -116,15 +116,6 @@ def test_a_failed_comparison_ends_its_tasks(
     assert endless.ended.is_set(), caught.value  # whose traceback keeps the frames
 
 
-def test_without_a_key_records_are_a_multiset(sets: tuple[str, list[str]]) -> None:
-    found = tfr.diff(*sets)
-    assert (found.same, found.rewritten, len(found.changed)) == (15, 1, 0)
-    assert found.only_a.tolist() == [3, 4, 5, 7, 8]
-    assert len(found.only_b) == 5
-    assert "With a key" in str(found)
-    assert tfr.diff(sets[0], sets[0]).is_same
-
-
 @pytest.mark.parametrize("key", [None, "id"])
 @pytest.mark.parametrize("seed", range(20))
 def test_random_sets_agree_with_a_model(key: str | None, seed: int, tmp_path: Path) -> None:

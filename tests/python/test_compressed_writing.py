@@ -117,10 +117,3 @@ def test_shuffle_refuses_a_compressed_shard_that_was_cut_off(tmp_path: Path, cut
     with pytest.raises(tfr.TruncatedRecordError, match="inside a compressed member"):
         tfr.shuffle(source, tmp_path / "out" / "a", num_shards=1)
     assert not list((tmp_path / "out").glob("a-*"))
-
-
-def test_a_directory_of_compressed_output_survives_an_exception(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), tfr.Writer(tmp_path / "shard", compression="GZIP") as writer:
-        writer.write_batch(RECORDS)
-        raise KeyError
-    assert list(tmp_path.iterdir()) == []

@@ -109,21 +109,23 @@ def test_columns_of_every_kind(column: object, rows: list[object]) -> None:
     [
         ([[0, 0], [3, 0]], "in rows that its shape"),
         ([[-1, 0], [0, 0]], "in rows that its shape"),
+        ([[0, 0], [2**63 - 1, 0]], "in rows that its shape"),
+        ([[-(2**63), 0], [0, 0]], "in rows that its shape"),
         ([[1, 0], [0, 0]], "not in order"),
         ([[0, 0], [2, 1]], "side by side"),
         ([[0, 0], [0, 2]], "side by side"),
         ([[0, 0], [0, 0]], "side by side"),
+        ([[0, 0], [0, -(2**63)]], "side by side"),
+        ([[0, 0]], "1 indices for 2 values"),
+        ([[0, 0], [0, 1], [1, 0]], "3 indices for 2 values"),
+        ([0, 1], "must be pairs"),
+        ([[0, 0, 0], [0, 0, 1]], "must be pairs"),
     ],
 )
-def test_sparse_columns_lose_nothing_silently(indices: list[list[int]], message: str) -> None:
+def test_sparse_columns_lose_nothing_silently(indices: Any, message: str) -> None:
     column = tfr.Sparse(np.array(indices), np.array([7, 8]), np.array([3, 4]))
     with pytest.raises(tfr.FeatureError, match=message):
         tfr.encode_examples({"x": column})
-
-
-def test_names_are_text() -> None:
-    with pytest.raises(TypeError, match="must be a str, not bytes"):
-        tfr.encode_example({"x": 1, b"x": 2})  # type: ignore[dict-item]
 
 
 def test_a_string_that_its_list_lets_go_of_meanwhile() -> None:
@@ -224,3 +226,5 @@ def test_names_must_be_text() -> None:
         tfr.encode_example({1: 1})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="must be a str, not int"):
         tfr.encode_examples({1: [1]})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="must be a str, not bytes"):
+        tfr.encode_example({"x": 1, b"x": 2})  # type: ignore[dict-item]

@@ -186,24 +186,6 @@ def test_record_numbers_that_do_not_exist(number: int, tmp_path: Path) -> None:
         tfr.Plan(tfr.Shuffle(indices=np.array([0, number])), 2, num_records=5)
 
 
-@pytest.mark.parametrize(
-    ("indices", "message"),
-    [
-        ([[0, 0]], "1 indices for 2 values"),
-        ([[0, 0], [0, 1], [1, 0]], "3 indices for 2 values"),
-        ([[0, 0], [MOST, 0]], "in rows that its shape"),
-        ([[LEAST, 0], [0, 0]], "in rows that its shape"),
-        ([[0, 0], [0, LEAST]], "side by side"),
-        ([0, 1], "must be pairs"),
-        ([[0, 0, 0], [0, 0, 1]], "must be pairs"),
-    ],
-)
-def test_sparse_indices_that_do_not_fit(indices: Any, message: str) -> None:
-    column = tfr.Sparse(np.array(indices), np.array([8, 9]), np.array([2, 2]))
-    with pytest.raises(tfr.FeatureError, match=message):
-        tfr.encode_examples({"x": column})
-
-
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_numbers_that_are_not_aligned(dtype: str) -> None:
     packed = np.zeros(7, np.dtype([("byte", np.uint8), ("number", dtype)]))

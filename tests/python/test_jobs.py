@@ -30,22 +30,7 @@ from tfrfast.jobs.cutting import grouped, part_bytes
 from tfrfast.jobs.running import Advance, Workers, run_tasks
 from tfrfast.reader import Skipped
 from tfrfast.storage.remote.options import Storage
-
-
-class Twice(Executor):
-    """Pickles each task, runs it twice and gives the second result, as after a node was lost."""
-
-    _max_workers = 3
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        try:
-            pickle.loads(pickle.dumps(fn))(*pickle.loads(pickle.dumps(args)))
-            future.set_result(fn(*pickle.loads(pickle.dumps(args)), **kwargs))
-        except BaseException as error:
-            future.set_exception(error)
-        return future
+from twice import Twice
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import gzip
 import os
 import shutil
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from children import in_threads, is_right_in_child
+from children import is_right_in_child
 from tfrecord_model import rested, shard_of
 
 SHARDS = 70
@@ -95,13 +94,6 @@ def test_all_ways_to_read_give_the_same(made: Path, io: Any) -> None:
     assert [at_random.locate(int(i)) for i in order] == [whole.locate(int(i)) for i in order]
 
 
-def test_a_loader_reads_lazy_shards(made: Path, io: Any) -> None:
-    reader = open_shards(made, io=io)
-    loader = tfr.Loader(reader, batch_size=14, shuffle=True, seed=3)
-    seen = [record for batch in loader for record in batch.tolist()]
-    assert sorted(seen) == sorted(RECORDS)
-
-
 def test_a_shard_that_is_given_twice_is_opened_once(made: Path) -> None:
     paths = [path_of(made, shard) for shard in range(SHARDS)]
     reader = tfr.Reader([*paths, *paths], index="require", io="mmap")
@@ -133,19 +125,6 @@ def test_relative_paths_are_those_of_the_opening(
     assert list(bare) == list(relative) == RECORDS
     assert bare.shards[1].path == "shard-001"
     assert relative.shards[1].path == "data/shard-001"
-
-
-def test_many_threads_open_the_same_shards(made: Path, io: Any) -> None:
-    reader = open_shards(made, io=io)
-    start = threading.Barrier(8)
-    seen: list[list[bytes]] = []
-
-    def read() -> None:
-        start.wait()
-        seen.append([reader[i] for i in range(len(RECORDS))])
-
-    in_threads([read] * 8)
-    assert seen == [RECORDS] * 8
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +19,9 @@ from tfrfast import _native
 from tfrfast.jobs.shuffling import dividing, spread_job
 from tfrfast.jobs.shuffling.sorted_rows import SortedRows
 from tfrfast.jobs.shuffling.task_folder import TaskFolder
+from twice import Twice
 
 SMALL_MEMORY = 16 << 20
-
-
-class Twice(Executor):
-    """Pickles each task, and runs it twice. Calls `before` before each task."""
-
-    _max_workers = 3
-
-    def __init__(self, before: Any = lambda task: None, *, at_once: bool = False) -> None:
-        self.before = before
-        self.at_once = at_once
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        try:
-            self.before(args[0])
-            pickled = [pickle.dumps(args)] * 2
-            if self.at_once:
-                with ThreadPoolExecutor(2) as pool:
-                    results = list(pool.map(lambda each: fn(*pickle.loads(each)), pickled))
-            else:
-                results = [fn(*pickle.loads(each)) for each in pickled]
-            future.set_result(results[1])
-        except BaseException as error:
-            future.set_exception(error)
-        return future
 
 
 @pytest.fixture(scope="module", params=["twice", "twice at once", "threads", "processes"])

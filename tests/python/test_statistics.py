@@ -319,15 +319,7 @@ def test_names_of_a_file_are_one_feature_and_one_quantile_each(tmp_path: Path) -
     assert quantiles == {name: [each] for name, each in zip(names, values, strict=True)}
 
 
-def test_statistics_fit_a_screen(tmp_path: Path) -> None:
-    with tfr.Writer(tmp_path / "a") as writer:
-        names = {f"feature {number}": [0.5] * 20 for number in range(60)}
-        writer.write(tfr.encode_example(names))
-    stats = tfr.statistics(str(tmp_path / "a"), quantiles=(0.5,))
-    for text in (repr(stats), repr(stats["feature 7"])):
-        assert len(text.splitlines()) <= 40
-        assert len(text) < 3000
-    few = tfr.statistics(str(tmp_path / "a"), features=["feature 1"])
-    assert "mean [0.5 0.5 0.5 ... 0.5 0.5 0.5]" in repr(few)
+def test_quantiles_lie_between_0_and_1(tmp_path: Path) -> None:
+    write_rows(tmp_path / "a", [{"x": 0.5}])
     with pytest.raises(ValueError, match="from 0 to 1"):
         tfr.statistics(str(tmp_path / "a"), quantiles=(1, 99))

@@ -150,16 +150,6 @@ def test_strings_are_kept_through_forgetting() -> None:
         summary.add_strings(np.zeros(3, np.uint8), np.array([0, 5]))
 
 
-def test_the_table_names_every_feature(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, shown, error = run(capsys, "stats", shard)
-    assert (status, error) == (0, "")
-    assert "2,500 records, 1 shard" in shown
-    lines = {line.split()[0]: line for line in shown.splitlines()[2:] if line}
-    assert {"dense", "label", "name", "some", "unique", "words"} <= lines.keys()
-    assert "20.0%" in lines["some"]
-    assert "'cat'" in lines["name"]
-
-
 def test_json_is_json(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, shown, _ = run(capsys, "stats", shard, "--json")
     assert status == 0

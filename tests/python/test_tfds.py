@@ -120,16 +120,6 @@ def test_every_stored_feature_has_a_spec() -> None:
     assert set(features) == stored
 
 
-def test_a_loader_takes_a_split() -> None:
-    train = tfr.tfds(FOLDER, "train[10%:]", io="pread")
-    loader = tfr.Loader(
-        train.reader, 4, order=tfr.Shuffle(1, indices=train.indices), features=train.features
-    )
-    assert sorted(i for batch in loader for i in batch["id"].tolist()) == [
-        i for i in range(11) if i != 6
-    ]
-
-
 @pytest.mark.parametrize("described", [None, {"featuresDict": {"features": {"id": {"json": 1}}}}])
 def test_what_is_not_described_is_inferred(folder: Path, described: Any) -> None:
     (folder / "features.json").unlink()

@@ -173,9 +173,13 @@ class TestIndex:
 
 
 class TestPublication:
-    def test_an_exception_publishes_nothing_and_keeps_what_was_there(self, data: Path) -> None:
+    @pytest.mark.parametrize("compression", [None, "GZIP"])
+    def test_an_exception_publishes_nothing_and_keeps_what_was_there(
+        self, data: Path, compression: Any
+    ) -> None:
+        options = {"overwrite": True, "compression": compression}
         for attempt in range(2):
-            with pytest.raises(KeyError), tfr.Writer(data / "shard", overwrite=True) as writer:
+            with pytest.raises(KeyError), tfr.Writer(data / "shard", **options) as writer:
                 writer.write_batch(RECORDS)
                 raise KeyError
             assert names_in(data) == ([] if attempt == 0 else ["shard"])

@@ -54,6 +54,11 @@ def flat(batches: Iterable[list[int]]) -> list[int]:
     return [number for batch in batches for number in batch]
 
 
+def asks_for_too_much(_: Any) -> Any:
+    """A transform that raises StopIteration."""
+    return next(iter([]))
+
+
 _kept: list[Any] = []
 
 

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import pickle
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,9 @@ import pytest
 
 import tfrfast as tfr
 from record_files import flip_payload_byte
+from twice import Twice
 
 pytest.importorskip("pyarrow")
-
-
-class Twice(Executor):
-    """Pickles each task, runs it twice and gives the second result, as after a node was lost."""
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            fn(*pickle.loads(pickle.dumps(args)))
-            future.set_result(fn(*pickle.loads(pickle.dumps(args))))
-        except BaseException as error:
-            future.set_exception(error)
-        return future
 
 
 @pytest.fixture(params=["threads", "twice", "processes"])

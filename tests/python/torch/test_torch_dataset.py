@@ -10,7 +10,7 @@ import pytest
 
 import tfrfast as tfr
 from record_files import flip_payload_byte
-from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
+from torch_data import FEATURES, ID, NUM_RECORDS, asks_for_too_much, example, flat, ids
 
 torch = pytest.importorskip("torch")
 tt = pytest.importorskip("tfrfast.torch")
@@ -169,6 +169,16 @@ def test_damage_is_an_error_or_left_out(tmp_path: Path) -> None:
     batches = list(in_data_loader(skipping, sampler))
     assert [len(batch.indices) for batch in batches] == [3, 4, 3]
     assert flat(ids(batches)) == [0, 1, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("features", [ID, None])
+def test_a_stop_iteration_of_a_transform_does_not_end_the_epoch(
+    shards: list[str], workers: int, features: Any
+) -> None:
+    dataset = tt.Dataset(shards, features=features, transform=asks_for_too_much)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(DataLoader(dataset, batch_size=10, num_workers=workers))
 
 
 # ---- the sampler

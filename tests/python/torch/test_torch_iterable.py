@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import random
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,19 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from children import in_threads
 from counted import assert_counted
 from record_files import flip_payload_byte
-from torch_data import ID, NUM_RECORDS, example, flat, ids, until_an_error, write_examples
+from torch_data import (
+    ID,
+    NUM_RECORDS,
+    asks_for_too_much,
+    example,
+    flat,
+    ids,
+    until_an_error,
+    write_examples,
+)
 
 torch = pytest.importorskip("torch")
 tt = pytest.importorskip("tfrfast.torch")
@@ -190,3 +201,61 @@ def test_an_epoch_of_a_loader_counts(shards: list[str]) -> None:
     loader = tt.Loader(shards, 7, features=ID)
     batches = len(ids(loader))
     assert_counted(loader.stats(), NUM_RECORDS, batches)
+
+
+# ---- workers that begin late, and threads
+
+
+def the_second_is_late(worker: int) -> None:
+    if worker == 1:
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize("chosen", [None, 5])
+def test_a_worker_that_stays_may_begin_after_others_have_begun_again(
+    shards: list[str], chosen: int | None
+) -> None:
+    source = dataset(shards)
+    loader = loaded(source, 2, worker_init_fn=the_second_is_late, persistent_workers=True)
+    next(iter(loader))  # from the first worker
+    if chosen is not None:
+        source.set_epoch(chosen)
+    epoch = 1 if chosen is None else chosen
+    assert ids(loader) == an_epoch(shards, epoch)
+    assert ids(loader) == an_epoch(shards, epoch + 1)
+
+
+def test_choosing_an_epoch_does_not_change_one_that_has_begun(shards: list[str]) -> None:
+    source = dataset(shards)
+    loader = loaded(source, 2, worker_init_fn=the_second_is_late)
+    batches = iter(loader)
+    first = ids([next(batches)])
+    source.set_epoch(4)
+    assert first + ids(batches) == an_epoch(shards, 0)
+    assert ids(loader) == an_epoch(shards, 4)
+
+
+def test_threads_that_iterate_at_once_get_different_epochs(shards: list[str]) -> None:
+    source, epochs = dataset(shards), list[int]()
+
+    def iterate() -> None:
+        for _ in range(40):
+            epochs.append(iter(source).state_dict()["epoch"])
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        in_threads([iterate] * 4)
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(epochs) == list(range(160))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_stop_iteration_of_a_transform_does_not_end_the_epoch(
+    shards: list[str], workers: int, threads: int
+) -> None:
+    source = dataset(shards, transform=asks_for_too_much, threads=threads)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(loaded(source, workers))
