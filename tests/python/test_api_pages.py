@@ -63,7 +63,6 @@ def test_the_api_pages_name_every_public_name_once() -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted(PAGES.glob("*.md")))
     named = re.findall(r"^::: (\S+)$", pages, re.MULTILINE)
     public = [f"tfrfast.{name}" for name in tfr._MODULES]
-    public.append("tfrfast.tensorflow.make_batched_features_dataset")
     found = dict(adapters())
     assert {"torch", "jax", "grain", "polars", "ray"} <= set(found)
     public += [f"tfrfast.{package}.{name}" for package, names in found.items() for name in names]

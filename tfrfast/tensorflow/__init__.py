@@ -1,7 +1,6 @@
 """The tf.data source. Importing this loads the ops of its graphs, which every process needs."""
 
 from tfrfast.tensorflow.accelerating import accelerate, install, uninstall
-from tfrfast.tensorflow.batched_features import make_batched_features_dataset
 from tfrfast.tensorflow.dataset import TFRecordDataset
 from tfrfast.tensorflow.explaining import Explanation, explain
 
@@ -11,6 +10,5 @@ __all__ = [
     "accelerate",
     "explain",
     "install",
-    "make_batched_features_dataset",
     "uninstall",
 ]

@@ -290,7 +290,7 @@ def _parse_example(_: Planning, pipeline: Pipeline, call: Any) -> Taken:
     ours = nodes.method_of(call) == "parse_example"
     features = call.features if ours else _features_of(call)
     if features is None:
-        raise RefusedError("tfrfast does not plan features that are more than columns")
+        raise RefusedError("tfrfast does not plan features that only TensorFlow can parse")
     if pipeline.decodes:
         raise RefusedError("records are decoded already")
     return Taken(replace(pipeline, features=features), why=_PARSED)
@@ -300,16 +300,20 @@ def _features_of(parsed: Any) -> TensorFeatures | None:
     """Returns the features of a dataset that parse_example_dataset() has made; None if only
     TensorFlow can parse them.
     """
-    features = nodes.attribute(parsed, "features")
-    plain = (tf.io.FixedLenFeature, tf.io.VarLenFeature)
-    if not isinstance(features, dict):
-        return None
-    if not all(isinstance(feature, plain) for feature in features.values()):
-        return None
+    given = nodes.given_features(parsed)
+    # A map() after it makes composite features of these.
+    features = {key: _feature_of(spec) or given[key] for key, spec in parsed.element_spec.items()}
     try:
         return TensorFeatures(compile_features(features))
     except (TypeError, ValueError):
         return None
+
+
+def _feature_of(spec: Any) -> Any:
+    """Returns the feature of a sparse or ragged tensor; None for a dense one."""
+    if isinstance(spec, tf.RaggedTensorSpec):
+        return tf.io.RaggedFeature(spec.dtype, row_splits_dtype=spec.row_splits_dtype)
+    return tf.io.VarLenFeature(spec.dtype) if isinstance(spec, tf.SparseTensorSpec) else None
 
 
 def _cache(planning: Planning, pipeline: Pipeline, call: Any) -> Taken:

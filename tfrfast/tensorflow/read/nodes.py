@@ -238,16 +238,22 @@ def _copied_to_device(dataset: Any, given: Any) -> Any:
     return tf.data.experimental.copy_to_device(*devices)(given)
 
 
-def _parsed_by_theirs(dataset: Any, given: Any) -> Any:
-    """Returns parse_example_dataset(), whose class keeps sequences with a dimension more."""
-    features = {
+def given_features(dataset: Any) -> dict[str, Any]:
+    """Returns the features of a parse_example_dataset(), whose class keeps sequences with a
+    dimension more.
+    """
+    return {
         name: each._replace(shape=each.shape[1:])
         if isinstance(each, tf.io.FixedLenSequenceFeature)
         else each
         for name, each in attribute(dataset, "features").items()
     }
+
+
+def _parsed_by_theirs(dataset: Any, given: Any) -> Any:
     order = {"default": None, "true": True, "false": False}[attribute(dataset, "deterministic")]
-    return type(dataset)(given, features, attribute(dataset, "num_parallel_calls"), order)
+    calls = attribute(dataset, "num_parallel_calls")
+    return type(dataset)(given, given_features(dataset), calls, order)
 
 
 #: Calls without a function of the user's.
