@@ -9,7 +9,7 @@
 #include "core/codec/seek_points.h"
 #include "core/index/damage_in_words.h"
 #include "core/order/sequence.h"
-#include "tensorflow/error_text.h"
+#include "tensorflow/kernel_call.h"
 
 namespace tfrfast::tensorflow {
 namespace {

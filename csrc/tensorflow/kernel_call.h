@@ -1,9 +1,12 @@
-// One call of a kernel: inputs, outputs and failure.
+// One call of a kernel: inputs, outputs and failure. Strings that share memory are views if the
+// runtime counts references, and copies otherwise.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <span>
@@ -13,11 +16,27 @@
 
 #include "core/base/error.h"
 #include "core/base/pool.h"
+#include "core/example/columns.h"
+#include "core/example/schema.h"
 #include "tensorflow/c_api.h"
-#include "tensorflow/error_text.h"
-#include "tensorflow/tstring.h"
 
 namespace tfrfast::tensorflow {
+
+// Damage travels through the graph as a string until its turn comes.
+Code code_of(const Error& error) noexcept;
+
+// "<code> <message>". Never empty.
+std::string encode_error(Code code, std::string_view message);
+inline std::string encode_error(const Error& error) {
+  return encode_error(code_of(error), error.message());
+}
+
+// Thrown by a kernel to fail with a code of its choice.
+struct KernelFailure {
+  Code code = Code::unknown;
+  std::string message;
+};
+KernelFailure decode_error(std::string_view text);
 
 using Shape = std::vector<std::int64_t>;
 
@@ -83,5 +102,51 @@ void run_kernel(TF_OpKernelContext* context, const Compute& compute) noexcept {
     call.fail(Code::internal, error.what());
   }
 }
+
+// Whether records are handed out as counted views. Off until Python has looked at the runtime.
+bool hands_out_views() noexcept;
+void hand_out_views(bool yes) noexcept;
+
+// Keeps memory alive as long as any string points into the memory. Owns itself: deleted with the
+// last reference.
+class MemoryOwner : public StringOwner {
+ public:
+  MemoryOwner(std::shared_ptr<const void> memory, std::size_t references);
+
+ private:
+  static void add_reference(StringOwner* self);
+  static bool drop_reference(StringOwner* self);
+
+  const std::shared_ptr<const void> memory_;
+  std::atomic<std::size_t> references_;
+};
+
+// Writes `count` strings. string_at(i) returns the bytes of string i, which must lie in `memory`.
+template <class StringAt>
+void write_shared_strings(TString* out, std::size_t count, const StringAt& string_at,
+                          const std::shared_ptr<const void>& memory) {
+  // Asked once: each view needs a reference.
+  const bool has_views = hands_out_views();
+  std::size_t views = 0;
+  for (std::size_t i = 0; i < count && has_views; ++i) {
+    views += string_at(i).size() > TString::kSmallCapacity;
+  }
+  MemoryOwner* const owner = views == 0 ? nullptr : new MemoryOwner(memory, views);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::span<const std::uint8_t> bytes = string_at(i);
+    if (owner != nullptr && bytes.size() > TString::kSmallCapacity) {
+      out[i].write_view(bytes.data(), bytes.size(), owner);
+    } else {
+      out[i].write_copy(bytes.data(), bytes.size());
+    }
+  }
+}
+
+// Writes the columns to outputs `first`, `first + 1`, ... Returns the number after the last output.
+// A column becomes these tensors, in this order, as far as it has them: indices, values, row
+// splits, step splits, dense shape. Throws Error(invalid) if an output has another type in the
+// graph.
+int write_columns(KernelCall& call, int first, const FeatureSchema& schema,
+                  std::vector<Column> columns);
 
 }  // namespace tfrfast::tensorflow

@@ -14,10 +14,10 @@
 #include "core/index/damage_in_words.h"
 #include "core/storage/remote/remote_client.h"
 #include "core/storage/storage_options.h"
-#include "tensorflow/error_text.h"
-#include "tensorflow/registry.h"
-#include "tensorflow/share.h"
-#include "tensorflow/tstring.h"
+#include "tensorflow/c_api.h"
+#include "tensorflow/kernel_call.h"
+#include "tensorflow/orders.h"
+#include "tensorflow/source.h"
 
 #define TFRFAST_CALL extern "C" __attribute__((visibility("default")))
 
@@ -220,7 +220,8 @@ TFRFAST_CALL void tfrfast_plan_counts(const OpenPlan* plan, const char* order, s
 TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const char* sequence,
                                                   std::size_t bytes) noexcept {
   try {
-    return Share(plan->source, {}).batch_count(Sequence::decode({sequence, bytes}));
+    const auto decoded = std::make_shared<const Sequence>(Sequence::decode({sequence, bytes}));
+    return Share(plan->source, {}, decoded).batch_count();
   } catch (const std::exception&) {
     return 1;
   }

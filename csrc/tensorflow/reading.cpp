@@ -5,7 +5,7 @@
 #include "core/base/memory.h"
 #include "core/read/batch_space.h"
 #include "core/read/row_order.h"
-#include "tensorflow/error_text.h"
+#include "tensorflow/kernel_call.h"
 
 namespace tfrfast::tensorflow {
 namespace {

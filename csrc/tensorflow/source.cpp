@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
+#include <string>
+#include <unordered_map>
 
 #include "core/base/encoding.h"
 #include "core/base/hashing.h"
@@ -56,6 +57,36 @@ std::int64_t version_of(const StoredFile& file) noexcept {
   if (file.traits().is_remote) hash.add(&facts.version, sizeof facts.version);
   return static_cast<std::int64_t>(hash.value() >> 1 | 1);
 }
+
+struct SharedSource {
+  std::mutex mutex;  // held while the source is opened
+  std::weak_ptr<const Source> source;
+};
+
+class Registry {
+ public:
+  static Registry& instance() {
+    static auto* const registry = new Registry;  // never destroyed: kernels may outlive statics
+    return *registry;
+  }
+
+  // Returns the entry of an edition of this text, or makes one.
+  std::shared_ptr<SharedSource> find(std::string_view text, std::int64_t edition) {
+    std::string head(head_of(text));
+    if (edition != 0) head.append(" ").append(std::to_string(edition));
+    const std::lock_guard lock(mutex_);
+    if (const auto at = entries_.find(head); at != entries_.end()) return at->second;
+    std::erase_if(entries_, [](const auto& each) {
+      // The holder of an entry is about to open the source.
+      return each.second.use_count() == 1 && each.second->source.expired();
+    });
+    return entries_.emplace(std::move(head), std::make_shared<SharedSource>()).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<SharedSource>> entries_;
+};
 
 }  // namespace
 
@@ -188,34 +219,19 @@ void Source::OpenShard::withdraw() noexcept {
   Announcements dropped;
   const std::lock_guard lock(announced_mutex);
   dropped.swap(announced);
-  announced_ranges.clear();
+  announced_end = 0;
 }
 
 void Source::OpenShard::announce(std::uint64_t begin, std::uint64_t end) noexcept {
   const StoredFile& stored = *file.file;
   if (!stored.traits().is_remote || stored.is_inflated()) return;
   end = std::min(stored.bytes(), end);
-  std::vector<FileRange> missing;
   try {
     const std::lock_guard lock(announced_mutex);
-    std::map<std::uint64_t, std::uint64_t>& ranges = announced_ranges;
-    auto next = ranges.upper_bound(begin);
-    if (next != ranges.begin() && std::prev(next)->second >= begin) --next;
-    std::uint64_t first = begin;
-    std::uint64_t last = end;
-    for (std::uint64_t at = begin; at < end;) {
-      if (next == ranges.end() || next->first >= end) {
-        missing.push_back({at, end - at});
-        break;
-      }
-      if (next->first > at) missing.push_back({at, next->first - at});
-      at = std::max(at, next->second);
-      first = std::min(first, next->first);
-      last = std::max(last, next->second);
-      next = ranges.erase(next);
-    }
-    if (first < last) ranges[first] = last;
-    auto announcement = stored.announce(missing);
+    begin = std::max(begin, announced_end);
+    if (begin >= end) return;
+    announced_end = end;
+    auto announcement = stored.announce(std::vector<FileRange>{{begin, end - begin}});
     if (announcement != nullptr) announced.push_back(std::move(announcement));
   } catch (const std::exception&) {
     // An announcement is only advice.
@@ -311,6 +327,49 @@ Announcements Source::announce(std::span<const Row> rows) const noexcept {
   Announcements announced = announce_rows(rows, Reads::the_same).files;
   for (const auto& each : announced) each->hurry();
   return announced;
+}
+
+std::shared_ptr<const Source> open_source(std::string_view text, std::int64_t edition) {
+  const std::shared_ptr<SharedSource> entry = Registry::instance().find(text, edition);
+  const std::lock_guard lock(entry->mutex);
+  std::shared_ptr<const Source> source = entry->source.lock();
+  if (source == nullptr) {
+    source = std::make_shared<const Source>(SourceSpec::decode(text));
+    entry->source = source;
+  }
+  return source;
+}
+
+Begun begin_source(std::string_view text) {
+  std::shared_ptr<const Source> before;  // of the last edition
+  for (std::int64_t edition = 0;; ++edition) {
+    const std::shared_ptr<SharedSource> entry = Registry::instance().find(text, edition);
+    const std::lock_guard lock(entry->mutex);
+    std::shared_ptr<const Source> source = entry->source.lock();
+    if (source == nullptr) {
+      source = std::make_shared<const Source>(SourceSpec::decode(text));
+      if (before != nullptr) source->refuse_other_records(*before);
+      entry->source = source;
+      return {source, edition};
+    }
+    if (!source->spec().planned) source->begin();
+    if (!source->spec().planned || source->still_fits()) return {source, edition};
+    before = std::move(source);
+  }
+}
+
+std::shared_ptr<const Source> adopt_source(SourceSpec spec,
+                                           const std::shared_ptr<const RecordSource>& records) {
+  for (spec.edition = 0;; ++spec.edition) {
+    const std::shared_ptr<SharedSource> entry = Registry::instance().find(spec.encode(), 0);
+    const std::lock_guard lock(entry->mutex);
+    const std::shared_ptr<const Source> before = entry->source.lock();
+    if (before != nullptr && before->still_fits()) return before;
+    if (before != nullptr) continue;
+    const auto source = std::make_shared<const Source>(std::move(spec), records);
+    entry->source = source;
+    return source;
+  }
 }
 
 }  // namespace tfrfast::tensorflow

@@ -1,4 +1,4 @@
-// Reads shards for the ops.
+// Reads shards for the ops. All readers of the same data in this process share one source.
 #pragma once
 
 #include <atomic>
@@ -87,11 +87,11 @@ class Source {
     std::int64_t version;  // differs between files, and between a file before and after a change
     // If the file is remote. The mutex is never held during a wait.
     std::mutex announced_mutex;
-    std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends by begins
+    std::uint64_t announced_end = 0;
     Announcements announced;
 
-    // Announces bytes [begin, end), if the file is remote. Each byte is announced once per
-    // iteration. Never fails.
+    // Announces bytes [begin, end) as far as no later bytes were announced, if the file is remote.
+    // Iterations walk forward, so each byte is announced once. Never fails.
     void announce(std::uint64_t begin, std::uint64_t end) noexcept;
     void withdraw() noexcept;
   };
@@ -132,5 +132,23 @@ class Source {
   mutable std::map<std::string, LoadCounts, std::less<>> counts_;  // by the head of a plan
   mutable std::optional<ReadAhead> read_ahead_;                    // set once
 };
+
+// Opens a source, or returns the open source. A source stays open as long as it is held. Several
+// editions of a planned source are open while iterations read files that have been replaced since.
+// Throws Error. Safe from many threads.
+std::shared_ptr<const Source> open_source(std::string_view text, std::int64_t edition = 0);
+
+struct Begun {
+  std::shared_ptr<const Source> source;
+  std::int64_t edition = 0;
+};
+// The same for an iteration that begins: looks whether files have changed. A planned source of
+// changed files is opened as another edition, and judged by their present contents, so touching a
+// file changes nothing. But under a plan no record may move: throws Error stale_index.
+Begun begin_source(std::string_view text);
+// Like open_source(), for a planned source whose records are open already. If files of the open
+// source have changed, its readers keep it, and the result is another edition.
+std::shared_ptr<const Source> adopt_source(SourceSpec spec,
+                                           const std::shared_ptr<const RecordSource>& records);
 
 }  // namespace tfrfast::tensorflow

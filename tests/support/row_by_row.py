@@ -37,7 +37,7 @@ def not_whole(function: Function, *columns: Any) -> str:
         made = plan(function, list(map(tf.constant, columns)))
     except RefusedError as refused:
         return str(refused)
-    return "" if made.by_row is None else " ".join(made.by_row.kinds)
+    return " ".join(made.kinds)
 
 
 def by_row(function: Function, columns: Columns) -> list[Any]:

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tensorflow/c_api.h"
-#include "tensorflow/tstring.h"
 
 namespace tfrfast::tensorflow::testing {
 

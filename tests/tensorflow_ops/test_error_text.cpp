@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "tensorflow/error_text.h"
+#include "tensorflow/kernel_call.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;

@@ -9,8 +9,8 @@
 #include "fake_c_api.h"
 #include "source_fixture.h"
 #include "tensorflow/reading_ops.h"
-#include "tensorflow/registry.h"
 #include "tensorflow/requests.h"
+#include "tensorflow/source.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;

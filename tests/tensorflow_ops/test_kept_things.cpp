@@ -8,7 +8,7 @@
 #include "../core/shard_fixture.h"
 #include "core/base/thread.h"
 #include "core/order/sequence.h"
-#include "tensorflow/last_made.h"
+#include "tensorflow/orders.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;

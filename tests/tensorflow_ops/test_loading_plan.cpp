@@ -6,7 +6,7 @@
 
 #include "../core/orders.h"
 #include "../core/shard_fixture.h"
-#include "tensorflow/loading_plan.h"
+#include "tensorflow/orders.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
@@ -75,7 +75,7 @@ TEST_CASE("loading plan: a key gives another order of the same records") {
 TEST_CASE("loading plan: padding is marked as not valid") {
   PlanOptions options = plan_options();
   options.remainder = Remainder::pad;
-  const LoadingPlan::StepRows rows = LoadingPlan(Plan(options).encode(), 0, 0).rows(2);
+  const BatchRows rows = LoadingPlan(Plan(options).encode(), 0, 0).rows(2);
   REQUIRE(rows.records.size() == 4);
   const std::vector<bool> valid(rows.valid.get(), rows.valid.get() + 4);
   CHECK(valid == std::vector<bool>{true, true, false, false});

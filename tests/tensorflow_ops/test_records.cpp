@@ -9,7 +9,7 @@
 #include "core/storage/storage.h"
 #include "fake_c_api.h"
 #include "source_fixture.h"
-#include "tensorflow/error_text.h"
+#include "tensorflow/kernel_call.h"
 #include "tensorflow/reading.h"
 #include "tensorflow/reading_ops.h"
 

@@ -7,9 +7,9 @@
 
 #include "../core/orders.h"
 #include "source_fixture.h"
-#include "tensorflow/registry.h"
+#include "tensorflow/orders.h"
 #include "tensorflow/requests.h"
-#include "tensorflow/share.h"
+#include "tensorflow/source.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
@@ -31,10 +31,12 @@ Sequence batches(const Source& source, std::int64_t rows, OrderKind kind = Order
   return sequence;
 }
 
-Numbers numbers_of(const Share& share, const Sequence& sequence) {
+Numbers numbers_of(const std::shared_ptr<const Source>& source, Files files,
+                   const Sequence& sequence) {
+  const Share share(source, files, std::make_shared<const Sequence>(sequence));
   Numbers all;
-  for (std::int64_t step = 0; step < share.batch_count(sequence); ++step) {
-    const Numbers batch = share.records_of_batch(sequence, 7, step);
+  for (std::int64_t step = 0; step < share.batch_count(); ++step) {
+    const Numbers batch = share.records_of_batch(7, step);
     CHECK_FALSE(batch.empty());
     all.insert(all.end(), batch.begin(), batch.end());
   }
@@ -65,16 +67,16 @@ Numbers sorted(Numbers numbers) {
 TEST_CASE("share: where there is a file for each process, each takes whole files") {
   const TemporaryFolder folder;
   const auto source = planned_source(write_shards(folder, {2, 3, 1, 2}));
-  CHECK(numbers_of(Share(source, {0, 2}), batches(*source, 2)) == Numbers{0, 1, 5});
-  CHECK(numbers_of(Share(source, {1, 2}), batches(*source, 2)) == Numbers{2, 3, 4, 6, 7});
+  CHECK(numbers_of(source, {0, 2}, batches(*source, 2)) == Numbers{0, 1, 5});
+  CHECK(numbers_of(source, {1, 2}, batches(*source, 2)) == Numbers{2, 3, 4, 6, 7});
 }
 
 TEST_CASE("share: where there are fewer files than processes, all take from every file") {
   const TemporaryFolder folder;
   const auto source = planned_source(write_shards(folder, {5, 3}));
-  CHECK(numbers_of(Share(source, {0, 3}), batches(*source, 2)) == Numbers{0, 3, 5});
-  CHECK(numbers_of(Share(source, {1, 3}), batches(*source, 2)) == Numbers{1, 4, 6});
-  CHECK(numbers_of(Share(source, {2, 3}), batches(*source, 2)) == Numbers{2, 7});
+  CHECK(numbers_of(source, {0, 3}, batches(*source, 2)) == Numbers{0, 3, 5});
+  CHECK(numbers_of(source, {1, 3}, batches(*source, 2)) == Numbers{1, 4, 6});
+  CHECK(numbers_of(source, {2, 3}, batches(*source, 2)) == Numbers{2, 7});
 }
 
 TEST_CASE("share: all shares together have every record exactly once, in any order") {
@@ -88,9 +90,8 @@ TEST_CASE("share: all shares together have every record exactly once, in any ord
         CAPTURE(stride);
         CAPTURE(first);
         const Numbers model = model_of(counts, first, stride);
-        const Share share(source, {first, stride});
         for (const OrderKind kind : kOrderKinds) {
-          const Numbers numbers = numbers_of(share, batches(*source, 3, kind));
+          const Numbers numbers = numbers_of(source, {first, stride}, batches(*source, 3, kind));
           CHECK(sorted(numbers) == model);
         }
       }
@@ -103,8 +104,8 @@ TEST_CASE("share: however large the stride, the first share has what begins the 
   const auto shards = write_shards(folder, {3, 0, 2, 4});
   for (const std::int64_t stride : {std::int64_t{1} << 40, kMaxStride}) {
     const auto source = planned_source(shards);
-    CHECK(numbers_of(Share(source, {0, stride}), batches(*source, 2)) == Numbers{0, 3, 5});
-    CHECK(numbers_of(Share(source, {stride - 1, stride}), batches(*source, 2)).empty());
+    CHECK(numbers_of(source, {0, stride}, batches(*source, 2)) == Numbers{0, 3, 5});
+    CHECK(numbers_of(source, {stride - 1, stride}, batches(*source, 2)).empty());
   }
 }
 

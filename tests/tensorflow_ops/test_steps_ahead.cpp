@@ -17,9 +17,8 @@
 #include "core/storage/storage_options.h"
 #include "source_fixture.h"
 #include "tensorflow/file_order.h"
+#include "tensorflow/orders.h"
 #include "tensorflow/requests.h"
-#include "tensorflow/share.h"
-#include "tensorflow/steps_ahead.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
@@ -105,22 +104,22 @@ struct Fixture {
     sequence.order = make_order(kRecords);
     sequence.batch_rows = kRows;
     sequence.epochs = epochs;
-    share = std::make_shared<const Share>(source, Files{});
+    share =
+        std::make_shared<const Share>(source, Files{}, std::make_shared<const Sequence>(sequence));
   }
 
   void begin_again() const { ledger.announced.reset(ledger.bytes.size()); }
   Course course(std::uint64_t seed = 1) const {
-    return {
-        source, "seed " + std::to_string(seed), share->batch_count(sequence),
-        [this, seed](std::int64_t step) { return share->records_of_batch(sequence, seed, step); },
-        together_bytes};
+    return {source, "seed " + std::to_string(seed), share->batch_count(),
+            [this, seed](std::int64_t step) { return share->records_of_batch(seed, step); },
+            together_bytes};
   }
   bool come_to(StepsAhead& place, std::int64_t step, std::uint64_t seed = 1) const {
     return place.come_to(source, step, [&] { return course(seed); });
   }
   void read(StepsAhead& place, std::int64_t step, std::uint64_t seed = 1) const {
     REQUIRE(come_to(place, step, seed));
-    CHECK(read_records(share->records_of_batch(sequence, seed, step)).error().empty());
+    CHECK(read_records(share->records_of_batch(seed, step)).error().empty());
   }
 
   std::vector<Row> rows_of(const Numbers& records) const {
@@ -169,7 +168,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: a step and those after it are announced
 TEST_CASE_FIXTURE(Fixture, "steps ahead: steps that share requests are announced together") {
   together_bytes = kTogetherBytes;
   StepsAhead place;
-  for (std::int64_t step = 0; step < share->batch_count(sequence); ++step) {
+  for (std::int64_t step = 0; step < share->batch_count(); ++step) {
     read(place, step);
     CHECK(ledger.records_announced() == kRecords - (step + 1) * kRows);
   }
@@ -267,7 +266,7 @@ TEST_CASE_FIXTURE(Fixture,
 TEST_CASE_FIXTURE(Fixture, "steps ahead: what a read that failed has left stays until it is over") {
   std::optional<StepsAhead> place(std::in_place);
   read(*place, 0);
-  const Numbers second = share->records_of_batch(sequence, 1, 1);
+  const Numbers second = share->records_of_batch(1, 1);
   ledger.fails_at = static_cast<std::uint64_t>(second[0]) * kFrameBytes + 7;
   REQUIRE(come_to(*place, 1));
   CHECK_FALSE(read_records(second).error().empty());

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fake_c_api.h"
-#include "tensorflow/tensors.h"
-#include "tensorflow/tstring.h"
+#include "tensorflow/c_api.h"
+#include "tensorflow/kernel_call.h"
 
 using namespace tfrfast::tensorflow;
 using tfrfast::tensorflow::testing::drop_string;

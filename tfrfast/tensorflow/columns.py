@@ -25,8 +25,7 @@ from tfrfast.features.compiling import message_slot
 from tfrfast.features.specs import number_type_of, shape_of, type_name_of, understand
 from tfrfast.messages import MessageFeature
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.build.functions import parallel_map
-from tfrfast.tensorflow.build.making import made_once
+from tfrfast.tensorflow.build.functions import made_once, parallel_map
 from tfrfast.tensorflow.library import ops
 
 _PARTITIONS = {

@@ -13,9 +13,9 @@ tf = pytest.importorskip("tensorflow")
 
 from tfrfast.features.compiling import compile_features  # noqa: E402
 from tfrfast.storage.remote.options import Storage  # noqa: E402
-from tfrfast.tensorflow.counting import open_plan  # noqa: E402
 from tfrfast.tensorflow.library import ops  # noqa: E402
 from tfrfast.tensorflow.sequence import Batched, Sequence  # noqa: E402
+from tfrfast.tensorflow.source import open_plan  # noqa: E402
 
 RECORDS = [tfr.encode_example({"a": i}) for i in range(10)]
 BATCHES = Sequence(range(10), batch=Batched(4)).encode()

@@ -26,8 +26,7 @@ from tfrfast.storage.remote.options import Storage
 
 tf = pytest.importorskip("tensorflow")
 functions = pytest.importorskip("tfrfast.tensorflow.build.functions")
-making = pytest.importorskip("tfrfast.tensorflow.build.making")
-counting = pytest.importorskip("tfrfast.tensorflow.counting")
+source = pytest.importorskip("tfrfast.tensorflow.source")
 internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
 
@@ -58,7 +57,7 @@ def files(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def no_function_is_traced() -> Iterator[None]:
-    caches = (functions._attributes, making._traced_once)
+    caches = (functions._attributes, functions._traced_once)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -336,7 +335,7 @@ class TestDamage:
 def test_open_shards_are_not_closed_under_threads_that_outlive_the_program(
     files: list[str],
 ) -> None:
-    plan = counting.open_plan(
+    plan = source.open_plan(
         [files[0].encode()],
         build_indexes=True,
         skip_damage=False,

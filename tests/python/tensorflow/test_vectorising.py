@@ -15,8 +15,7 @@ from hypothesis import given, settings  # noqa: E402
 
 from random_functions import done, random_steps  # noqa: E402
 from row_by_row import by_batch, by_row, graph_of, not_whole, plan, same_bits  # noqa: E402
-from tfrfast.tensorflow.lift.differing import differing  # noqa: E402
-from tfrfast.tensorflow.lift.op_rules import RULES  # noqa: E402
+from tfrfast.tensorflow.lift.op_rules import RULES, differing  # noqa: E402
 
 NUMBERS = np.arange(1, 7, dtype=np.float32)
 COUNTS = np.arange(-2, 4, dtype=np.int64)

@@ -16,12 +16,13 @@ from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.build.functions import (
     chosen,
     flat_map,
+    made_by_a_call,
+    made_once,
     parallel_flat_map,
     parallel_map,
     parallel_reads,
     take_while,
 )
-from tfrfast.tensorflow.build.making import made_by_a_call, made_once
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.library import ops
 

@@ -15,6 +15,7 @@ from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.build.batches import Batches, StringBatches, group_of
 from tfrfast.tensorflow.build.functions import (
     flat_map,
+    made_once,
     rebatched,
     scan,
     show_a_reader,
@@ -22,13 +23,11 @@ from tfrfast.tensorflow.build.functions import (
     unbatched,
     with_length,
 )
-from tfrfast.tensorflow.build.making import made_once
 from tfrfast.tensorflow.build.steps import endless, pieces_here
-from tfrfast.tensorflow.counting import COMPRESSION_CODES
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.read.file_names import any_has_scheme
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
-from tfrfast.tensorflow.source import Source
+from tfrfast.tensorflow.source import COMPRESSION_CODES, Source
 
 # What the walk is told in place of a file.
 _EPOCH_END, _END = np.array([(-1, 0), (-2, 0)], np.int64)

@@ -11,16 +11,16 @@ from tfrfast.errors import StaleIndexError
 from tfrfast.loading.lengths import in_files
 from tfrfast.loading.loader import Loader
 from tfrfast.order import InOrder, Packed, Plan
-from tfrfast.tensorflow.build import iteration_keys
 from tfrfast.tensorflow.build.batches import described
 from tfrfast.tensorflow.build.functions import parallel_map, serial_map, take_while, with_length
+from tfrfast.tensorflow.build.steps import ENDLESS, as_int64, zero_then_keys
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.counting import OpenPlan, open_described
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.measuring import count_waiting
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.read.sources import told_as
 from tfrfast.tensorflow.saving import with_positions
+from tfrfast.tensorflow.source import OpenPlan, open_described
 
 # The number of finished batches that wait, besides batches that are being read.
 _READ_AHEAD = 2
@@ -58,8 +58,8 @@ def dataset_of(
 
     endless = epochs is None and plan.steps > 0
     count = None if endless else rest.steps + plan.steps * ((epochs or 1) - 1)
-    step_count = iteration_keys.ENDLESS if count is None else count
-    run = iteration_keys.as_int64(state["epoch"]), step_count
+    step_count = ENDLESS if count is None else count
+    run = as_int64(state["epoch"]), step_count
 
     text, column_types = described(features)
 
@@ -82,7 +82,7 @@ def dataset_of(
 
     steps = tf.data.Dataset.range(step_count)
     if _may_differ(plan):
-        keyed = tf.data.Dataset.zip((steps, iteration_keys.zero_then_keys(run)))
+        keyed = tf.data.Dataset.zip((steps, zero_then_keys(run)))
         dataset = parallel_map(keyed, load, calls=loader._threads)
     else:
         own = tf.constant((0, *run), tf.int64)

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from tfrfast.tensorflow.build.batches import Batches
+import tensorflow as tf
+
+from tfrfast.tensorflow.build.batches import Batches, group_of
 from tfrfast.tensorflow.build.file_order import FileOrder, stream
+from tfrfast.tensorflow.build.functions import made_once, unbatched, with_length
 from tfrfast.tensorflow.build.lifted_batches import elements_of, lifted_batches
-from tfrfast.tensorflow.build.shuffled import shuffled_batches, shuffled_records
+from tfrfast.tensorflow.build.steps import (
+    IterationKeys,
+    as_int64,
+    piece_size,
+    pieces_of_steps,
+    steps,
+)
 from tfrfast.tensorflow.plan.pipeline import Pipeline
 from tfrfast.tensorflow.read import nodes
+from tfrfast.tensorflow.saving import with_positions
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence
+from tfrfast.tensorflow.source import OpenPlan
+
+# The approximate bytes of a block of shuffled records, and its largest number of records.
+_BLOCK_BYTES = 1 << 20
+_MAX_BLOCK_RECORDS = 4096
 
 
 def build(pipeline: Pipeline) -> Any:
@@ -26,7 +42,7 @@ def build(pipeline: Pipeline) -> Any:
         records = FileOrder(source).records(sequence)
     else:
         assert source.plan is not None
-        records = shuffled_records(source.plan, sequence, pipeline.saves_positions)
+        records = _shuffled_records(source.plan, sequence, pipeline.saves_positions)
     if pipeline.cached:
         records = records.cache()
     return _followed(pipeline, _called(records, pipeline.record_calls))
@@ -81,7 +97,7 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
         order = FileOrder(source)
         return order.batches(blocks, source.record_bytes, grouped, in_blocks, are_cut)
     assert source.plan is not None
-    return shuffled_batches(
+    return _shuffled_batches(
         source.plan,
         blocks,
         grouped=grouped,
@@ -102,3 +118,68 @@ def _followed(pipeline: Pipeline, dataset: Any) -> Any:
     if pipeline.prefetched is not None:
         dataset = dataset.prefetch(pipeline.prefetched)
     return dataset if pipeline.options is None else dataset.with_options(pipeline.options)
+
+
+def _shuffled_batches(
+    plan: OpenPlan,
+    sequence: Sequence,
+    *,
+    grouped: bool = False,
+    symbolic: bool = True,
+    counted: Sequence | None,
+) -> Batches:
+    """Returns the batches of a shuffle.
+
+    With `symbolic`, checkpoints hold positions alone. `counted` has as many elements as will be
+    made of the batches; None: any number.
+    """
+    batch, shuffle = sequence.batch, sequence.shuffle
+    assert batch is not None
+    assert shuffle is not None
+    encoded = sequence.encode()
+    count = plan.step_count(encoded)
+    is_grouped = grouped and not batch.drop_remainder
+    group = group_of(batch.rows * _mean_bytes(plan), count) if is_grouped else 1
+    source, order = tf.constant(plan.source), tf.constant(encoded)
+
+    def finished(dataset: Any) -> Any:
+        made = dataset if counted is None else with_length(dataset, counted.length)
+        return with_positions(made) if symbolic else made
+
+    numbers = (count, piece_size(count, group), as_int64(shuffle.seed))
+    known_by = made_once(
+        _steps,
+        (shuffle.reshuffles, shuffle.seeded, group),
+        *(tf.constant(number, tf.int64) for number in numbers),
+        source,
+        order,
+    )
+    made_as = batch.rows, batch.drop_remainder, group, _mean_bytes(plan)
+    return Batches(*made_as, known_by, source, order, finished=finished)
+
+
+def _steps(
+    renewed: bool,
+    seeded: bool,
+    group: int,
+    count: Any,
+    size: Any,
+    seed: Any,
+    source: Any,
+    order: Any,
+) -> Any:
+    keys = IterationKeys(seed, renewed, seeded)
+    return steps(pieces_of_steps(count, size), source, order, keys, group)
+
+
+def _shuffled_records(plan: OpenPlan, sequence: Sequence, symbolic: bool) -> Any:
+    """Returns the single records of a shuffle."""
+    rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // _mean_bytes(plan)))
+    in_blocks = replace(sequence, batch=Batched(rows))
+    blocks = _shuffled_batches(plan, in_blocks, counted=in_blocks).blocks()
+    elements = with_length(unbatched(blocks), sequence.length)
+    return with_positions(elements) if symbolic else elements
+
+
+def _mean_bytes(plan: OpenPlan) -> int:
+    return max(1, plan.file_bytes // max(1, plan.record_count))

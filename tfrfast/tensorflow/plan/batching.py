@@ -269,7 +269,7 @@ def _of_filtered(pipeline: Pipeline, batch: Batched, why_unlifted: str) -> Pipel
 def _has_state(lifted: Lifted | None) -> bool:
     """True if lifted functions draw random numbers, for example."""
     by_row = None if lifted is None else lifted.whole.by_row
-    return by_row is not None and has_state(by_row.function)
+    return by_row is not None and has_state(by_row)
 
 
 def _unlifted(pipeline: Pipeline, why: Refusal) -> RefusedError:

@@ -18,8 +18,7 @@ from tfrfast import _native
 from tfrfast.features.compiling import compile_features
 from tfrfast.loading.shuffle_costs import INFLATES
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.counting import exception_from
-from tfrfast.tensorflow.lift.of_batches import divided
+from tfrfast.tensorflow.lift.lifted import divided
 from tfrfast.tensorflow.lift.variable import Padding
 from tfrfast.tensorflow.plan.batching import batched, rebatched, why_streamed
 from tfrfast.tensorflow.plan.pipeline import Pipeline
@@ -30,7 +29,7 @@ from tfrfast.tensorflow.read.shuffles import is_kept, order_of
 from tfrfast.tensorflow.read.user_functions import impurity, is_constant, parses_examples
 from tfrfast.tensorflow.reasons import Refusal, RefusedError, Step, warn_of
 from tfrfast.tensorflow.sequence import EVERYTHING, Batched
-from tfrfast.tensorflow.source import Source
+from tfrfast.tensorflow.source import Source, exception_from
 
 #: Larger data sets are not indexed without request.
 INDEXED_BYTES = 16 << 30

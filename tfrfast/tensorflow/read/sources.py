@@ -16,7 +16,7 @@ from tfrfast.tensorflow.lift.copying import NotCopiedError, inlined
 from tfrfast.tensorflow.read import nodes
 from tfrfast.tensorflow.read.file_names import Names, names_of
 from tfrfast.tensorflow.read.nodes import static_integer
-from tfrfast.tensorflow.read.opening import InnerMap, Opening, opening_of, why_judged
+from tfrfast.tensorflow.read.user_functions import InnerMap, Opening, opening_of, why_judged
 from tfrfast.tensorflow.reasons import Refusal, RefusedError
 from tfrfast.tensorflow.source import Source
 
