@@ -15,6 +15,9 @@ from tfrfast.storage.remote import listing
 pytest.importorskip("obstore", reason="needs obstore")
 
 
+ELSEWHERE = "http://127.0.0.1:2"  # nothing listens there
+
+
 @pytest.fixture
 def another(shards: list[str]) -> Iterator[RangeServer]:
     with range_server() as running:
@@ -23,11 +26,20 @@ def another(shards: list[str]) -> Iterator[RangeServer]:
         yield running
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
+@pytest.fixture(
+    autouse=True,
+    params=[
+        {},
+        {"https_proxy": ELSEWHERE},
+        {"all_proxy": ELSEWHERE, "no_proxy": "127.0.0.1,localhost"},
+    ],
+)
+def proxies_of_other_hosts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in request.param.items():
+        monkeypatch.setenv(name, value)
 
 
 def test_headers_for_one_host_go_to_no_other(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from tfrfast.storage.remote import hub
 from tfrfast.storage.remote.failures import NOWHERE
@@ -132,7 +133,6 @@ def _make(
 
 #: Hosts that get Amazon's session tokens, and the hosts of credentials on the machine itself.
 _AMAZON = ("amazonaws.com", "amazonaws.com.cn", "169.254.0.0/16", "fd00:ec2::/32")
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def _has_session_token(scheme: str, config: dict[str, Any]) -> bool:
@@ -149,14 +149,17 @@ def _kept_at_home(location: ObjectName, endpoint: str) -> dict[str, str]:
     """Keeps secret headers from other hosts: when the library follows a redirect, it drops only
     Authorization and cookies.
 
-    Requests to other hosts go to a proxy that does not exist. A proxy of the user's stays.
+    Requests to other hosts go to a proxy that does not exist. The user's proxy of this host stays,
+    and gets all requests.
     """
-    if any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
+    home = f"{location.scheme}://{location.bucket}"
+    if location.scheme not in ("https", "http"):
+        home = endpoint or f"https://{_AMAZON[0]}"
+    proxies = getproxies()
+    is_proxied = urlsplit(home).scheme in proxies or "all" in proxies
+    if is_proxied and not proxy_bypass(_host_of(home)):
         return {}
-    if location.scheme in ("https", "http"):
-        hosts: tuple[str, ...] = (_host_of(f"//{location.bucket}"),)
-    else:
-        hosts = (_host_of(endpoint),) if endpoint else _AMAZON
+    hosts = _AMAZON if _host_of(home) == _AMAZON[0] else (_host_of(home),)
     return {"proxy_url": NOWHERE, "proxy_excludes": ",".join(hosts)}
 
 
