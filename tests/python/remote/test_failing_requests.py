@@ -398,10 +398,13 @@ def test_a_password_in_an_endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         ({"retries": "3"}, "is a number"),
         ({"anonymous": 1}, "True or False"),
         ({"region": "eu"}, "says nothing about"),
+        ({"token": "VERYSECRET\n"}, "take .strip"),
+        ({"access_key_id": "VERYSECRET\r\n"}, "take .strip"),
     ],
 )
 def test_options_that_mean_nothing(
     urls: list[str], storage: dict[str, object], message: str
 ) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises((ValueError, TypeError), match=message) as refused:
         tfr.Reader(urls, storage=storage)
+    assert "VERYSECRET" not in str(refused.value)

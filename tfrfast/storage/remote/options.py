@@ -151,6 +151,13 @@ def _check(name: str, value: Any) -> None:
         )
     if name in SECRETS and name != "headers" and not isinstance(value, str):
         raise TypeError(f"storage[{name!r}] is a text, not {type(value).__name__}.")
+    # A service account is the text of a file.
+    is_line = name in SECRETS and name not in ("headers", "service_account_key")
+    if is_line and not value.isprintable():
+        raise ValueError(
+            f"storage[{name!r}] holds a line end or another control character. A text that was "
+            "read from a file ends with one: take .strip() of it."
+        )
     if name == "endpoint" and not value.startswith(("http://", "https://")):
         raise ValueError("storage['endpoint'] has to begin with http:// or https://.")
     if name == "endpoint" and may_hold_secrets(value):
