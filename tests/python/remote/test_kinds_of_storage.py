@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tfrfast as tfr
-from range_server import RangeServer
+from range_server import RangeServer, Trouble
 from tfrfast.storage.remote import answers
 from tfrfast.storage.remote.listing import find_objects
 from tfrfast.storage.remote.options import Storage
@@ -116,6 +117,23 @@ def test_a_listing_may_take_longer_than_a_request(
     access = Storage({**storage, "timeout": 30}).access
     for pattern in ("set/*", "**"):
         assert find_objects(f"{root}/{pattern}", access) == [f"{root}/set/a"]
+
+
+def test_a_listing_that_fails_late_is_tried_again(
+    server: RangeServer, kind: tuple[str, str, dict[str, Any]]
+) -> None:
+    root, path, storage = kind
+    server.put(f"{path}/set/a", b"record")
+
+    def fail_late(_: Any, number: int) -> Trouble | None:
+        if number > 1:
+            return None
+        time.sleep(1.5)
+        return Trouble(503)
+
+    server.trouble = fail_late
+    access = Storage({**storage, "retry_seconds": 1}).access
+    assert find_objects(f"{root}/set/*", access) == [f"{root}/set/a"]
 
 
 def test_marks_of_folders_are_no_shards(

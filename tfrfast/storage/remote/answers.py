@@ -250,6 +250,8 @@ async def persist(
                     reading.waited_s = 0.0
                     if reading.done >= had + _PROGRESS_BYTES:
                         began, attempts, had = time.monotonic(), 1, reading.done
+                elif attempts == 1 and not limits_time:  # a listing may fail after minutes
+                    began = time.monotonic()
                 verdict = failures.judge(error)
                 if verdict is Verdict.RETRY and not failures.status_of(error):
                     silence.failed(failures.reason(error, store.secrets))
