@@ -395,6 +395,8 @@ def test_a_password_in_an_endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     [
         ({"regoin": "x"}, "storage has no option 'regoin'"),
         ({"timeout": 0}, "must be above 0"),
+        ({"retries": float("inf")}, "must be above 0, up to 1,000,000,000, not inf"),
+        ({"retry_seconds": float("nan")}, "must be above 0, up to .*, not nan"),
         ({"retries": "3"}, "is a number"),
         ({"anonymous": 1}, "True or False"),
         ({"region": "eu"}, "says nothing about"),

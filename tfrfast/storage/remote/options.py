@@ -19,6 +19,7 @@ from tfrfast.storage.remote.urls import locate
 
 _TEXT = {"region": "a region", "endpoint": "a URL", "account_name": "a name", "profile": "a name"}
 _NUMBERS = ("timeout", "connect_timeout", "retries", "retry_seconds")
+_LARGEST = 10**9
 #: Never in a repr, an error, a graph, an index or a state.
 SECRETS = (
     "access_key_id",
@@ -143,8 +144,8 @@ def _check(name: str, value: Any) -> None:
     if name in _NUMBERS:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"storage[{name!r}] is a number, not {type(value).__name__}.")
-        if value < 0 or (value == 0 and name != "retries"):
-            raise ValueError(f"storage[{name!r}] must be above 0, not {value}.")
+        if not 0 <= value <= _LARGEST or (value == 0 and name != "retries"):
+            raise ValueError(f"storage[{name!r}] must be above 0, up to {_LARGEST:,}, not {value}.")
     if name == "headers" and not isinstance(value, Mapping):
         raise TypeError(
             f"storage['headers'] is a dict of names and texts, not {type(value).__name__}."
