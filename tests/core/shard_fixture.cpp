@@ -222,6 +222,12 @@ Error error_of(const std::function<void()>& action) {
   return Error(ErrorKind::invalid, "");
 }
 
+std::string refusal(const std::function<void()>& action) {
+  const Error error = error_of(action);
+  CHECK(error.kind() == ErrorKind::invalid);
+  return error.message();
+}
+
 bool holds(const std::string& text, const std::string& part) {
   const bool found = text.find(part) != std::string::npos;
   if (!found) MESSAGE("'", part, "' is missing in: ", text);

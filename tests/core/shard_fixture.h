@@ -123,6 +123,8 @@ std::vector<std::string> read_all(const Reader& reader);
 
 // Returns the Error that `action` throws. Fails the test if `action` throws none.
 Error error_of(const std::function<void()>& action);
+// Returns the message of that Error, which must be of the kind `invalid`.
+std::string refusal(const std::function<void()>& action);
 bool holds(const std::string& text, const std::string& part);
 
 // The sanitizers' allocators do not handle fork: if a child is forked while another thread

@@ -8,8 +8,10 @@
 
 #include "core/base/encoding.h"
 #include "core/base/error.h"
+#include "shard_fixture.h"
 
 using namespace tfrfast;
+using namespace tfrfast::testing;
 
 namespace {
 
@@ -35,15 +37,11 @@ std::string thing_of(std::initializer_list<std::uint64_t> numbers) {
 }
 
 template <class Read>
-std::string refusal(const std::string& bytes, Read read) {
-  try {
+std::string refusal_of(const std::string& bytes, Read read) {
+  return refusal([&] {
     Decoder decoder(kThing, bytes);
     read(decoder);
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::invalid);
-    return error.message();
-  }
-  return "not refused";
+  });
 }
 
 struct Part {
@@ -98,10 +96,10 @@ TEST_CASE("things that differ have heads that differ") {
 }
 
 TEST_CASE("bytes of another kind or version are refused") {
-  CHECK(refusal(Encoder(kOther).finish(), kNothing) ==
+  CHECK(refusal_of(Encoder(kOther).finish(), kNothing) ==
         "This is not a thing of this version of tfrfast." + kAgain);
-  CHECK(refusal("", kNothing) == "This is not a thing of this version of tfrfast." + kAgain);
-  CHECK(refusal(Encoder(kOlder).finish(), kNothing) ==
+  CHECK(refusal_of("", kNothing) == "This is not a thing of this version of tfrfast." + kAgain);
+  CHECK(refusal_of(Encoder(kOlder).finish(), kNothing) ==
         "This thing is encoded in version 2, and this tfrfast reads version 3." + kAgain);
 }
 
@@ -114,23 +112,23 @@ TEST_CASE("every changed, missing or added byte is noticed") {
     CHECK_THROWS_AS(Decoder(kThing, changed), Error);
     CHECK_THROWS_AS(Decoder(kThing, good.substr(0, i)), Error);
   }
-  CHECK(refusal(good + "x", kNothing) ==
+  CHECK(refusal_of(good + "x", kNothing) ==
         "This thing is damaged: its bytes do not match their fingerprint." + kAgain);
 }
 
 TEST_CASE("a description is read to its end and no further") {
   const std::string early = "This thing is damaged: it ends too early." + kAgain;
-  CHECK(refusal(thing_of({}), [](Decoder& decoder) { decoder.number(); }) == early);
-  CHECK(refusal(thing_of({9, 0}), [](Decoder& decoder) { decoder.string(); }) == early);
-  CHECK(refusal(thing_of({2, 0}), [](Decoder& decoder) { decoder.integers(); }) == early);
-  CHECK(refusal(thing_of({9, 0}), [](Decoder& decoder) { decoder.count(); }) == early);
+  CHECK(refusal_of(thing_of({}), [](Decoder& decoder) { decoder.number(); }) == early);
+  CHECK(refusal_of(thing_of({9, 0}), [](Decoder& decoder) { decoder.string(); }) == early);
+  CHECK(refusal_of(thing_of({2, 0}), [](Decoder& decoder) { decoder.integers(); }) == early);
+  CHECK(refusal_of(thing_of({9, 0}), [](Decoder& decoder) { decoder.count(); }) == early);
   const std::uint64_t huge = ~std::uint64_t{0};
-  CHECK(refusal(thing_of({huge, 0}), [](Decoder& decoder) { decoder.string(); }) == early);
-  CHECK(refusal(thing_of({huge / 8 + 2, 0}), [](Decoder& decoder) { decoder.integers(); }) ==
+  CHECK(refusal_of(thing_of({huge, 0}), [](Decoder& decoder) { decoder.string(); }) == early);
+  CHECK(refusal_of(thing_of({huge / 8 + 2, 0}), [](Decoder& decoder) { decoder.integers(); }) ==
         early);
-  CHECK(refusal(thing_of({2}), [](Decoder& decoder) { decoder.flag(); }) ==
+  CHECK(refusal_of(thing_of({2}), [](Decoder& decoder) { decoder.flag(); }) ==
         "This thing is damaged: a number from 0 to 1 is 2." + kAgain);
-  CHECK(refusal(thing_of({1}), [](Decoder& decoder) { decoder.finish(); }) ==
+  CHECK(refusal_of(thing_of({1}), [](Decoder& decoder) { decoder.finish(); }) ==
         "This thing is damaged: 8 bytes follow its end." + kAgain);
 }
 
@@ -146,17 +144,18 @@ TEST_CASE("a description that no Encoder wrote is refused") {
     code_whole(decoder, whole);
   };
   const std::string damaged = "This thing is damaged: ";
-  CHECK(refusal(thing_of({1, 13, 0, 0}), read) == damaged + "it has a 13." + kAgain);
-  CHECK(refusal(thing_of({1, std::uint64_t{1} << 32, 0, 0}), read) ==
+  CHECK(refusal_of(thing_of({1, 13, 0, 0}), read) == damaged + "it has a 13." + kAgain);
+  CHECK(refusal_of(thing_of({1, std::uint64_t{1} << 32, 0, 0}), read) ==
         damaged + "a number from 0 to 4294967295 is 4294967296." + kAgain);
-  CHECK(refusal(thing_of({1, 1, std::uint64_t{1} << 31, 0}), read) ==
+  CHECK(refusal_of(thing_of({1, 1, std::uint64_t{1} << 31, 0}), read) ==
         damaged + "an integer of 32 bits is 2147483648." + kAgain);
-  CHECK(refusal(thing_of({1, 1, ~(std::uint64_t{1} << 31), 0}), read) ==
+  CHECK(refusal_of(thing_of({1, 1, ~(std::uint64_t{1} << 31), 0}), read) ==
         damaged + "an integer of 32 bits is -2147483649." + kAgain);
-  CHECK(refusal(thing_of({0, 2, 0, 0, 0, 0}), read) ==
+  CHECK(refusal_of(thing_of({0, 2, 0, 0, 0, 0}), read) ==
         damaged + "names have another order." + kAgain);
   Encoder odd(kThing);
   for (int i = 0; i < 4; ++i) odd.number(0);
   odd.string("x");
-  CHECK(refusal(odd.finish(), read) == damaged + "a table has no whole number of items." + kAgain);
+  CHECK(refusal_of(odd.finish(), read) ==
+        damaged + "a table has no whole number of items." + kAgain);
 }

@@ -71,14 +71,6 @@ void set_default() {
 
 }  // namespace
 
-TEST_CASE("fault guard: what can be read is read") {
-  install_fault_guard();
-  const std::uint8_t byte = 7;
-  std::uint8_t seen = 0;
-  CHECK(run_guarded([&] { seen = byte; }));
-  CHECK(seen == 7);
-}
-
 TEST_CASE("fault guard: a fault is false, time and again") {
   install_fault_guard();
   const LostPages lost;

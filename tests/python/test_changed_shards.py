@@ -1,13 +1,13 @@
 """Shards that grow, shrink or are replaced: right records or an error, never wrong bytes."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tfrfast as tfr
-from changed_files import replace, rewrite, with_old_mtime
 from tfrecord_model import shard_of, write_shard
 from tfrfast import _native
 
@@ -16,6 +16,31 @@ OLD = [b"old%02d" % i * 4 for i in range(50)]
 NEW = [b"n" * 10] + [b"new%02d" % i * 4 for i in range(48)] + [b"n" * 30]
 # The same number of bytes, the same lengths.
 SAME = [b"sam%02d" % i * 4 for i in range(50)]
+
+Change = Callable[[Path, bytes], None]
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.write(data)
+        file.truncate()
+
+
+def replace(path: Path, data: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(data)
+    os.replace(other, path)
+
+
+def with_old_mtime(change: Change) -> Change:
+    """Returns the change, followed by a restoration of the modification time."""
+
+    def changed(path: Path, data: bytes) -> None:
+        times = os.stat(path)
+        change(path, data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    return changed
 
 
 CHANGES = {

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,13 +61,15 @@ sys.exit(main())
 """
 
 
-def run_script(script: str) -> subprocess.CompletedProcess[str]:
+def run_script(
+    script: str, handler: Any = signal.default_int_handler
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         # pytest may ignore SIGINT for its children, as a shell does for what runs behind it
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, handler),
     )
 
 
@@ -152,10 +155,5 @@ def test_a_shuffle_in_memory_begins_again(tmp_path: Path) -> None:
 def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
     shards = write_examples(tmp_path / "data")
     script = AT_IMPORT.format(path=sys.path, wanted=5, arguments=["count", *shards])
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    )
+    done = run_script(script, signal.SIG_IGN)
     assert (done.returncode, done.stdout) == (0, "20\n")

@@ -13,6 +13,7 @@ import pytest
 
 import tfrfast as tfr
 from closed_descriptors import in_child, other_files
+from record_files import make_cold
 from tfrecord_model import write_shard
 
 pytestmark = [
@@ -34,12 +35,6 @@ def shard(tmp_path: Path) -> str:
 @pytest.fixture
 def other(tmp_path: Path) -> str:
     return write_shard(tmp_path / "other", OTHERS)
-
-
-def make_cold(path: str) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def load(reader: tfr.Reader, **options: Any) -> list[bytes]:

@@ -10,17 +10,12 @@ import pytest
 
 import tfrfast as tfr
 from patience import at_least_once
+from record_files import make_cold
 
 
 def fetched_bytes() -> int:
     """The bytes that this process has made the disk read."""
     return int(Path("/proc/self/io").read_text().split("\nread_bytes: ")[1].split()[0])
-
-
-def cool(path: str) -> None:
-    """Takes the file out of memory."""
-    with open(path, "rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 @pytest.fixture
@@ -45,7 +40,7 @@ def test_single_records_and_batches_fetch_their_own_pages(cold: str) -> None:
     numbers = random.Random(1).sample(range(4000), 80)
 
     def check() -> None:
-        cool(cold)
+        make_cold(cold)
         before = fetched_bytes()
         reader = tfr.Reader(cold, io="mmap")
         for number in numbers[:40]:
@@ -61,7 +56,7 @@ def test_an_epoch_in_file_order_fetches_each_page_once(cold: str) -> None:
         expected = list(reader)
 
     def check() -> None:
-        cool(cold)
+        make_cold(cold)
         before = fetched_bytes()
         loader = tfr.Loader(tfr.Reader(cold, io="mmap"), 256, shuffle=False, threads=2)
         assert [record for batch in loader for record in batch] == expected

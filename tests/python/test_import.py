@@ -1,7 +1,6 @@
 import ast
 import importlib
 import importlib.metadata
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tfrfast as tfr
+from children import printed_by
 
 # Notes every import of a framework, whether or not it is installed here. Python's dataclasses
 # import inspect; on newer Pythons, NumPy does, too.
@@ -38,18 +38,13 @@ HEAVY = {"asyncio", "ctypes", "email", "http", "inspect", "multiprocessing", "ss
 LATER = {"bench", "cli", "tensorflow", "torch", "jax", "grain"}
 
 
-def import_in_fresh_process(folder: Path) -> tuple[set[str], set[str]]:
+def in_fresh_process(code: str) -> str:
+    return printed_by(code, PYTHONPATH=str(Path(tfr.__file__).parents[1]))
+
+
+def import_in_fresh_process() -> tuple[set[str], set[str]]:
     """Returns the frameworks that an import wanted, and the imported modules without NumPy's."""
-    installed = str(Path(tfr.__file__).parents[1])
-    output = subprocess.run(
-        [sys.executable, "-c", WATCH],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": installed},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-    wanted, imported = output.split(";")
+    wanted, imported = in_fresh_process(WATCH).split(";")
     return set(wanted.split()), set(imported.split())
 
 
@@ -68,25 +63,14 @@ def test_sources_without_a_native_module_say_what_to_do(tmp_path: Path) -> None:
     assert "run Python in another folder" in run.stderr.splitlines()[-1]
 
 
-def test_importing_tfrfast_imports_no_framework(tmp_path: Path) -> None:
-    assert import_in_fresh_process(tmp_path)[0] == set()
+def test_importing_tfrfast_imports_no_framework() -> None:
+    assert import_in_fresh_process()[0] == set()
 
 
-def test_importing_tfrfast_imports_nothing_that_takes_long(tmp_path: Path) -> None:
-    imported = import_in_fresh_process(tmp_path)[1]
+def test_importing_tfrfast_imports_nothing_that_takes_long() -> None:
+    imported = import_in_fresh_process()[1]
     assert "tfrfast.reader" in imported
     assert imported & (HEAVY | {f"tfrfast.{name}" for name in LATER}) == set()
-
-
-def in_fresh_process(code: str) -> str:
-    installed = str(Path(tfr.__file__).parents[1])
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": installed},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
 
 
 def test_names_are_imported_when_they_are_used() -> None:
@@ -181,8 +165,5 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
 """
 
 
-def test_a_child_can_import_what_another_thread_imported_when_it_was_forked(tmp_path: Path) -> None:
-    installed = str(Path(tfr.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": installed}
-    done = subprocess.run([sys.executable, "-c", FORK], cwd=tmp_path, env=environment, check=False)
-    assert done.returncode == 0
+def test_a_child_can_import_what_another_thread_imported_when_it_was_forked() -> None:
+    in_fresh_process(FORK)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import failing_memory
 import tfrfast as tfr
 from children import in_threads
 from file_limits import few_bytes_a_file
@@ -32,16 +33,14 @@ def read_back(path: Any) -> list[bytes]:
 )
 def test_an_index_that_cannot_be_written_is_said(data: Path, tmp_path: Path) -> None:
     """The disk fails after the shard has got its name, while the index is completed in place."""
-    library = tmp_path / "failing_calls.so"
     source = Path(__file__).parents[1] / "stress" / "failing_calls.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
     program = (
         "import sys, tfrfast as tfr\n"
         "for name in 'first', 'second':\n"
         "    with tfr.Writer(f'{sys.argv[1]}/{name}') as writer: writer.write(b'one')\n"
     )
     environment = os.environ | {
-        "LD_PRELOAD": str(library),
+        "LD_PRELOAD": failing_memory.compiled(source, "cc"),
         "FAILING_UNDER": str(data),
         "FAILING_CALL": "pwrite",
         "FAILING_ERROR": "5",

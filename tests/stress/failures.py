@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import functools
 import os
 import resource
 import signal
-import subprocess
-import tempfile
 from pathlib import Path
 
 import failing_memory
@@ -24,19 +21,10 @@ CALLS = [
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.ESTALE, errno.ENOMEM]
 
 
-@functools.cache
 def calls_library() -> str:
-    """Returns the library of failing_calls.c, compiled once a run."""
+    """Returns the library of failing_calls.c."""
     source = Path(__file__).with_name("failing_calls.c")
-    built = Path(tempfile.gettempdir()) / f"tfrfast-failing-calls-{os.getuid()}.so"
-    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
-        partial = f"{built}.{os.getpid()}"
-        compiler = os.environ.get("CC", "cc")
-        subprocess.run(
-            [compiler, "-shared", "-fPIC", "-O1", "-o", partial, source, "-ldl"], check=True
-        )
-        os.replace(partial, built)
-    return str(built)
+    return failing_memory.compiled(source, os.environ.get("CC", "cc"))
 
 
 def preload() -> dict[str, str]:

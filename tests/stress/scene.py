@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import gzip
-import os
 import random
 import threading
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from own_server import start_server
+from record_files import make_cold
 from road import ORDERED, PICTURES, PUBLISHES, SERVED, WRITES, Opened, Road, Task
 from tfrecord_model import scan
 from truth import Item, State, Total, Truth, is_clear, some_texts, write
@@ -99,13 +99,6 @@ class Scene:
         said = outcome(self.open())
         assert said.error is None, f"a new run fails: {said.error!r}"
         self.judge(self.truth(), said)
-
-
-def make_cold(path: Path) -> None:
-    """Drops the file from the page cache, because cold files are read by other calls."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def joined(states: Sequence[State]) -> State:

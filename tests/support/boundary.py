@@ -16,6 +16,7 @@ import itertools
 import os
 import pickle
 import random
+import re
 import signal
 import sys
 import threading
@@ -136,6 +137,25 @@ def exits(folder: Path, dice: random.Random, rounds: int) -> Iterator[str]:
 # -- threads call all methods of one object
 
 
+def guarded(often: list[Call], rarely: list[Call], told: str, dice: random.Random) -> list[Call]:
+    """Returns the calls, which may raise errors that say so. Rare calls wait a little."""
+
+    def guard(call: Call, delay_s: float) -> Call:
+        def run() -> None:
+            try:
+                call()
+            except (ValueError, RuntimeError) as error:
+                if not re.search(told, str(error)):
+                    raise
+            time.sleep(delay_s)
+
+        return run
+
+    return [guard(call, 0) for call in often] + [
+        guard(call, 0.001 + dice.random() / 100) for call in rarely
+    ]
+
+
 class SharedLoader:
     """A Loader and its iterator. Threads read both, and close, move and replace the Loader."""
 
@@ -183,23 +203,9 @@ class SharedLoader:
     def calls(self, dice: random.Random) -> list[Call]:
         """Returns the calls. Each call works until another thread closes or moves the loader."""
         rarely = [self.move, self.restore, self.close, self.drop, self.copy]
-
-        def guarded(call: Call, delay_s: float) -> Call:
-            def run() -> None:
-                try:
-                    call()
-                except (ValueError, RuntimeError) as error:
-                    told = ("has been closed", "has begun", "has moved this loader")
-                    if not any(each in str(error) for each in told):
-                        raise
-                time.sleep(delay_s)
-
-            return run
-
         often = [self.take, self.take, self.take, self.take_one, self.ask]
-        return [guarded(call, 0) for call in often] + [
-            guarded(call, 0.001 + dice.random() / 100) for call in rarely
-        ]
+        told = "has been closed|has begun|has moved this loader"
+        return guarded(often, rarely, told, dice)
 
 
 class SharedRest:
@@ -250,22 +256,9 @@ class SharedRest:
         assert len(tfr.parse_example(EXAMPLES, FEATURES)["x"]) == len(EXAMPLES)
 
     def calls(self, dice: random.Random) -> list[Call]:
-        def guarded(call: Call, delay_s: float) -> Call:
-            def run() -> None:
-                try:
-                    call()
-                except ValueError as error:
-                    if "has been closed" not in str(error):
-                        raise
-                time.sleep(delay_s)
-
-            return run
-
         often = [self.read, self.iterate, self.iterate, self.write, self.write, self.parse]
         rarely = [self.reopen, self.close, self.abort, self.parse]
-        return [guarded(call, 0) for call in often] + [
-            guarded(call, 0.001 + dice.random() / 100) for call in rarely
-        ]
+        return guarded(often, rarely, "has been closed", dice)
 
 
 def threads(folder: Path, dice: random.Random, rounds: int) -> Iterator[str]:

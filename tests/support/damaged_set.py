@@ -6,7 +6,6 @@ A road takes the set and a folder for its results, and returns the places that i
 from __future__ import annotations
 
 import re
-import struct
 import subprocess
 import sys
 import warnings
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tfrfast as tfr
+from record_files import flip_byte
 from tfrfast.reader import Skipped
 
 RECORDS = 10
@@ -54,22 +54,14 @@ def write_damaged(folder: Path) -> DamagedSet:
                 writer.write_example({"label": number, "steps/at": [number, -number]})
         paths.append(str(path))
         offsets.append(begins)
-    _flip(paths[1], offsets[1][3] + 12)
-    _flip(paths[2], offsets[2][6])
+    flip_byte(paths[1], offsets[1][3] + 12)
+    flip_byte(paths[2], offsets[2][6])
     for begin in offsets[3]:
-        _flip(paths[3], begin + 8)
+        flip_byte(paths[3], begin + 8)
     with open(paths[4], "r+b") as file:
         file.truncate(offsets[4][-1] + 20)
     frames = {(paths[2], offsets[2][6]), (paths[3], 0), (paths[4], offsets[4][-1])}
     return DamagedSet(paths, frames, {(paths[1], offsets[1][3]), *frames}, 5 * RECORDS - 13)
-
-
-def _flip(path: str, at: int) -> None:
-    with open(path, "r+b") as file:
-        file.seek(at)
-        (byte,) = struct.unpack("B", file.read(1))
-        file.seek(at)
-        file.write(bytes([byte ^ 1]))
 
 
 def places(damage: Iterable[Skipped]) -> set[Place]:

@@ -19,18 +19,21 @@ FEATURES = {"a": tfr.FixedLen((), "int64"), "b": tfr.VarLen("float32")}
 
 
 @functools.cache
-def library() -> str:
-    """Returns the library of failing_new.cpp, compiled once a run."""
-    source = Path(__file__).with_name("failing_new.cpp")
-    built = Path(tempfile.gettempdir()) / f"tfrfast-failing-new-{os.getuid()}.so"
+def compiled(source: Path, compiler: str) -> str:
+    """Returns the library of that source, compiled once a run."""
+    built = Path(tempfile.gettempdir()) / f"tfrfast-{source.stem}-{os.getuid()}.so"
     if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
         partial = f"{built}.{os.getpid()}"
         subprocess.run(
-            [os.environ.get("CXX", "c++"), "-shared", "-fPIC", "-O1", "-o", partial, source],
-            check=True,
+            [compiler, "-shared", "-fPIC", "-O1", "-o", partial, source, "-ldl"], check=True
         )
         os.replace(partial, built)
     return str(built)
+
+
+def library() -> str:
+    """Returns the library of failing_new.cpp."""
+    return compiled(Path(__file__).with_name("failing_new.cpp"), os.environ.get("CXX", "c++"))
 
 
 def jobs(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:

@@ -7,6 +7,8 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from wire_examples import varint
+
 FIELD = descriptor_pb2.FieldDescriptorProto
 _SCALARS = [n for n in range(1, 19) if n not in (FIELD.TYPE_GROUP, FIELD.TYPE_MESSAGE)]
 _KEYS = [3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 17, 18]
@@ -339,15 +341,6 @@ def _all_messages(file: Any) -> list[tuple[Any, str]]:
         found.append((message, f"t.{message.name}"))
         found += [(each, f"t.{message.name}.{each.name}") for each in message.nested_type]
     return found
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def read_by_protobuf(message: Any, wanted: list[tuple[str, str]]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -70,6 +71,13 @@ def flip_payload_byte(path: str, records: Sequence[bytes], number: int) -> None:
 
 def flip_length_byte(path: str, records: Sequence[bytes], number: int) -> None:
     flip_byte(path, frame_starts(records)[number])
+
+
+def make_cold(path: str | Path) -> None:
+    """Drops the file from the page cache, because cold files are read by other calls."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def cut(path: str, length: int) -> None:

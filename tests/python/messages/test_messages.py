@@ -17,8 +17,9 @@ pytest.importorskip("google.protobuf")
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from changing_bytes import changing
-from random_messages import Schema, varint
+from random_messages import Schema
 from scenarios import scenarios
+from wire_examples import varint
 
 FIELD = descriptor_pb2.FieldDescriptorProto
 
