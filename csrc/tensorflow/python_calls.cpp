@@ -177,29 +177,24 @@ TFRFAST_CALL const char* tfrfast_plan_damage(const OpenPlan* plan) noexcept {
   return plan->damage.c_str();
 }
 
-// Writes the number of records, and the bytes of all files, as stored and uncompressed.
-TFRFAST_CALL void tfrfast_plan_sizes(const OpenPlan* plan, std::int64_t* sizes) noexcept {
+// Returns the count of these numbers, and writes them if `sizes` has space for all: the number of
+// records, the bytes of all files, as stored and uncompressed, and the records of each file.
+TFRFAST_CALL std::size_t tfrfast_plan_sizes(const OpenPlan* plan, std::int64_t* sizes,
+                                            std::size_t space) noexcept {
   const ShardSet& shards = plan->source->shard_set();
+  const std::size_t count = 3 + shards.size();
+  if (space < count) return count;
   std::uint64_t file_bytes = 0;
   std::uint64_t stream_bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     file_bytes = add_or_max(file_bytes, shards.slot(i).file_bytes());
     stream_bytes = add_or_max(stream_bytes, shards.slot(i).stream_bytes());
+    sizes[3 + i] = int64_of(shards.slot(i).record_count());
   }
   sizes[0] = int64_of(shards.record_count());
   sizes[1] = int64_of(file_bytes);
   sizes[2] = int64_of(stream_bytes);
-}
-
-// Returns the number of files of the plan. Writes one number per file, if `counts` has space for
-// all.
-TFRFAST_CALL std::size_t tfrfast_plan_file_records(const OpenPlan* plan, std::int64_t* counts,
-                                                   std::size_t space) noexcept {
-  const std::vector<ShardSpec>& shards = plan->source->spec().shards;
-  for (std::size_t i = 0; i < shards.size() && shards.size() <= space; ++i) {
-    counts[i] = static_cast<std::int64_t>(shards[i].record_count);
-  }
-  return shards.size();
+  return count;
 }
 
 // Writes the records, bytes and batches that the steps of an encoded Plan have made so far.

@@ -190,8 +190,9 @@ def open_plan(folder: Path) -> Call:
         *(ctypes.c_char_p, ctypes.c_size_t),
         *(progress_type, ctypes.c_char_p, ctypes.c_size_t),
     ]
-    library.tfrfast_plan_sizes.restype = None
-    library.tfrfast_plan_sizes.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)]
+    library.tfrfast_plan_sizes.restype = ctypes.c_size_t
+    numbers = ctypes.POINTER(ctypes.c_int64)
+    library.tfrfast_plan_sizes.argtypes = [ctypes.c_void_p, numbers, ctypes.c_size_t]
     library.tfrfast_close_plan.restype = None
     library.tfrfast_close_plan.argtypes = [ctypes.c_void_p]
     progress = progress_type(lambda done, total: 0)
@@ -202,8 +203,8 @@ def open_plan(folder: Path) -> Call:
         error = ctypes.create_string_buffer(1000)
         plan = library.tfrfast_open_plan(*read, error, len(error))
         assert plan, error.value
-        sizes = (ctypes.c_int64 * 3)()
-        library.tfrfast_plan_sizes(plan, sizes)
+        sizes = (ctypes.c_int64 * 4)()  # the last is of the file
+        assert library.tfrfast_plan_sizes(plan, sizes, len(sizes)) == len(sizes)
         assert sizes[0] == len(RECORDS)
         library.tfrfast_close_plan(plan)
 

@@ -67,17 +67,12 @@ class OpenPlan:
         size = ctypes.c_size_t()
         text = calls.tfrfast_plan_source(handle, ctypes.byref(size))
         self.source: bytes = ctypes.string_at(text, size.value)
-        sizes = (ctypes.c_int64 * 3)()
-        calls.tfrfast_plan_sizes(handle, sizes)
-        self.record_count, self.file_bytes, self.stream_bytes = sizes
+        count = calls.tfrfast_plan_sizes(handle, None, 0)
+        sizes = (ctypes.c_int64 * count)()
+        calls.tfrfast_plan_sizes(handle, sizes, count)
+        #: The number of records of each file comes last.
+        self.record_count, self.file_bytes, self.stream_bytes, *self.file_records = sizes
         self.damage: str = calls.tfrfast_plan_damage(handle).decode(errors="replace")
-
-    def file_records(self, file_count: int) -> list[int]:
-        """Returns the number of records of each of `file_count` files."""
-        counts = (ctypes.c_int64 * file_count)()
-        if calls.tfrfast_plan_file_records(self._handle, counts, file_count) != file_count:
-            raise RuntimeError(f"The plan is not of {file_count} files.")
-        return list(counts)
 
     def step_count(self, sequence: bytes) -> int:
         """Returns the number of steps of a sequence."""

@@ -13,10 +13,8 @@ from tfrfast.tensorflow.build.file_order import FileOrder, stream
 from tfrfast.tensorflow.build.functions import made_once, unbatched, with_length
 from tfrfast.tensorflow.build.lifted_batches import elements_of, lifted_batches
 from tfrfast.tensorflow.build.steps import (
-    IterationKeys,
     as_int64,
     piece_size,
-    pieces_of_steps,
     steps,
 )
 from tfrfast.tensorflow.plan.pipeline import Pipeline
@@ -148,7 +146,7 @@ def _shuffled_batches(
 
     numbers = (count, piece_size(count, group), as_int64(shuffle.seed))
     known_by = made_once(
-        _steps,
+        steps,
         (shuffle.reshuffles, shuffle.seeded, group),
         *(tf.constant(number, tf.int64) for number in numbers),
         source,
@@ -156,20 +154,6 @@ def _shuffled_batches(
     )
     made_as = batch.rows, batch.drop_remainder, group, _mean_bytes(plan)
     return Batches(*made_as, known_by, source, order, finished=finished)
-
-
-def _steps(
-    renewed: bool,
-    seeded: bool,
-    group: int,
-    count: Any,
-    size: Any,
-    seed: Any,
-    source: Any,
-    order: Any,
-) -> Any:
-    keys = IterationKeys(seed, renewed, seeded)
-    return steps(pieces_of_steps(count, size), source, order, keys, group)
 
 
 def _shuffled_records(plan: OpenPlan, sequence: Sequence, symbolic: bool) -> Any:

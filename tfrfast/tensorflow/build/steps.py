@@ -24,6 +24,15 @@ from tfrfast.tensorflow.build.functions import flat_map, serial_map, show_a_read
 from tfrfast.tensorflow.library import ops, private_session
 from tfrfast.tensorflow.read.shuffles import DEFAULT_GLOBAL_SEED
 
+# Files are given as a first file and a stride.
+ALL_FILES = (0, 1)
+# A plan's source is of the files that were open when the plan was made.
+_EDITION = 0
+_MAX_PIECE_STEPS = 64
+# With few steps, pieces are smaller, so that about this many pieces remain.
+_PIECES = 8
+_COPIES = 4096
+
 ENDLESS = 2**63 - 1
 # TensorFlow takes an op's seed modulo this.
 _SEEDS_OF_OPS = 2**31 - 1
@@ -152,29 +161,9 @@ def as_int64(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-# Files are given as a first file and a stride.
-ALL_FILES = (0, 1)
-# A plan's source is of the files that were open when the plan was made.
-_EDITION = 0
-_MAX_PIECE_STEPS = 64
-# With few steps, pieces are smaller, so that about this many pieces remain.
-_PIECES = 8
-_COPIES = 4096
-
-
 def piece_size(count: int, group: int) -> int:
     """Returns the number of steps of a piece: whole groups."""
     return max(1, min(_MAX_PIECE_STEPS // group, count // _PIECES // group)) * group
-
-
-def pieces_of_steps(count: Any, size: Any) -> Any:
-    """Returns the steps 0 to `count` - 1 in pieces: the beginning and end of each piece."""
-
-    def piece(number: Any) -> Any:
-        show_a_reader()
-        return tf.data.Dataset.from_tensors(_bounds(number, count, size))
-
-    return flat_map(tf.data.Dataset.range(-(-count // size)), piece)
 
 
 def _bounds(number: Any, count: Any, size: Any) -> Any:
@@ -213,21 +202,34 @@ def endless(vector: Any) -> Any:
     return flat_map(_NO_KEYS.known(), repeated)
 
 
-def steps(pieces: Any, source: Any, sequence: Any, keys: IterationKeys, length: int = 1) -> Any:
-    """Yields the steps of `pieces` or, once sharded, of this process's own files, `length` at a
-    time.
+def steps(
+    renewed: bool,
+    seeded: bool,
+    length: int,
+    count: Any,
+    size: Any,
+    seed: Any,
+    source: Any,
+    sequence: Any,
+) -> Any:
+    """Yields the steps 0 to `count` - 1 of a sequence, in pieces of `size` steps, or, once sharded,
+    the steps of this process's own files. Each element is `length` steps.
 
     Each piece decides between the two once, so that a step costs little.
     """
 
+    def piece(number: Any) -> Any:
+        show_a_reader()
+        return tf.data.Dataset.from_tensors(_bounds(number, count, size))
+
     def own(files: Any, key: Any) -> Any:
         counted = ops.tfrfast_step_count(source, sequence, files)
-        count, edition = tf.unstack(counted, num=2)
-        size = tf.constant(_MAX_PIECE_STEPS, tf.int64)
+        own_count, edition = tf.unstack(counted, num=2)
+        whole = tf.constant(_MAX_PIECE_STEPS, tf.int64)
         whose = tf.concat([[key], files, [edition]], 0)
         return serial_map(
-            tf.data.Dataset.range((count - 1) // size + 1),
-            lambda number: (whose, _bounds(number, count, size)),
+            tf.data.Dataset.range((own_count - 1) // whole + 1),
+            lambda number: (whose, _bounds(number, own_count, whole)),
         )
 
     def cut(whose: Any, bounds: Any) -> Any:
@@ -237,6 +239,8 @@ def steps(pieces: Any, source: Any, sequence: Any, keys: IterationKeys, length: 
         copies = _copies(whose, tf.size(begins, tf.int64))
         return tf.data.Dataset.from_tensor_slices(tf.concat([copies, numbers], axis=1))
 
+    pieces = flat_map(tf.data.Dataset.range(-(-count // size)), piece)
+    keys = IterationKeys(seed, renewed, seeded)
     return flat_map(pieces_here(pieces, own, keys), cut)
 
 

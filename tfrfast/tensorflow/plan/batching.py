@@ -174,10 +174,9 @@ def _of_shuffled_files(pipeline: Pipeline) -> Pipeline:
         raise RefusedError("interleaved files are missing or damaged", _LEAVE_IT_OUT)
     names, sequence = source.names, pipeline.sequence
     assert sequence is not None
-    assert names.known is not None
     assert names.shuffle is not None
     assert source.turns is not None
-    file_records = source.plan.file_records(len(names.known))
+    file_records = source.plan.file_records
     turns = _native.InterleavedOrder(file_records, source.turns, source.block_records, True)
     in_turns = replace(
         sequence,

@@ -334,7 +334,7 @@ def _of_parts(planning: Planning, pipeline: Pipeline, parts: Sequence[FilePart])
     source = replace(counted.source, turns=1, num_parallel_reads=None).planned(True)
     if source is None or source.plan is None or source.plan.damage:
         raise RefusedError("files that are read in part are missing or damaged")
-    wanted_records = _in_a_row(parts, source.plan.file_records(len(parts)))
+    wanted_records = _in_a_row(parts, source.plan.file_records)
     if wanted_records is None:
         raise RefusedError("tfrfast does not plan parts of files with records between them")
     return replace(pipeline, source=source, sequence=replace(EVERYTHING, records=wanted_records))
