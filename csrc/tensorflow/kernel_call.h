@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -111,11 +112,21 @@ void hand_out_views(bool yes) noexcept;
 // last reference.
 class MemoryOwner : public StringOwner {
  public:
-  MemoryOwner(std::shared_ptr<const void> memory, std::size_t references);
+  MemoryOwner(std::shared_ptr<const void> memory, std::size_t references)
+      : StringOwner{&add_reference, &drop_reference, this},
+        memory_(std::move(memory)),
+        references_(references) {}
 
  private:
-  static void add_reference(StringOwner* self);
-  static bool drop_reference(StringOwner* self);
+  static void add_reference(StringOwner* self) {
+    static_cast<MemoryOwner*>(self->object)->references_.fetch_add(1, std::memory_order_relaxed);
+  }
+  static bool drop_reference(StringOwner* self) {
+    auto* owner = static_cast<MemoryOwner*>(self->object);
+    if (owner->references_.fetch_sub(1, std::memory_order_acq_rel) > 1) return false;
+    delete owner;
+    return true;
+  }
 
   const std::shared_ptr<const void> memory_;
   std::atomic<std::size_t> references_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <unordered_map>
 
@@ -219,19 +220,34 @@ void Source::OpenShard::withdraw() noexcept {
   Announcements dropped;
   const std::lock_guard lock(announced_mutex);
   dropped.swap(announced);
-  announced_end = 0;
+  announced_ranges.clear();
 }
 
 void Source::OpenShard::announce(std::uint64_t begin, std::uint64_t end) noexcept {
   const StoredFile& stored = *file.file;
   if (!stored.traits().is_remote || stored.is_inflated()) return;
   end = std::min(stored.bytes(), end);
+  std::vector<FileRange> missing;
   try {
     const std::lock_guard lock(announced_mutex);
-    begin = std::max(begin, announced_end);
-    if (begin >= end) return;
-    announced_end = end;
-    auto announcement = stored.announce(std::vector<FileRange>{{begin, end - begin}});
+    std::map<std::uint64_t, std::uint64_t>& ranges = announced_ranges;
+    auto next = ranges.upper_bound(begin);
+    if (next != ranges.begin() && std::prev(next)->second >= begin) --next;
+    std::uint64_t first = begin;
+    std::uint64_t last = end;
+    for (std::uint64_t at = begin; at < end;) {
+      if (next == ranges.end() || next->first >= end) {
+        missing.push_back({at, end - at});
+        break;
+      }
+      if (next->first > at) missing.push_back({at, next->first - at});
+      at = std::max(at, next->second);
+      first = std::min(first, next->first);
+      last = std::max(last, next->second);
+      next = ranges.erase(next);
+    }
+    if (first < last) ranges[first] = last;
+    auto announcement = stored.announce(missing);
     if (announcement != nullptr) announced.push_back(std::move(announcement));
   } catch (const std::exception&) {
     // An announcement is only advice.

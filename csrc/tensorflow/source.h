@@ -87,11 +87,11 @@ class Source {
     std::int64_t version;  // differs between files, and between a file before and after a change
     // If the file is remote. The mutex is never held during a wait.
     std::mutex announced_mutex;
-    std::uint64_t announced_end = 0;
+    std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends by begins
     Announcements announced;
 
-    // Announces bytes [begin, end) as far as no later bytes were announced, if the file is remote.
-    // Iterations walk forward, so each byte is announced once. Never fails.
+    // Announces bytes [begin, end), if the file is remote. Each byte is announced once per
+    // iteration. Never fails.
     void announce(std::uint64_t begin, std::uint64_t end) noexcept;
     void withdraw() noexcept;
   };

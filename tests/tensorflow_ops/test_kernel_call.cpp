@@ -1,14 +1,51 @@
 #include <doctest/doctest.h>
 
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fake_c_api.h"
+#include "tensorflow/c_api.h"
 #include "tensorflow/kernel_call.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
+using tfrfast::tensorflow::testing::drop_string;
 using tfrfast::tensorflow::testing::FakeCall;
 using tfrfast::tensorflow::testing::live_tensors;
+
+namespace {
+
+// While the object lives, records are handed out as views.
+struct Views {
+  Views() { hand_out_views(true); }
+  ~Views() { hand_out_views(false); }
+  Views(const Views&) = delete;
+  Views& operator=(const Views&) = delete;
+};
+
+struct Shared {
+  std::vector<std::string> values = {"", "short", std::string(22, 's'), std::string(23, 'l'),
+                                     std::string(5000, 'v')};
+  std::vector<TString> strings = std::vector<TString>(values.size());
+  std::shared_ptr<const int> memory = std::make_shared<const int>(0);
+
+  void write() {
+    write_shared_strings(
+        strings.data(), values.size(),
+        [this](std::size_t i) {
+          return std::span(reinterpret_cast<const std::uint8_t*>(values[i].data()),
+                           values[i].size());
+        },
+        memory);
+  }
+  bool is_in_place(std::size_t i) const { return strings[i].read().data() == values[i].data(); }
+};
+
+}  // namespace
 
 TEST_CASE("kernel call: inputs and outputs are what the graph gave and gets") {
   FakeCall fake;
@@ -119,4 +156,128 @@ TEST_CASE("kernel call: values are of the graph's type, if that takes as many by
     CHECK(refused->message() ==
           "Output 0 has another type in the graph than in the features. Build the graph again.");
   }
+}
+
+TEST_CASE("error text: each error has the code that TensorFlow's users look for") {
+  const std::pair<ErrorKind, Code> kinds[] = {
+      {ErrorKind::corrupt, Code::data_loss},
+      {ErrorKind::truncated, Code::data_loss},
+      {ErrorKind::stale_index, Code::failed_precondition},
+      {ErrorKind::closed, Code::failed_precondition},
+      {ErrorKind::memory, Code::resource_exhausted},
+      {ErrorKind::invalid, Code::invalid_argument},
+      {ErrorKind::out_of_range, Code::invalid_argument},
+      {ErrorKind::feature, Code::invalid_argument},
+  };
+  for (const auto& [kind, code] : kinds) CHECK(code_of(Error(kind, "")) == code);
+  const std::pair<int, Code> numbers[] = {
+      {ENOENT, Code::not_found},          {ENOTDIR, Code::not_found},
+      {EACCES, Code::permission_denied},  {EISDIR, Code::failed_precondition},
+      {EMFILE, Code::resource_exhausted}, {EIO, Code::unknown},
+  };
+  for (const auto& [number, code] : numbers) {
+    CHECK(code_of(Error(ErrorKind::io, "", {}, number)) == code);
+  }
+}
+
+TEST_CASE("error text: what was encoded is decoded") {
+  for (const char* message : {"", "Two words.", " 7 begins with a space", "two\nlines"}) {
+    CAPTURE(message);
+    const KernelFailure decoded = decode_error(encode_error(Code::data_loss, message));
+    CHECK(decoded.code == Code::data_loss);
+    CHECK(decoded.message == message);
+  }
+  CHECK(encode_error(Error(ErrorKind::corrupt, "Bad.")) == "15 Bad.");
+}
+
+TEST_CASE("error text: text without a code is a message of an unknown error") {
+  for (const char* text : {"", "15", "15x Bad.", "x15 Bad.", " 15 Bad.", "99999999999 Bad."}) {
+    CAPTURE(text);
+    const KernelFailure decoded = decode_error(text);
+    CHECK(decoded.code == Code::unknown);
+    CHECK(decoded.message == text);
+  }
+}
+
+TEST_CASE("strings: a copy holds the bytes, whatever their number") {
+  for (const std::size_t count : {0, 1, 21, 22, 23, 24, 31, 32, 5000}) {
+    CAPTURE(count);
+    const std::string value(count, 'x');
+    TString string;
+    string.write_copy(value.data(), count);
+    CHECK(string.read() == value);
+    CHECK(string.read().data() != value.data());
+    CHECK(string.read().data()[count] == '\0');
+    drop_string(string);
+  }
+}
+
+TEST_CASE("strings: the two lowest bits say what a string is") {
+  const auto kind = [](const TString& string) {
+    return *reinterpret_cast<const char*>(&string) & 3;
+  };
+  const std::string value(50, 'x');
+  TString string;
+  string.write_copy(value.data(), 22);
+  CHECK(kind(string) == 0);
+  string.write_copy(value.data(), 23);
+  CHECK(kind(string) == 1);
+  drop_string(string);
+  string.write_view(value.data(), 50, nullptr);
+  CHECK(kind(string) == 3);
+  CHECK(string.read().data() == value.data());
+  CHECK(string.read().size() == 50);
+}
+
+TEST_CASE("strings: a string at an offset from its own place is read") {
+  struct {
+    TString string;
+    char bytes[6] = {'o', 'f', 'f', 's', 'e', 't'};
+  } mapped;
+  const std::uint32_t parts[2] = {6 << 2 | 2, sizeof(TString)};
+  std::memcpy(static_cast<void*>(&mapped.string), parts, sizeof parts);
+  CHECK(mapped.string.read() == "offset");
+}
+
+TEST_CASE("strings: where the runtime does not count, shared strings are copies") {
+  Shared shared;
+  shared.write();
+  CHECK(shared.memory.use_count() == 1);
+  for (std::size_t i = 0; i < shared.values.size(); ++i) {
+    CHECK(shared.strings[i].read() == shared.values[i]);
+    CHECK_FALSE(shared.is_in_place(i));
+    drop_string(shared.strings[i]);
+  }
+}
+
+TEST_CASE("strings: where it counts, long ones are views that keep the memory to the last") {
+  const Views views;
+  Shared shared;
+  shared.write();
+  for (std::size_t i = 0; i < shared.values.size(); ++i) {
+    CAPTURE(i);
+    CHECK(shared.strings[i].read() == shared.values[i]);
+    CHECK(shared.is_in_place(i) == (i >= 3));
+  }
+  CHECK(shared.memory.use_count() == 2);
+
+  // The runtime copies a view and counts another reference.
+  const TString copy = shared.strings[4];
+  StringOwner* owner = nullptr;
+  std::memcpy(&owner, reinterpret_cast<const char*>(&copy) + 16, sizeof owner);
+  owner->ref(owner);
+  drop_string(shared.strings[3]);
+  drop_string(shared.strings[4]);
+  CHECK(shared.memory.use_count() == 2);
+  CHECK(owner->unref(owner));
+  CHECK(shared.memory.use_count() == 1);
+}
+
+TEST_CASE("strings: short ones alone do not keep the memory") {
+  const Views views;
+  Shared shared;
+  shared.values.resize(3);
+  shared.write();
+  CHECK(shared.memory.use_count() == 1);
+  CHECK(shared.strings[2].read() == shared.values[2]);
 }
