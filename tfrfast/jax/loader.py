@@ -45,22 +45,25 @@ class Loader(BatchLoader):
     ) -> None:
         if loader.features is None and loader.transform is None:
             raise ValueError("The Loader decodes nothing: give it features.")
-        if sharding is not None and sharding.num_devices > 1 and loader.plan.remainder == "keep":
+        is_sharded = sharding is not None and sharding.num_devices > 1
+        if is_sharded and loader.plan.remainder == "keep":
             raise ValueError(
                 'A sharding needs batches of one shape: give the Loader remainder="drop" to train, '
                 'or "pad" to evaluate.'
             )
         packs = isinstance(loader.plan.batching, Packed)
-        if sharding is not None and sharding.num_devices > 1 and loader.plan.batch_size is None:
+        if is_sharded and loader.plan.batch_size is None:
             raise ValueError(
                 "A sharding needs batches of one shape, and a ByTokens makes batches of as many "
                 "rows as fit. Leave the sharding out, or give the Loader a number of rows."
             )
-        if sharding is not None and sharding.num_devices > 1 and loader.transform is None:
+        if is_sharded and loader.transform is None:
             _check_sharded(loader)
         loader._copy_to(self)
         self._sharding = sharding
-        work = partial(_placed_dict if packs else _placed, sharding=sharding)
+        rows = loader.plan.batch_size if is_sharded else None
+        placed = _placed_dict if packs else partial(_placed, rows=rows)
+        work = partial(placed, sharding=sharding)
         self._deliver_through(work, ahead=integer("ahead", ahead, 0, 2**31 - 1))
 
     _begins_late = True
@@ -91,10 +94,17 @@ def _placed_dict(batch: Any, sharding: Any) -> dict[str, Any]:
     return place_columns(columns, sharding)
 
 
-def _placed(batch: Any, sharding: Any) -> Batch:
+def _placed(batch: Any, sharding: Any, rows: int | None) -> Batch:
+    """`rows` is the number that the batch must have, on each process alike."""
     if not isinstance(batch, Batch):
         raise TypeError(
             "transform must return the Batch it was given, in which it may replace "
             f"columns, not {type(batch).__name__}."
+        )
+    if rows is not None and len(batch.valid) != rows:
+        raise ValueError(
+            f"A batch has {len(batch.valid)} rows of {rows}, and a sharding needs batches of one "
+            "shape: damaged records were left out. Copy the good records to new shards with "
+            "tfr.copy."
         )
     return place(batch, sharding)

@@ -136,6 +136,20 @@ def test_an_error_comes_at_its_place_each_time(damaged: list[str]) -> None:
             next(iterator)
 
 
+def test_a_batch_that_lost_rows_is_not_sharded(damaged: list[str]) -> None:
+    whole = columns(
+        damaged,
+        features={"id": FEATURES["id"]},
+        shuffle=False,
+        remainder="drop",
+        on_corruption="skip",
+    )
+    iterator = iter(tj.Loader(whole, rows_over_devices()))
+    assert [len(next(iterator).valid) for _ in range(2)] == [8, 8]
+    with pytest.raises(ValueError, match=r"7 rows of 8.* damaged records were left out"):
+        next(iterator)
+
+
 def test_numbers_that_do_not_fit_are_an_error_and_no_batch_is_passed_over(tmp_path: Any) -> None:
     numbers = [1, -(2**31), 2**31 - 1, 5, 2**31, 6]
     file = write_shard(tmp_path / "data", [tfr.encode_example({"id": each}) for each in numbers])
