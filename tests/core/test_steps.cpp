@@ -12,27 +12,16 @@
 #include "core/steps/step_spec.h"
 #include "core/steps/step_tables.h"
 #include "shard_fixture.h"
+#include "wire_examples.h"
 
 using namespace tfrfast;
 using namespace tfrfast::testing;
 
 namespace {
 
-std::string field(char tag, const std::string& content) {
-  return std::string(1, tag) + static_cast<char>(content.size()) + content;
-}
-
 // An Example of one-byte integers and a name for the episode.
-std::string episode(const std::string& values) {
-  const auto entry = [](const std::string& name, const std::string& list) {
-    return field('\x0a', field('\x0a', name) + field('\x12', list));
-  };
-  return field('\x0a', entry("s/n", field('\x1a', field('\x0a', values))) +
-                           entry("id", field('\x0a', field('\x0a', "me"))));
-}
-
-WireBytes wire(const std::string& bytes) {
-  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+std::string episode(std::string_view values) {
+  return example({entry("s/n", field(3, field(1, values))), entry("id", strings({"me"}))});
 }
 
 const StepAxis kAxis{{"s/"}, {}};
@@ -45,7 +34,7 @@ struct Fixture {
     StepPartMaker maker(StepLayout{kAxis, {}});
     for (const char* values : {"\1\2\3", "\4\5"}) {
       shard.write_record(episode(values));
-      maker.add(wire(episode(values)), [] { return std::string("A record"); });
+      maker.add(bytes_of(episode(values)), [] { return std::string("A record"); });
     }
     return maker.finish();
   }
