@@ -185,10 +185,10 @@ def pieces_here(pieces: Any, own: Callable[[Any, Any], Any], keys: IterationKeys
         mine = tf.data.Dataset.from_tensors((files, tf.unstack(key, num=2)[0]))
         return mine.take(tf.cast(_is_sharded(numbers), tf.int64))
 
-    numbers = _numbers_left(keys)
     # Pieces come second in zip, so that a sharded process does not request one.
-    every = tf.data.Dataset.zip((flat_map(numbers, _unless_sharded), pieces))
-    return every.concatenate(flat_map(flat_map(numbers, share), own))
+    every = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
+    # Each draws the keys for itself: iterators of one dataset would draw one key after the other.
+    return every.concatenate(flat_map(flat_map(_numbers_left(keys), share), own))
 
 
 def endless(vector: Any) -> Any:
