@@ -85,39 +85,6 @@ class OpenPlan:
         return dict(zip(("records", "bytes", "batches"), made, strict=True))
 
 
-def open_plan(
-    names: Sequence[bytes],
-    *,
-    build_indexes: bool,
-    skip_damage: bool,
-    compression: str = "",
-    storage: Storage,
-    beside: bool = False,
-) -> OpenPlan | None:
-    """Opens shards by their indexes. Returns None if an index is missing, unless missing indexes
-    are built.
-
-    `storage` holds the options of URLs. With `beside`, only indexes beside the shards count, which
-    every user and machine sees.
-
-    Building raises the errors of opening, as TensorFlow's exceptions.
-    """
-    flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage
-    flags += _BESIDE * beside + _COMPRESSION * COMPRESSION_CODES[compression]
-    described, packed = storage.encoded, b"".join(name + b"\0" for name in names)
-    _expect_waits(packed)
-
-    def begin(report: Any, error: Any) -> int | None:
-        return calls.tfrfast_open_plan(
-            packed, len(packed), flags, described, len(described), report, error, len(error)
-        )
-
-    if build_indexes:
-        return _opened(begin)
-    handle = begin(PROGRESS(), ctypes.create_string_buffer(_ERROR_BYTES))
-    return OpenPlan(handle) if handle else None
-
-
 def open_described(description: bytes) -> OpenPlan:
     """Opens the data of a Reader with the Reader's options. Raises TensorFlow's exceptions."""
     _expect_waits(description)
@@ -180,22 +147,29 @@ class Source:
     def planned(self, build_indexes: bool, beside: bool = False) -> Source | None:
         """Returns the shards with counted records; None if counting is impossible.
 
-        With `beside`, counts only by indexes beside the files.
+        Counts by indexes: with `beside`, only by those beside the files, which every user and
+        machine sees. If an index is missing, it is built or nothing is counted. Building raises the
+        errors of opening, as TensorFlow's exceptions.
         """
         if self.plan is not None:
             return self
-        names = self.names.known
-        if names is None:
+        if self.names.known is None:
             return None
-        plan = open_plan(
-            names,
-            build_indexes=build_indexes,
-            skip_damage=self.skip_damage,
-            compression=self.compression,
-            storage=self.storage,
-            beside=beside,
-        )
-        return None if plan is None else replace(self, plan=plan)
+        flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * self.skip_damage
+        flags += _BESIDE * beside + _COMPRESSION * COMPRESSION_CODES[self.compression]
+        described = self.storage.encoded
+        packed = b"".join(name + b"\0" for name in self.names.known)
+        _expect_waits(packed)
+
+        def begin(report: Any, error: Any) -> int | None:
+            return calls.tfrfast_open_plan(
+                packed, len(packed), flags, described, len(described), report, error, len(error)
+            )
+
+        if build_indexes:
+            return replace(self, plan=_opened(begin))
+        handle = begin(PROGRESS(), ctypes.create_string_buffer(_ERROR_BYTES))
+        return replace(self, plan=OpenPlan(handle)) if handle else None
 
     @property
     def remote_records(self) -> RemoteRecords | None:

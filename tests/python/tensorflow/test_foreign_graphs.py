@@ -14,8 +14,9 @@ tf = pytest.importorskip("tensorflow")
 from tfrfast.features.compiling import compile_features  # noqa: E402
 from tfrfast.storage.remote.options import Storage  # noqa: E402
 from tfrfast.tensorflow.library import ops  # noqa: E402
+from tfrfast.tensorflow.read.file_names import FileNames  # noqa: E402
 from tfrfast.tensorflow.sequence import Batched, Sequence  # noqa: E402
-from tfrfast.tensorflow.source import open_plan  # noqa: E402
+from tfrfast.tensorflow.source import Source  # noqa: E402
 
 RECORDS = [tfr.encode_example({"a": i}) for i in range(10)]
 BATCHES = Sequence(range(10), batch=Batched(4)).encode()
@@ -33,10 +34,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path: Path = tmp_path_factory.mktemp("foreign") / "shard"
     with tfr.Writer(path) as writer:
         writer.write_batch(RECORDS)
-    options = {"build_indexes": True, "skip_damage": False}
-    plan = open_plan([bytes(path)], **options, storage=Storage(None))
-    assert plan is not None
-    return plan.source
+    names = FileNames(None, None, [bytes(path)])
+    planned = Source(names, False, "", Storage(None)).planned(build_indexes=True)
+    assert planned is not None
+    assert planned.plan is not None
+    return planned.plan.source
 
 
 def int64(value: Any) -> Any:

@@ -26,7 +26,8 @@ from tfrfast.storage.remote.options import Storage
 
 tf = pytest.importorskip("tensorflow")
 functions = pytest.importorskip("tfrfast.tensorflow.build.functions")
-source = pytest.importorskip("tfrfast.tensorflow.source")
+Source = pytest.importorskip("tfrfast.tensorflow.source").Source
+FileNames = pytest.importorskip("tfrfast.tensorflow.read.file_names").FileNames
 internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
 
@@ -335,13 +336,9 @@ class TestDamage:
 def test_open_shards_are_not_closed_under_threads_that_outlive_the_program(
     files: list[str],
 ) -> None:
-    plan = source.open_plan(
-        [files[0].encode()],
-        build_indexes=True,
-        skip_damage=False,
-        storage=Storage(None),
-    )
-    assert not plan._closing.atexit
+    names = FileNames(None, None, [files[0].encode()])
+    planned = Source(names, False, "", Storage(None)).planned(build_indexes=True)
+    assert not planned.plan._closing.atexit
 
 
 @pytest.mark.parametrize("lacks", ["the class", "an argument"])
