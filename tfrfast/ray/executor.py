@@ -44,7 +44,7 @@ class RayExecutor(Executor):
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         """Returns a future for `fn(*args, **kwargs)`. The future raises the task's own error."""
-        task = self._run.remote(os.getcwd(), cloudpickle.dumps((fn, args, kwargs)))
+        task = self._run.remote(_current_folder(), cloudpickle.dumps((fn, args, kwargs)))
         future: Future[Result] = _TaskFuture(task)
         self._unfinished.add(future)
         future.add_done_callback(self._unfinished.discard)
@@ -59,8 +59,15 @@ class RayExecutor(Executor):
             futures.wait(unfinished)
 
 
+def _current_folder() -> str:
+    """Returns "" if the current folder has been removed, which absolute names do not need."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.getcwd()
+    return ""
+
+
 def _call(folder: str, pickled: bytes) -> Any:
-    before = os.getcwd()
+    before = _current_folder()
     with contextlib.suppress(OSError):
         os.chdir(folder)
     try:
@@ -68,7 +75,8 @@ def _call(folder: str, pickled: bytes) -> Any:
         with _interruptible():
             return fn(*args, **kwargs)
     finally:
-        os.chdir(before)
+        with contextlib.suppress(OSError):
+            os.chdir(before)
 
 
 @contextlib.contextmanager

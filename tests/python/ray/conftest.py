@@ -18,6 +18,7 @@ os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"
 os.environ["RAY_TRAIN_ENABLE_PREEMPTION_WATCHER"] = "0"
 
 OBJECT_STORE_BYTES = 200 << 20
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -25,9 +26,8 @@ def workers_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Workers keep the environment in which Ray was started. So the environment must not name the
     user's cache, and must name the folders of the tests' functions.
     """
-    root = Path(__file__).resolve().parents[3]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], str(root)]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], str(ROOT)]))
         patch.setenv("TFRFAST_CACHE_DIR", str(tmp_path_factory.mktemp("workers-cache")))
         yield
         ray = pytest.importorskip("ray")
@@ -36,17 +36,19 @@ def workers_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def local_ray(workers_cache: None) -> Any:
-    """Ray with two processors. It keeps running for later tests."""
+    """Ray with two processors. It keeps running for later tests, so its folder must stay, too."""
     ray = pytest.importorskip("ray")
     if not ray.is_initialized():
-        ray.init(
-            address="local",
-            num_cpus=2,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level="ERROR",
-            object_store_memory=OBJECT_STORE_BYTES,
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(ROOT)
+            ray.init(
+                address="local",
+                num_cpus=2,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+                object_store_memory=OBJECT_STORE_BYTES,
+            )
     return ray
 
 

@@ -23,6 +23,8 @@ from tfrfast.storage.output import Output
 from tfrfast.writing.shard_set import ShardSet
 
 pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
+from ray import cloudpickle
+
 from tfrfast.ray import executor
 from tfrfast.ray.executor import RayExecutor
 
@@ -51,6 +53,17 @@ def test_with_waits_for_the_tasks(local_ray: Any) -> None:
     with RayExecutor() as pool:
         slow = pool.submit(time.sleep, 0.5)
     assert slow.done()
+
+
+def test_a_worker_works_after_its_folder_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    call = cloudpickle.dumps((os.getcwd, (), {}))
+    assert executor._call(str(tmp_path), call) == str(tmp_path)
 
 
 def test_records_are_copied(
