@@ -30,7 +30,7 @@ BatchDecoder decoder_of(std::vector<FeatureSpec> specs) {
 
 std::vector<Column> decode(BatchDecoder& decoder, const std::vector<std::string>& records) {
   std::vector<WireBytes> spans;
-  for (const std::string& record : records) spans.push_back(bytes_of(record));
+  for (const std::string& record : records) spans.push_back(wire_bytes(record));
   decoder.begin(records.size());
   decoder.decode(spans, {});
   return decoder.finish();
@@ -57,7 +57,7 @@ TEST_CASE("a batch fed in pieces is the batch fed at once") {
     for (std::size_t first = 0; first < records.size(); first += piece) {
       std::vector<WireBytes> spans;
       for (std::size_t i = first; i < std::min(first + piece, records.size()); ++i) {
-        spans.push_back(bytes_of(records[i]));
+        spans.push_back(wire_bytes(records[i]));
       }
       decoder.decode(spans, {});
     }
@@ -91,7 +91,7 @@ TEST_CASE("a record that turns out unusual leaves no trace of the first attempt"
 TEST_CASE("a batch that is not packed has no packs of the batch before") {
   BatchDecoder decoder = decoder_of({spec("a", &kPackedLayout)});
   const std::string record = example({entry("a", ints({1, 2}))});
-  const std::vector<WireBytes> records = {bytes_of(record)};
+  const std::vector<WireBytes> records = {wire_bytes(record)};
   const std::vector<std::int64_t> tokens = {3};
   PackedRecord packed;
   packed.lengths[0] = 2;
@@ -166,7 +166,7 @@ TEST_CASE("records that are read in place give the columns of records read elsew
             continue;
           }
         }
-        const WireBytes elsewhere = bytes_of(record);
+        const WireBytes elsewhere = wire_bytes(record);
         placing.decode({&elsewhere, 1}, {});
       }
       const std::vector<Column> columns = placing.finish();

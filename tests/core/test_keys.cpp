@@ -15,7 +15,7 @@ using namespace tfrfast::testing;
 namespace {
 
 bool has(const std::string& record, const std::string& key) {
-  return record_has_key(bytes_of(record), "id", bytes_of(key));
+  return record_has_key(wire_bytes(record), "id", wire_bytes(key));
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ TEST_CASE("a record has the key that it holds, and no other") {
       example({entry("x", strings({"cat"})), entry("id", strings({"dog"})), entry("id2", "")});
   CHECK(has(record, "dog"));
   for (const char* other : {"cat", "do", "dogs", ""}) CHECK(!has(record, other));
-  CHECK(!record_has_key(bytes_of(record), "id", std::int64_t{3}));
+  CHECK(!record_has_key(wire_bytes(record), "id", std::int64_t{3}));
   CHECK(!has(example({entry("id", strings({"dog", "cat"}))}), "dog"));
   CHECK(!has(example({entry("id", strings({}))}), ""));
   CHECK(has(example({entry("id", strings({""}))}), ""));
@@ -57,11 +57,11 @@ TEST_CASE("integers are keys, packed or not") {
   const std::string two = ints({5, 6});
   for (const std::string& feature : {packed, unpacked}) {
     const std::string record = example({entry("id", feature)});
-    CHECK(record_has_key(bytes_of(record), "id", std::int64_t{150}));
-    CHECK(!record_has_key(bytes_of(record), "id", std::int64_t{151}));
+    CHECK(record_has_key(wire_bytes(record), "id", std::int64_t{150}));
+    CHECK(!record_has_key(wire_bytes(record), "id", std::int64_t{151}));
     CHECK(!has(record, "\x96\x01"));
   }
-  CHECK(!record_has_key(bytes_of(example({entry("id", two)})), "id", std::int64_t{5}));
+  CHECK(!record_has_key(wire_bytes(example({entry("id", two)})), "id", std::int64_t{5}));
 }
 
 TEST_CASE("records that are cut short or damaged anywhere have keys or none, and are not overrun") {
@@ -69,14 +69,14 @@ TEST_CASE("records that are cut short or damaged anywhere have keys or none, and
   for (std::size_t length = 0; length < record.size(); ++length) {
     const std::vector<std::uint8_t> part(record.begin(),
                                          record.begin() + static_cast<std::ptrdiff_t>(length));
-    (void)record_has_key(part, "id", bytes_of("dog"));
+    (void)record_has_key(part, "id", wire_bytes("dog"));
     (void)record_has_key(part, "x", std::int64_t{5});
   }
   for (std::size_t place = 0; place < record.size(); ++place) {
     for (int bit = 0; bit < 8; ++bit) {
       std::vector<std::uint8_t> changed(record.begin(), record.end());
       changed[place] = static_cast<std::uint8_t>(changed[place] ^ 1 << bit);
-      (void)record_has_key(changed, "id", bytes_of("dog"));
+      (void)record_has_key(changed, "id", wire_bytes("dog"));
       (void)record_has_key(changed, "x", std::int64_t{5});
     }
   }
@@ -88,5 +88,5 @@ TEST_CASE("a number has the hash of its bytes") {
     std::memcpy(bytes, &number, sizeof number);
     CHECK(hash_of_key(number) == hash_of_key(std::span<const std::uint8_t>(bytes)));
   }
-  CHECK(hash_of_key(bytes_of("a")) != hash_of_key(bytes_of(std::string("a\0", 2))));
+  CHECK(hash_of_key(wire_bytes("a")) != hash_of_key(wire_bytes(std::string("a\0", 2))));
 }

@@ -34,7 +34,7 @@ struct Fixture {
     StepPartMaker maker(StepLayout{kAxis, {}});
     for (const char* values : {"\1\2\3", "\4\5"}) {
       shard.write_record(episode(values));
-      maker.add(bytes_of(episode(values)), [] { return std::string("A record"); });
+      maker.add(wire_bytes(episode(values)), [] { return std::string("A record"); });
     }
     return maker.finish();
   }

@@ -39,7 +39,7 @@ inline std::string example(std::initializer_list<std::string> entries) {
   return field(1, map);
 }
 
-inline WireBytes bytes_of(const std::string& text) {
+inline WireBytes wire_bytes(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
