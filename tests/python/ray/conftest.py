@@ -18,7 +18,6 @@ os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"
 os.environ["RAY_TRAIN_ENABLE_PREEMPTION_WATCHER"] = "0"
 
 OBJECT_STORE_BYTES = 200 << 20
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -26,8 +25,9 @@ def workers_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Workers keep the environment in which Ray was started. So the environment must not name the
     user's cache, and must name the folders of the tests' functions.
     """
+    root = Path(__file__).resolve().parents[3]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], str(ROOT)]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], str(root)]))
         patch.setenv("TFRFAST_CACHE_DIR", str(tmp_path_factory.mktemp("workers-cache")))
         yield
         ray = pytest.importorskip("ray")
@@ -35,12 +35,14 @@ def workers_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def local_ray(workers_cache: None) -> Any:
-    """Ray with two processors. It keeps running for later tests, so its folder must stay, too."""
+def local_ray(workers_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Ray with two processors. It keeps running for later tests, and so must its folder, in which
+    workers look for modules first.
+    """
     ray = pytest.importorskip("ray")
     if not ray.is_initialized():
         with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(ROOT)
+            patch.chdir(tmp_path_factory.getbasetemp())
             ray.init(
                 address="local",
                 num_cpus=2,

@@ -260,7 +260,7 @@ def test_a_second_interruption_kills_the_tasks(
 ) -> None:
     def wait(left: list[Any]) -> None:
         assert len(left) == 1
-        wait_for((tmp_path / "interrupted").exists)
+        wait_for(lambda: (tmp_path / "interrupted").exists() or left[0].done())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(running, "wait", wait)
