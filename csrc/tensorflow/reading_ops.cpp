@@ -230,9 +230,14 @@ void compute_source(KernelCall& call) {
 }
 
 void compute_step_count(Requests& requests, KernelCall& call) {
-  const auto [share, edition] =
-      requests.begin_share(call.string(0), call.string(1), files_of(call.integers(2)));
-  const std::int64_t counted[] = {share->batch_count(), edition};
+  const std::span<const std::int64_t> files = call.integers(2);
+  std::int64_t counted[] = {0, 0};
+  if (files.empty() || files.back() != 0) {  // a stride of 0: none
+    const auto [share, edition] =
+        requests.begin_share(call.string(0), call.string(1), files_of(files));
+    counted[0] = share->batch_count();
+    counted[1] = edition;
+  }
   call.set_integers(0, counted);
 }
 

@@ -18,7 +18,6 @@ from tfrfast.tensorflow.build.functions import (
     made_once,
     rebatched,
     scan,
-    serial_map,
     show_a_reader,
     take_while,
     unbatched,
@@ -159,16 +158,11 @@ def _walked(
         walk = scan(told, tf.zeros([0], tf.int64), step)
         return take_while(walk, lambda batches, _: tf.shape(batches)[1] > 0).prefetch(1)
 
-    def own(share: Any, _: Any) -> Any:
-        here = pieces(tf.data.Dataset.from_tensors(share))
-        return serial_map(here, lambda *piece: (tf.zeros([4], tf.int64), piece))
-
-    def in_view(*piece: Any) -> Any:
-        show_a_reader()
-        return tf.data.Dataset.from_tensors(piece)
+    def own(share: Any) -> Any:
+        return pieces(tf.data.Dataset.from_tensors(share))
 
     every = pieces(flat_map(tf.data.Dataset.range(files), file))
-    here = pieces_here(flat_map(every, in_view), own) if may_shard else every
+    here = pieces_here(every, own) if may_shard else every
 
     def of_piece(*piece: Any) -> Any:
         batches = _with_errors_joined(*piece[-2:]) if joins_errors else piece[-2:]

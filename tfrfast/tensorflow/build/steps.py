@@ -104,10 +104,6 @@ class IterationKeys:
         return self.seed if self.seeded else 0
 
 
-#: For records that come in one order.
-_NO_KEYS = IterationKeys(0)
-
-
 def _numbers() -> Any:
     """Returns the same numbers for all, without end, so that tf.data service does not split the
     dataset.
@@ -172,23 +168,26 @@ def _bounds(number: Any, count: Any, size: Any) -> Any:
     return tf.stack([begin, begin + tf.minimum(count - begin, size)])
 
 
-def pieces_here(pieces: Any, own: Callable[[Any, Any], Any], keys: IterationKeys = _NO_KEYS) -> Any:
-    """Yields `pieces` of all files or, once sharded, the elements of the dataset own(files, key) of
-    this process's files [first, stride].
-
-    A vector before each piece says whose it is: the iteration's key, the files and the edition.
+def pieces_here(pieces: Any, own: Callable[[Any], Any]) -> Any:
+    """Yields `pieces`, two tensors each, of all files or, once sharded, the elements of the dataset
+    own([first, stride]) of this process's files.
     """
 
-    def share(numbers: Any, key: Any) -> Any:
-        first, second = tf.unstack(numbers, num=2)
-        files = tf.stack([first, second - first])
-        mine = tf.data.Dataset.from_tensors((files, tf.unstack(key, num=2)[0]))
-        return mine.take(tf.cast(_is_sharded(numbers), tf.int64))
+    def in_view(one: Any, other: Any) -> Any:
+        show_a_reader()
+        return tf.data.Dataset.from_tensors((one, other))
 
+    def share(numbers: Any, _: Any) -> Any:
+        first, second = tf.unstack(numbers, num=2)
+        files = tf.data.Dataset.from_tensors(tf.stack([first, second - first]))
+        return files.take(tf.cast(_is_sharded(numbers), tf.int64))
+
+    numbers = _numbers_left(IterationKeys(0))
     # Pieces come second in zip, so that a sharded process does not request one.
-    every = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
-    # Each draws the keys for itself: iterators of one dataset would draw one key after the other.
-    return every.concatenate(flat_map(flat_map(_numbers_left(keys), share), own))
+    every = tf.data.Dataset.zip((flat_map(numbers, _unless_sharded), flat_map(pieces, in_view)))
+    of_share = flat_map(flat_map(numbers, share), own)
+    without_key = serial_map(of_share, lambda *piece: (tf.zeros([4], tf.int64), piece))
+    return every.concatenate(without_key)
 
 
 def endless(vector: Any) -> Any:
@@ -199,7 +198,7 @@ def endless(vector: Any) -> Any:
         rows = _copies(vector, tf.constant(_COPIES, tf.int64))
         return tf.data.Dataset.from_tensor_slices(rows).repeat()
 
-    return flat_map(_NO_KEYS.known(), repeated)
+    return flat_map(IterationKeys(0).known(), repeated)
 
 
 def steps(
@@ -222,11 +221,13 @@ def steps(
         show_a_reader()
         return tf.data.Dataset.from_tensors(_bounds(number, count, size))
 
-    def own(files: Any, key: Any) -> Any:
-        counted = ops.tfrfast_step_count(source, sequence, files)
+    def own(numbers: Any, key: Any) -> Any:
+        first, second = tf.unstack(numbers, num=2)
+        stride = tf.where(_is_sharded(numbers), second - first, tf.constant(0, tf.int64))
+        counted = ops.tfrfast_step_count(source, sequence, tf.stack([first, stride]))
         own_count, edition = tf.unstack(counted, num=2)
         whole = tf.constant(_MAX_PIECE_STEPS, tf.int64)
-        whose = tf.concat([[key], files, [edition]], 0)
+        whose = tf.stack([tf.unstack(key, num=2)[0], first, stride, edition])
         return serial_map(
             tf.data.Dataset.range((own_count - 1) // whole + 1),
             lambda number: (whose, _bounds(number, own_count, whole)),
@@ -241,7 +242,9 @@ def steps(
 
     pieces = flat_map(tf.data.Dataset.range(-(-count // size)), piece)
     keys = IterationKeys(seed, renewed, seeded)
-    return flat_map(pieces_here(pieces, own, keys), cut)
+    # Pieces come second in zip, so that a sharded process without a piece does not request one.
+    everything = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
+    return flat_map(everything.concatenate(flat_map(_numbers_left(keys), own)), cut)
 
 
 def _copies(vector: Any, count: Any) -> Any:
