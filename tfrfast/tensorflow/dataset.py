@@ -14,8 +14,14 @@ from tfrfast.tensorflow.build.file_order import stream
 from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.read.file_names import FileNames, file_names
 from tfrfast.tensorflow.read.nodes import static_integer
-from tfrfast.tensorflow.read.sources import AskedRecords, told_as, turns_of
-from tfrfast.tensorflow.read.user_functions import Opening, note_opening, why_judged
+from tfrfast.tensorflow.read.sources import (
+    AskedRecords,
+    Opening,
+    note_opening,
+    told_as,
+    turns_of,
+    why_judged,
+)
 from tfrfast.tensorflow.reasons import Refusal, warn_once, why_theirs
 from tfrfast.tensorflow.source import Source
 
