@@ -56,26 +56,32 @@ std::string index_object(const std::string& url, const std::string& access,
   return save_index_of_object(object, open_indexed(file, options), folder, folder_is_shared);
 }
 
-// The indexes of shards that were written to be moved.
+// The indexes of shards that were written to be moved. A power cut may have taken some, or all:
+// then the shards get none, and need none.
 class MadeIndexes {
  public:
-  explicit MadeIndexes(const std::string& folder) : folder_(folder) {}
-
-  void add(const std::string& name, const std::string& folder, const std::string& shard_path) {
+  explicit MadeIndexes(const std::string& folder) {
     const WithoutGil without_gil;
+    unless_lost([&] { index_ = FolderIndex::load(own_index_path(folder)); });
+  }
+
+  void add(const std::string& name, const std::string& folder,
+           const std::string& shard_path) const {
+    if (index_ == nullptr) return;
+    const WithoutGil without_gil;
+    unless_lost([&] { add_moved_index(*index_, name, place_for(folder, shard_path), shard_path); });
+  }
+
+ private:
+  template <class Use>
+  static void unless_lost(const Use& use) {
     try {
-      if (index_ == nullptr) index_ = FolderIndex::load(own_index_path(folder_));
-      if (index_ != nullptr) {
-        add_moved_index(*index_, name, place_for(folder, shard_path), shard_path);
-      }
+      use();
     } catch (const Error& error) {
-      // A power cut may have taken the made index. The shard needs none.
       if (error.kind() != ErrorKind::stale_index) throw;
     }
   }
 
- private:
-  const std::string folder_;
   std::shared_ptr<const FolderIndex> index_;
 };
 
