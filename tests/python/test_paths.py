@@ -1,5 +1,7 @@
 """The shards of a path, a glob, or a list of paths and globs."""
 
+import contextlib
+import errno
 import glob
 import io as io_module
 import os
@@ -436,6 +438,19 @@ def test_a_folder_that_cannot_be_listed_is_an_error_of_its_own(
         tfr.Reader(pattern)
     assert raised.value.filename.rstrip("/").endswith("closed")
     assert raised.value.errno == 13
+
+
+def test_a_name_that_may_be_a_folder_is_an_error(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> bool:
+        raise OSError(errno.EIO, "Input/output error")
+
+    unknown = types.SimpleNamespace(name="folder", is_dir=fail)
+    said = "Listing folder '' for the pattern .* Input/output error"
+    with monkeypatch.context() as patch, pytest.raises(OSError, match=said):
+        patch.setattr(os, "scandir", lambda _: contextlib.nullcontext([unknown]))
+        tfr.Reader("f*/s1")
 
 
 def test_a_pattern_finds_what_glob_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

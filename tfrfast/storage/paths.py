@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import glob
 import os
@@ -27,7 +28,6 @@ Paths = PathLike | Iterable[PathLike]
 
 # The most listings of a folder that changes all the time.
 _LISTINGS = 10
-_INDEX_FOLDER = ".tfrfast"
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -289,8 +289,7 @@ def _matches(pattern: str, are_folders: bool = False) -> list[str]:
 
 def _entries(folder: str, last: str, are_folders: bool, pattern: str) -> list[str]:
     """Returns the files, or the folders, whose names match the last part of a pattern."""
-    is_match = re.compile(fnmatch.translate(last)).match
-    start, may_be_index = os.path.join(folder, ""), folder.endswith(_INDEX_FOLDER)
+    is_match, start = re.compile(fnmatch.translate(last)).match, os.path.join(folder, "")
     try:
         with os.scandir(folder or os.curdir) as entries:
             return [
@@ -298,7 +297,7 @@ def _entries(folder: str, last: str, are_folders: bool, pattern: str) -> list[st
                 for entry in entries
                 if is_match(entry.name)
                 and (last[0] == "." or entry.name[0] != ".")
-                and not (may_be_index and _is_index(folder, entry.name))
+                and not _is_index(folder, entry.name)
                 and _is_folder(entry) == are_folders
             ]
     except (FileNotFoundError, NotADirectoryError):
@@ -315,8 +314,10 @@ def _entries(folder: str, last: str, are_folders: bool, pattern: str) -> list[st
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads nowhere
-        return False
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EACCES):  # a link to itself, or out of reach
+            return False
+        raise
 
 
 def _sorted_naturally(names: list[str]) -> list[str]:
@@ -358,9 +359,10 @@ def _expand_url(url: str, storage: Storage | None) -> list[str]:
 
 def _is_index(folder: str, name: str) -> bool:
     """True for an index that `build_index` keeps beside the data folder."""
+    if not folder.endswith(".tfrfast"):
+        return False
     number = name.removeprefix("index-")  # of a user who shares the folder
-    is_named = name == "index" or (number != name and number.isdecimal())
-    return is_named and folder.endswith(_INDEX_FOLDER)
+    return name == "index" or (number != name and number.isdecimal())
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
