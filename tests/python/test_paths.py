@@ -453,6 +453,21 @@ def test_a_name_that_may_be_a_folder_is_an_error(
         tfr.Reader("f*/s1")
 
 
+def test_a_name_that_cannot_be_looked_up_is_an_error(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "folder").mkdir()
+    write_shard(here / "folder" / "s1", [b"record"])
+    assert len(tfr.Reader("f*/s1")) == 1
+
+    def fail(_: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output error"):
+        patch.setattr(os, "lstat", fail)
+        tfr.Reader("f*/s1")
+
+
 def test_a_pattern_finds_what_glob_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     here = tmp_path / "here"

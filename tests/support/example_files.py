@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,13 @@ def plain(value: Any) -> Any:
     if hasattr(value, "dense_shape"):
         parts = (value.indices, value.values, value.dense_shape)
         return [plain(part) for part in parts]
+    if hasattr(value, "flat_values"):
+        # In NumPy: to_list slices a tensor for each row.
+        rows = plain(value.flat_values)
+        for splits in reversed(value.nested_row_splits):
+            ends = splits.numpy().tolist()
+            rows = [rows[begin:end] for begin, end in pairwise(ends)]
+        return rows
     if hasattr(value, "to_list"):
         return value.to_list()
     value = value.numpy() if hasattr(value, "numpy") else value

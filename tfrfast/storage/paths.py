@@ -276,8 +276,7 @@ def _matches(pattern: str, are_folders: bool = False) -> list[str]:
     folders = _matches(above, are_folders=True) if glob.has_magic(above) else [above]
     if not glob.has_magic(last):
         names = [os.path.join(folder, last) for folder in folders if not _is_index(folder, last)]
-        found = filter(os.path.lexists, names)
-        return [each for each in found if os.path.isdir(each) == are_folders]
+        return [each for each in names if _is_there(each) and os.path.isdir(each) == are_folders]
     if last == "**":
         for folder in folders:  # which grows
             folders += _entries(folder, "*", True, pattern)
@@ -309,6 +308,14 @@ def _entries(folder: str, last: str, are_folders: bool, pattern: str) -> list[st
             "Some shards may be in there",
             folder,
         ) from None
+
+
+def _is_there(name: str) -> bool:
+    try:
+        os.lstat(name)  # os.path.lexists also answers no when the disk fails
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
