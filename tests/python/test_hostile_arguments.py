@@ -85,6 +85,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     packed = tfr.Plan(tfr.Shuffle(), tfr.Packed(7, rows=1, lengths=[3, 4, 5]), num_records=3)
     writer = tfr.Writer("open", overwrite=True)
     sharded = tfr.ShardedWriter("open-set", num_shards=2)
+    to_a_shard = {"num_shards": 1, "overwrite": True, "sync": False}
     return {
         "Batch": (tfr.Batch, {"columns": {"n": numbers}, "indices": numbers, "valid": numbers > 0}),
         "BlockShuffle": (tfr.BlockShuffle, {"block_records": 2, "window_blocks": 2}),
@@ -203,7 +204,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "build_steps": (tfr.build_steps, {"source": episodes, "along": "steps/"}),
         "copy": (
             tfr.copy,
-            {"source": reader, "records": [0], "out": "copied", "num_shards": 1, "overwrite": True},
+            {"source": reader, "records": [0], "out": "copied", **to_a_shard},
         ),
         "delete": (tfr.delete, {"paths": shard, "records": [], "dry_run": True}),
         "diff": (tfr.diff, {"a": shard, "b": reader}),
@@ -211,7 +212,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "encode_examples": (tfr.encode_examples, {"columns": {"n": [1, 2]}}),
         "export": (
             tfr.export,
-            {"source": reader, "out": "exported", "num_shards": 1, "overwrite": True},
+            {"source": reader, "out": "exported", **to_a_shard},
         ),
         "infer_features": (tfr.infer_features, {"source": shard}),
         "parse_example": (
@@ -225,7 +226,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "scan": (lambda **given: first(tfr.scan(**given)), {"source": reader}),
         "shuffle": (
             tfr.shuffle,
-            {"paths": shard, "out": "shuffled", "num_shards": 1, "overwrite": True},
+            {"paths": shard, "out": "shuffled", **to_a_shard},
         ),
         "statistics": (tfr.statistics, {"source": reader}),
         "tfds": (tfr.tfds, {"folder": ".", "split": "train"}),

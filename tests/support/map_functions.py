@@ -194,6 +194,19 @@ def stateless(record: Any) -> Any:
     return tf.random.stateless_normal([2], [1, parsed["id"]]), pieces, parsed["dense"] * 2.0
 
 
+def without_rules(record: Any) -> Any:
+    """Ops of sound, tables and images that run row by row."""
+    dense = parse(record)["dense"]
+    line = tf.strings.reduce_join(tf.strings.as_string(dense), separator=",")
+    sound = tf.audio.encode_wav(dense[:, tf.newaxis] - 0.5, 16000)
+    return (
+        tf.stack(tf.io.decode_csv(line, [0.0] * 3)),
+        tf.squeeze(tf.audio.decode_wav(sound, 1, 3)[0], -1),
+        tf.searchsorted([0.2, 0.5, 0.8], dense),
+        tf.image.resize_with_crop_or_pad(dense[tf.newaxis, :, tf.newaxis], 2, 2),
+    )
+
+
 #: Functions whose parse is lifted.
 LIFTED: dict[str, Lifted] = {
     "as parsed": (parse, ""),
@@ -215,6 +228,7 @@ LIFTED: dict[str, Lifted] = {
     "asserting in a tf.function": (asserting_inside, "Assert"),
     "choosing": (chosen, "StatelessIf"),
     "pictures": (pictures, "Cast"),
+    "without rules": (without_rules, "ReduceJoin"),
     "loop": (in_a_loop, "StatelessWhile"),
     "tf.map_fn": (of_a_list, "TensorList"),
     "matmul": (placed_beside, "MatMul"),
