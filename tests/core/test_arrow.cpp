@@ -118,17 +118,6 @@ TEST_CASE("a type owns its names, children, metadata and dictionary") {
   moved.release(&moved);
 }
 
-TEST_CASE("bytes become bits") {
-  std::vector<std::uint8_t> bytes(19, 0);
-  bytes[0] = 1;
-  bytes[8] = 0xff;
-  bytes[18] = 2;
-  const PooledBuffer bits = bits_of_bytes(bytes.data(), bytes.size());
-  CHECK(bits.data()[0] == 1);
-  CHECK(bits.data()[1] == 1);
-  CHECK(bits.data()[2] == 4);
-}
-
 TEST_CASE("a row that its steps do not divide is an error that names the record") {
   Column column;
   column.name = "steps";
@@ -147,35 +136,6 @@ TEST_CASE("a row that its steps do not divide is an error that names the record"
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::feature);
     CHECK(error.place().record == 41);
-  }
-}
-
-TEST_CASE("a stream gives all records once, and says which lack a feature") {
-  const TemporaryFolder folder;
-  for (const unsigned threads : {1u, 3u}) {
-    ArrowScanStream stream(scan_of(folder, 95, threads));
-    std::int64_t next = 0;
-    ArrowData data;
-    while (stream.next(&data)) {
-      ArrowArray batch;
-      export_array(std::move(data), &batch);
-      std::int64_t absent = 0;
-      const auto* present = static_cast<const std::uint8_t*>(batch.children[1]->buffers[0]);
-      for (std::int64_t row = 0; row < batch.length; ++row, ++next) {
-        CHECK(ints_of(*batch.children[0])[row] == next);
-        CHECK(ints_of(*batch.children[2])[row] == next);
-        const bool has = next % 3 == 0;
-        CHECK((present[row / 8] >> row % 8 & 1) == has);
-        CHECK(ints_of(*batch.children[1])[row] == (has ? next : 0x0707070707070707));
-        absent += !has;
-      }
-      CHECK(batch.children[0]->null_count == 0);
-      CHECK(batch.children[0]->buffers[0] == nullptr);
-      CHECK(batch.children[1]->null_count == absent);
-      batch.release(&batch);
-    }
-    CHECK(next == 95);
-    CHECK(!stream.next(&data));
   }
 }
 
@@ -212,21 +172,4 @@ TEST_CASE("a stream that is left early stops its threads") {
   CHECK(!stream.release);
   CHECK(ints_of(*batch.children[0])[9] == 9);
   batch.release(&batch);
-}
-
-TEST_CASE("an error of a stream has a number and the whole text") {
-  const TemporaryFolder folder;
-  ArrowScan scan = scan_of(folder, 20, 1);
-  scan.features = std::make_shared<const FeatureSchema>(
-      std::vector<FeatureSpec>{spec_of("id", false), spec_of("odd", false)});
-  ArrowArrayStream stream;
-  export_scan(scan, &stream);
-  ArrowArray batch;
-  CHECK(stream.get_next(&stream, &batch) == EINVAL);
-  CHECK(std::string(stream.get_last_error(&stream)).find("odd") != std::string::npos);
-  CHECK(!batch.release);
-  ArrowSchema schema;
-  CHECK(stream.get_schema(&stream, &schema) == 0);
-  schema.release(&schema);
-  stream.release(&stream);
 }

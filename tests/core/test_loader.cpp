@@ -76,65 +76,6 @@ TEST_CASE("a loader goes at any moment, its workers with it") {
   }
 }
 
-TEST_CASE("a forked child starts workers of its own" * doctest::skip(!kAllocatorSurvivesFork)) {
-  const Data data;
-  Loader loader(data.reader, plan_of(10), {3, 4});
-  LoadedBatch batch;
-  const auto pass = loader.begin();
-  REQUIRE(next(loader, *pass, &batch));
-  const auto steps_of = [&](LoaderPass& some_pass) {
-    LoadedBatch in_child;
-    int steps = 0;
-    while (next(loader, some_pass, &in_child)) ++steps;
-    return steps;
-  };
-  CHECK(run_in_child([&] { return steps_of(*pass) == 76 ? 0 : 1; }) == 0);
-  // The child's own pass finishes the epoch that the parent is in. Its second pass is the next
-  // epoch.
-  CHECK(run_in_child([&] {
-          if (steps_of(*loader.begin()) != 76) return 1;
-          return steps_of(*loader.begin()) == 77 ? 0 : 2;
-        }) == 0);
-  CHECK(run_in_child([&] {
-          LoadedBatch in_child;
-          // the child continues its parent's pass, then begins another
-          next(loader, *pass, &in_child);
-          loader.begin();
-          return loader.place().epoch == 1 ? 0 : 1;
-        }) == 0);
-  REQUIRE(next(loader, *pass, &batch));
-  CHECK(loader.place().position == 20);
-}
-
-TEST_CASE("a child forked while threads are at work on a loader finds it whole" *
-          doctest::skip(!kAllocatorSurvivesFork)) {
-  const Data data;
-  Loader loader(data.reader, plan_of(1), {2, 4});
-  std::atomic<bool> done{false};
-  std::vector<std::thread> consumers;
-  for (int thread = 0; thread < 2; ++thread) {
-    consumers.emplace_back([&] {
-      while (!done) {
-        const auto pass = loader.begin();
-        LoadedBatch batch;
-        while (!done && wait_next(loader, *pass, &batch) == Loader::Wait::ready) continue;
-      }
-    });
-  }
-  for (int round = 0; round < 20; ++round) {
-    CHECK(run_in_child([&] {
-            const Loader::Place place = loader.place();
-            const auto pass = loader.begin();
-            LoadedBatch batch;
-            std::int64_t steps = place.step;
-            while (next(loader, *pass, &batch)) ++steps;
-            return steps == static_cast<std::int64_t>(kRecords) ? 0 : 1;
-          }) == 0);
-  }
-  done = true;
-  for (std::thread& consumer : consumers) consumer.join();
-}
-
 TEST_CASE("threads share a pass: each batch goes to one of them, and its end ends all") {
   const Data data;
   for (const unsigned prefetch : {1u, 3u, 20u}) {

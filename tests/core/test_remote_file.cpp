@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -394,35 +393,6 @@ TEST_CASE("remote file: without a client, or when it ends, nobody waits") {
   }
   reader.join();
   CHECK(error.message().find("the test is over.") != std::string::npos);
-}
-
-TEST_CASE_FIXTURE(Fixture, "remote file: a forked child asks again for what its parent awaits" *
-                               doctest::skip(!kAllocatorSurvivesFork)) {
-  network.answers = Network::Answers::none;
-  const FileRange range[] = {{0, 8 << 20}};
-  const auto held = file->announce(range);
-  while (network.ranges().empty()) std::this_thread::yield();
-  CHECK(run_in_child([&] {
-          Network own(bytes);
-          for (std::uint64_t at = 0; at < 3; ++at) {
-            if (read(at, 1) != expected(at, 1)) return 1;
-          }
-          return 0;
-        }) == 0);
-}
-
-TEST_CASE_FIXTURE(Fixture, "remote file: a child may be forked while an answer is handed in" *
-                               doctest::skip(!kAllocatorSurvivesFork)) {
-  const FileRange range[] = {{0, 8 << 20}};
-  for (int i = 0; i < 10; ++i) {
-    network.forget();
-    const auto held = file->announce(range);
-    while (network.ranges().empty()) std::this_thread::yield();
-    CHECK(run_in_child([&] {
-            Network own(bytes);
-            return read(0, 8 << 20) == expected(0, 8 << 20) ? 0 : 1;
-          }) == 0);
-  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "remote file: many threads read and announce at once") {
