@@ -1,8 +1,6 @@
 // Summarises many values, for `tfrfast stats`.
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <bit>
 #include <mutex>
 #include <span>
@@ -11,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/example/number_counts.h"
+#include "core/example/number_sums.h"
 #include "core/example/value_summary.h"
 #include "python/arrays.h"
 #include "python/byte_view.h"
@@ -100,23 +98,6 @@ class PythonNumberSums : public Summed<RowSums> {
   }
 };
 
-class PythonNumberCounts : public Summed<NumberCounts> {
- public:
-  using Summed::Summed;
-  // An array with a row for each prefix of each position.
-  py::array_t<std::uint64_t> counts() {
-    const auto tables = static_cast<py::ssize_t>(total_.tables());
-    py::array_t<std::uint64_t> all({tables, py::ssize_t{1} << total_.bits()});
-    std::uint64_t* const out = all.mutable_data();
-    {
-      const WithoutGil without_gil;
-      const std::lock_guard lock(mutex_);
-      std::copy(total_.counts().begin(), total_.counts().end(), out);
-    }
-    return all;
-  }
-};
-
 // A summary of values of one kind.
 class PythonValueSummary : public Summed<ValueSummary> {
  public:
@@ -163,13 +144,6 @@ void register_summary(py::module_& module) {
       .def("add_ints", &PythonNumberSums::add_ints, py::arg("values"))
       .def("add_floats", &PythonNumberSums::add_floats, py::arg("values"))
       .def("facts", &PythonNumberSums::facts, py::arg("is_float"));
-  py::class_<PythonNumberCounts>(module, "NumberCounts")
-      .def(constructor<PythonNumberCounts, unsigned, unsigned,
-                       std::vector<std::vector<std::uint64_t>>>(),
-           py::arg("bits"), py::arg("pass_"), py::arg("prefixes"))
-      .def("add_ints", &PythonNumberCounts::add_ints, py::arg("values"))
-      .def("add_floats", &PythonNumberCounts::add_floats, py::arg("values"))
-      .def("counts", &PythonNumberCounts::counts);
   py::class_<PythonValueSummary>(module, "ValueSummary")
       .def(constructor<PythonValueSummary>())
       .def("add_ints", &PythonValueSummary::add_ints, py::arg("values"))

@@ -1,8 +1,10 @@
 """Means and deviations equal the exact results, rounded once."""
 
+import errno
 import json
 import math
 import os
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
@@ -16,8 +18,9 @@ import tfrfast as tfr
 from patience import at_least_once
 from record_files import flip_byte, write_rows
 from tfrfast import _native
+from tfrfast.jobs import quantiles as quantiles_module
 from tfrfast.jobs import statistics as statistics_module
-from tfrfast.jobs.quantiles import QuantileSearch
+from tfrfast.jobs.quantiles import KeptNumbers
 from tfrfast.tables.number_sums import NumberSums, sums_of
 
 
@@ -95,7 +98,7 @@ def write(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def test_steps_have_statistics_of_each_position(tmp_path: Path) -> None:
     actions, labels = write(tmp_path)
     steps = tfr.Steps(str(tmp_path / "data-*"), along="s/")
-    found = tfr.statistics(steps, threads=1)
+    found = tfr.statistics(steps, threads=1, quantiles=(0.3,))
     assert sorted(found) == ["number", "s/action", "s/label", "some"]
     for position in range(3):
         mean, std = real(actions[:, position].tolist())
@@ -106,14 +109,14 @@ def test_steps_have_statistics_of_each_position(tmp_path: Path) -> None:
     assert (label.min, label.max, label.num_values) == (labels.min(), labels.max(), 700)
     with ProcessPoolExecutor(2) as executor:
         for other in (
-            tfr.statistics(steps, threads=3),
-            tfr.statistics(steps, executor=executor),
+            tfr.statistics(steps, threads=3, quantiles=(0.3,)),
+            tfr.statistics(steps, executor=executor, quantiles=(0.3,)),
         ):
             for name, stats in found.items():
                 assert all(map(np.array_equal, stats, other[name]))
     chosen = tfr.Steps(steps.records, along="s/", only=lambda each: each["s/label"] > 0)
     windows = {"s/action": tfr.Window(before=2, after=30, pad=None)}
-    cut = tfr.statistics(tfr.Steps(steps.records, along="s/", windows=windows))
+    cut = tfr.statistics(tfr.Steps(steps.records, along="s/", windows=windows), quantiles=(0.3,))
     for name, stats in found.items():
         assert all(map(np.array_equal, stats, cut[name]))
     assert (cut.num_records, cut.num_episodes) == (700, 20)
@@ -194,12 +197,14 @@ def test_numbers_beyond_int64_have_no_statistics(tmp_path: Path) -> None:
         tfr.statistics(tmp_path / "beyond", features=features)
 
 
-@pytest.mark.parametrize("kept", [1 << 30, 0])
+@pytest.mark.parametrize("kept", [1 << 30, 1 << 11, 0])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_quantiles_are_those_of_numpy(
     name: str, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statistics_module, "_KEPT_BYTES", kept)
+    monkeypatch.setattr(statistics_module, "part_bytes", lambda *_: 1 << 10)
+    monkeypatch.setattr(quantiles_module, "_BLOCK_BYTES", 1 << 10)
     rows = NUMBERS[name]
     write_rows(
         tmp_path / "a",
@@ -222,14 +227,13 @@ def test_quantiles_are_those_of_numpy(
     assert np.array_equal(found.quantiles, wanted.reshape(-1, *shape), equal_nan=True)
 
 
-def test_quantiles_take_time_by_the_number_of_positions(tmp_path: Path) -> None:
+def test_quantiles_take_time_by_the_number_of_positions() -> None:
     def seconds(positions: int) -> float:
-        counted = [[0]] * positions, np.ones((positions, 256), np.uint64)
+        pieces = [np.ones((positions, 256), np.float32)]
         taken = []
         for _ in range(3):
-            search = QuantileSearch("float32", [256] * positions, (0.5,))
             start = time.process_time()
-            search.narrow([counted])
+            quantiles_module.quantiles_of(KeptNumbers(0), pieces, positions, (0.5,))
             taken.append(time.process_time() - start)
         return min(taken)
 
@@ -237,11 +241,37 @@ def test_quantiles_take_time_by_the_number_of_positions(tmp_path: Path) -> None:
         assert seconds(16_000) < 8 * seconds(4_000)
 
     at_least_once(check)
-    with tfr.Writer(tmp_path / "a") as writer:
-        writer.write(tfr.encode_example({"x": np.zeros(65_537, np.float32)}))
-    with pytest.raises(ValueError, match="'x' has 65,537 numbers in each record"):
-        tfr.statistics(tmp_path / "a", quantiles=(0.5,))
-    assert tfr.statistics(tmp_path / "a")["x"].mean.shape == (65_537,)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.arange(99_991.0, dtype=np.float32),
+        np.arange(-99_991, 1),
+        np.arange(700_000, dtype=np.float32) % 43,  # a sample of each 43rd number has zeros only
+        np.where(np.arange(99_991) % 5000, np.float32(1), np.float32(-np.inf)),
+        RNG.standard_cauchy(99_991).astype(np.float32),
+        RNG.integers(0, 2, 99_991) * 2**62,
+    ],
+)
+def test_quantiles_of_many_numbers_do_not_depend_on_a_sample(numbers: np.ndarray) -> None:
+    wanted = [real_quantile(numbers.astype(np.float64), each) for each in QUANTILES]
+    found = quantiles_module.quantiles_of(KeptNumbers(0), [numbers[None]], 1, QUANTILES)
+    assert found[:, 0].tolist() == wanted
+
+
+def test_a_full_disk_of_temporary_files_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rows(tmp_path / "a", ({"x": [number]} for number in range(1000)))
+    monkeypatch.setattr(statistics_module, "_KEPT_BYTES", 0)
+    full = open("/dev/full", "r+b", buffering=0)  # noqa: SIM115
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
+    with pytest.raises(OSError, match="The disk of temporary files is full") as caught:
+        tfr.statistics(str(tmp_path / "a"), quantiles=(0.5,))
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.__cause__ is None
+    assert full.closed
 
 
 def real_quantile(numbers: np.ndarray, quantile: float) -> float:

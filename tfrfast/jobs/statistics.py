@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from tfrfast.features import AnyFeatures, Features, VarLen
 from tfrfast.jobs.chosen_records import ChosenRecords, OfRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
 from tfrfast.jobs.number_stats import NumberStats, Statistics
-from tfrfast.jobs.quantiles import Counted, QuantileSearch, counter, num_passes
+from tfrfast.jobs.quantiles import KeptNumbers, Piece, quantiles_of
 from tfrfast.jobs.running import Advance, Workers
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader
@@ -32,9 +32,7 @@ from tfrfast.tables.number_sums import NumberSums, as_int64, sums_of
 __all__ = ["NumberStats", "statistics"]
 
 _BYTES_AT_ONCE = 4 << 20
-# Counts take some 25 KB for each position.
-_MOST_POSITIONS = 1 << 16
-# Numbers that are kept for the later passes of quantiles. More numbers are read again.
+# Numbers that are kept in memory for quantiles. More numbers are kept in a file.
 _KEPT_BYTES = 1 << 30
 
 
@@ -60,9 +58,10 @@ def statistics(
     episode counts once for each step. Windows do not matter: each step counts once, or with
     `only=` each chosen step, and padding never.
 
-    Quantiles are exact, too, and those of NumPy: the numbers of each position are counted by their
-    leading bits, and then by the next bits, in two passes over float32 or four over integers. Up to
-    a gibibyte of numbers is kept for the later passes. More numbers are read again.
+    Quantiles are exact, too, and those of NumPy. All numbers are kept for them, a float32 in 4
+    bytes and an integer in 8: the first gibibyte in memory, and the others in a temporary file, in
+    the folder that TMPDIR names. At the end, all numbers of one position are in memory, and of a
+    VarLen all numbers.
 
     Args:
       source: a Reader, such as Steps, or anything that Reader takes; `reader_options` are passed on
@@ -84,58 +83,26 @@ def statistics(
         readers = source._named_readers()
     else:
         readers = {"": open_reader(source, reader_options)}
-    every = [_OfSource.of(reader, features, bool(wanted)) for reader in readers.values()]
-    may_keep = executor is None and sum(data.num_bytes() for data in every) <= _KEPT_BYTES
-
-    def pass_over(data: _OfSource, task: type[_Pass], *arguments: Any) -> Any:
-        shards = ShardSizes(data.reader)
-        size = part_bytes(sum(shards.sizes), workers.count)
-        tasks: list[Any] = [
-            task(ChosenRecords(shards, numbers), data.asked, *arguments)
-            for numbers in cut_rows(shards, size)
-        ]
-        return workers.run("Adding numbers", tasks, "records")
-
-    for data in every:
-        for part, met in pass_over(data, _Sum, bool(wanted), may_keep):
-            data.add(part, met)
-        warn_of_damage(all_damage(data.damage, data.reader.skipped))
+    every = [_OfSource.of(reader, features) for reader in readers.values()]
     groups = [[data] for data in every]
     if len(every) > 1:
         groups.append(every)
-    searches = [_searches(group, wanted) for group in groups]
-    for number in range(max((data.passes() for data in every), default=0) if wanted else 0):
-        if number > 0:
-            for at, data in enumerate(every):
-                chosen = _prefixes([searches[at], *searches[len(every) :]], data, number)
-                data.counts = {}
-                if not chosen:
-                    continue
-                if may_keep:
-                    data.count_kept(number, chosen)
-                    continue
-                for counts, met in pass_over(data, _CountAgain, number, chosen):
-                    data.add_counts(counts, met)
-        for group, found in zip(groups, searches, strict=True):
-            for name, search in found.items():
-                if number < num_passes(*group[0].asked.facts(name)):
-                    search.narrow([data.counts[name] for data in group if name in data.counts])
-    made = [_result(group, found, wanted) for group, found in zip(groups, searches, strict=True)]
+    with KeptNumbers(_KEPT_BYTES) as kept:
+        for data in every:
+            shards = ShardSizes(data.reader)
+            tasks = [
+                _Sum(ChosenRecords(shards, numbers), data.asked, bool(wanted))
+                for numbers in cut_rows(shards, part_bytes(sum(shards.sizes), workers.count))
+            ]
+            for part in workers.run("Adding numbers", tasks, "records"):
+                data.add(part, kept)
+            warn_of_damage(all_damage(data.damage, data.reader.skipped))
+        made = [_result(group, wanted, kept) for group in groups]
     if not isinstance(source, Mixture):
         return made[0]
     whole = made[-1]
     whole.sources = dict(zip(readers, made, strict=False))
     return whole
-
-
-def _searches(group: Sequence[_OfSource], wanted: Sequence[float]) -> dict[str, QuantileSearch]:
-    """Returns the search for the quantiles of each feature that all of the data have alike."""
-    return {
-        name: QuantileSearch(
-            group[0].asked.kinds[name], [each.numbers for each in _totals(group, name)], wanted
-        )
-        for name in _common(group)
-    }
 
 
 def _common(group: Sequence[_OfSource]) -> list[str]:
@@ -157,28 +124,15 @@ def _totals(group: Sequence[_OfSource], name: str) -> list[NumberSums]:
     return first
 
 
-def _prefixes(
-    searches: Sequence[dict[str, QuantileSearch]], data: _OfSource, number: int
-) -> dict[str, list[list[int]]]:
-    """Returns the prefixes at each position that a pass over the data must count, by feature."""
-    chosen = {}
-    for name in data.asked.shapes:
-        if number < num_passes(*data.asked.facts(name)):
-            each = [found[name].prefixes() for found in searches if name in found]
-            chosen[name] = [sorted(set().union(*parts)) for parts in zip(*each, strict=True)]
-    return chosen
-
-
-def _result(
-    group: Sequence[_OfSource], found: Mapping[str, QuantileSearch], wanted: Sequence[float]
-) -> Statistics:
+def _result(group: Sequence[_OfSource], wanted: Sequence[float], kept: KeptNumbers) -> Statistics:
     stats = {}
     for name in _common(group):
         shape = group[0].asked.shapes[name]
-        made = _stats(_totals(group, name), shape)
+        stats[name] = _stats(_totals(group, name), shape)
         if wanted:
-            made = made._replace(quantiles=found[name].values().reshape(len(wanted), *shape))
-        stats[name] = made
+            pieces = [piece for data in group for piece in data.kept.get(name, ())]
+            found = quantiles_of(kept, pieces, math.prod(shape), wanted)
+            stats[name] = stats[name]._replace(quantiles=found.reshape(len(wanted), *shape))
     records, episodes = (sum(each) for each in zip(*(data.size() for data in group), strict=True))
     return Statistics(stats, records, episodes, wanted)
 
@@ -190,10 +144,6 @@ class _Asked(NamedTuple):
     shapes: dict[str, tuple[int, ...]]
     kinds: dict[str, str]
 
-    def facts(self, name: str) -> tuple[str, int]:
-        """The kind of a feature, and the number of its positions."""
-        return self.kinds[name], math.prod(self.shapes[name])
-
 
 @dataclass
 class _OfSource:
@@ -201,56 +151,25 @@ class _OfSource:
 
     reader: Reader
     asked: _Asked
-    is_fixed: bool
     totals: dict[str, list[NumberSums]] = field(default_factory=dict)
-    counts: dict[str, Counted] = field(default_factory=dict)
-    kept: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
+    kept: dict[str, list[Piece]] = field(default_factory=dict)
     damage: list[Skipped] = field(default_factory=list)
     missing: list[Int64Array] = field(default_factory=list)
 
     @classmethod
-    def of(cls, reader: Reader, features: AnyFeatures | None, has_quantiles: bool) -> _OfSource:
+    def of(cls, reader: Reader, features: AnyFeatures | None) -> _OfSource:
         if not isinstance(features, Mapping):
             reader = reader._without_windows()
-        asked, is_fixed = _numeric(_settled(reader, features))
-        for name, shape in asked.shapes.items() if has_quantiles else ():
-            if (positions := math.prod(shape)) > _MOST_POSITIONS:
-                raise ValueError(
-                    f"Feature {name!r} has {positions:,} numbers in each record, and quantiles are "
-                    f"found for at most {_MOST_POSITIONS:,}. Leave it out with features=, or take "
-                    "its numbers together as a VarLen."
-                )
-        return cls(reader, asked, is_fixed)
+        return cls(reader, _numeric(_settled(reader, features)))
 
-    def num_bytes(self) -> float:
-        """The size of all numbers; infinite if it is not known."""
-        row = sum(math.prod(shape) * 8 for shape in self.asked.shapes.values())
-        return row * len(self.reader) if self.is_fixed else math.inf
-
-    def passes(self) -> int:
-        return max((num_passes(*self.asked.facts(name)) for name in self.asked.shapes), default=0)
-
-    def add(self, part: _Numbers, met: _Met) -> None:
-        self.missing.append(met.missing)
+    def add(self, part: _Numbers, kept: KeptNumbers) -> None:
+        self.damage += part.damage
+        self.missing.append(part.missing)
         for name, sums in part.sums.items():
             before = self.totals.get(name)
             self.totals[name] = sums if before is None else list(map(NumberSums.plus, before, sums))
-            self.kept.setdefault(name, []).extend(part.kept.get(name, ()))
-        self.add_counts(part.counts, met)
-
-    def add_counts(self, counts: Mapping[str, Counted], met: _Met) -> None:
-        self.damage += met.damage
-        for name, (prefixes, tables) in counts.items():
-            if name in self.counts:
-                tables = tables + self.counts[name][1]
-            self.counts[name] = prefixes, tables
-
-    def count_kept(self, number: int, chosen: Mapping[str, list[list[int]]]) -> None:
-        for name, prefixes in chosen.items():
-            counts, add = counter(self.asked.kinds[name], number, prefixes)
-            for values in self.kept.get(name, ()):
-                add(values)
-            self.counts[name] = prefixes, counts.counts()
+        for name, columns in part.columns.items():
+            self.kept.setdefault(name, []).extend(kept.keep(columns))
 
     def totals_of(self, name: str) -> list[NumberSums]:
         none = NumberSums(0, 0, 0, 0, 0, 0, 0, 0, 149 if self.asked.kinds[name] == "float32" else 0)
@@ -281,11 +200,9 @@ def _settled(reader: Reader, features: AnyFeatures | None) -> Features:
     return {**specs, **{name: known[name] for name in known if features is None or name in specs}}
 
 
-def _numeric(features: Features) -> tuple[_Asked, bool]:
-    """Returns the numeric features, and whether all have a fixed shape."""
+def _numeric(features: Features) -> _Asked:
     shapes: dict[str, tuple[int, ...]] = {}
     kinds: dict[str, str] = {}
-    all_fixed = True
     for name, column in parse_example([], features).items():
         values = _values_of(column)
         if isinstance(values, np.ndarray):
@@ -294,8 +211,7 @@ def _numeric(features: Features) -> tuple[_Asked, bool]:
             is_fixed = isinstance(column, np.ndarray) and 0 not in column.shape[1:]
             shapes[name] = column.shape[1:] if is_fixed else ()
             kinds[name] = "float32" if values.dtype == np.float32 else "int64"
-            all_fixed = all_fixed and is_fixed
-    return _Asked({name: features[name] for name in shapes}, shapes, kinds), all_fixed
+    return _Asked({name: features[name] for name in shapes}, shapes, kinds)
 
 
 def _values_of(column: Any) -> Any:
@@ -304,27 +220,28 @@ def _values_of(column: Any) -> Any:
     return column
 
 
-class _Met(NamedTuple):
-    """The skipped damage, and the numbers of the records that were skipped."""
+class _Numbers(NamedTuple):
+    """The numbers of some records."""
 
+    sums: dict[str, list[NumberSums]]
+    #: For quantiles: a row for each position.
+    columns: dict[str, list[NDArray[Any]]]
     damage: list[Skipped]
+    #: The records that were skipped.
     missing: Int64Array
 
 
-class _Numbers(NamedTuple):
-    sums: dict[str, list[NumberSums]]
-    counts: dict[str, Counted]
-    kept: dict[str, list[NDArray[Any]]]
-
-
 @dataclass
-class _Pass(OfRecords):
-    """Reads a range of records."""
+class _Sum(OfRecords):
+    """Adds up the numbers of a range of records, and keeps them if it should."""
 
     asked: _Asked
+    keeps: bool
 
-    def read(self, advance: Advance, take: Callable[[str, NDArray[Any]], None]) -> _Met:
-        """Calls `take` with the numbers of each feature, batch by batch."""
+    def run(self, advance: Advance) -> _Numbers:
+        shapes, kinds = self.asked.shapes, self.asked.kinds
+        sums = {name: _native.NumberSums(math.prod(shape)) for name, shape in shapes.items()}
+        kept: dict[str, list[NDArray[Any]]] = {name: [] for name in shapes}
         reader = self.rows.reader._with_columns(list(self.asked.features))
         missing = [np.empty(0, np.int64)]
         for numbers in self.rows.pieces(_BYTES_AT_ONCE, advance):
@@ -332,69 +249,22 @@ class _Pass(OfRecords):
             if len(records) != len(numbers):
                 missing.append(np.setdiff1d(numbers, records.indices) + self.rows.base)
             for name, column in parse_example(records, self.asked.features).items():
-                shape = self.asked.shapes[name]
+                shape = shapes[name]
                 if shape and column.shape[1:] != shape:
                     raise FeatureError(f"{name!r} has rows of different shapes: give it a VarLen.")
                 values = _values_of(column)
-                is_float = self.asked.kinds[name] == "float32"
-                take(name, values if is_float else as_int64(name, values))
-        return _Met(reader.skipped, np.concatenate(missing))
-
-
-@dataclass
-class _Sum(_Pass):
-    """The first pass: sums, counts for quantiles, and the numbers themselves."""
-
-    counts: bool
-    keep: bool
-
-    def run(self, advance: Advance) -> tuple[_Numbers, _Met]:
-        shapes, kinds = self.asked.shapes, self.asked.kinds
-        sums = {name: _native.NumberSums(math.prod(shape)) for name, shape in shapes.items()}
-        first = {name: [[0]] * math.prod(shape) for name, shape in shapes.items()}
-        counters = {name: counter(kinds[name], 0, first[name]) for name in shapes if self.counts}
-        kept: dict[str, list[NDArray[Any]]] = {}
-
-        def take(name: str, values: NDArray[Any]) -> None:
-            is_float = kinds[name] == "float32"
-            (sums[name].add_floats if is_float else sums[name].add_ints)(values)
-            if self.counts:
-                counters[name][1](values)
-                if self.keep:
-                    kept.setdefault(name, []).append(values)
-
-        met = self.read(advance, take)
-        found = {
-            name: [
-                sums_of(each, kinds[name]) for each in sums[name].facts(kinds[name] == "float32")
-            ]
-            for name in shapes
-        }
-        counted: dict[str, Counted] = {
-            name: (first[name], counts.counts()) for name, (counts, _) in counters.items()
-        }
-        return _Numbers(found, counted, kept), met
-
-
-@dataclass
-class _CountAgain(_Pass):
-    """A further pass over some features: counts of the numbers with chosen prefixes."""
-
-    number: int
-    prefixes: dict[str, list[list[int]]]
-
-    def run(self, advance: Advance) -> tuple[dict[str, Counted], _Met]:
-        self.asked = self.asked._replace(
-            features={name: self.asked.features[name] for name in self.prefixes}
-        )
-        counters = {
-            name: counter(self.asked.kinds[name], self.number, prefixes)
-            for name, prefixes in self.prefixes.items()
-        }
-        met = self.read(advance, lambda name, values: counters[name][1](values))
-        return {
-            name: (self.prefixes[name], counts.counts()) for name, (counts, _) in counters.items()
-        }, met
+                if kinds[name] == "float32":
+                    sums[name].add_floats(values)
+                else:
+                    values = as_int64(name, values)
+                    sums[name].add_ints(values)
+                if self.keeps:
+                    kept[name].append(values.reshape(-1, math.prod(shape)).T)
+        found = {}
+        for name, each in sums.items():
+            facts = each.facts(kinds[name] == "float32")
+            found[name] = [sums_of(one, kinds[name]) for one in facts]
+        return _Numbers(found, kept, reader.skipped, np.concatenate(missing))
 
 
 def _stats(sums: Sequence[NumberSums], shape: tuple[int, ...]) -> NumberStats:
