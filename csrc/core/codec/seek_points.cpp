@@ -82,15 +82,6 @@ std::size_t SeekPoints::find(std::uint64_t offset) const {
   return static_cast<std::size_t>(found - spans_.begin());
 }
 
-std::uint64_t SeekPoints::first_byte_from(std::uint64_t file_offset) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = std::lower_bound(
-      spans_.begin(), spans_.end(), file_offset,
-      [](const Span& span, std::uint64_t at) { return span.place.file_offset < at; });
-  if (found != spans_.end()) return found->begin;
-  return spans_.empty() ? 0 : spans_.back().end;
-}
-
 std::size_t SeekPoints::inflate_window(const Span& span,
                                        std::span<std::uint8_t, kDeflateWindowBytes> out) {
   if (span.window.empty()) return 0;

@@ -61,9 +61,6 @@ class SeekPoints {
   Span operator[](std::size_t number) const;
   // The number of the span that holds byte `offset`, or size() if no span does.
   std::size_t find(std::uint64_t offset) const;
-  // The first byte of the stream that comes from byte `file_offset` of the file or later, or
-  // stream_bytes().
-  std::uint64_t first_byte_from(std::uint64_t file_offset) const;
 
   // Inflates the last 32 KiB of the stream before the span, fewer near the beginning. Throws Error
   // stale_index if the window is damaged.
