@@ -1,6 +1,7 @@
 #include "core/crc32c/crc32c.h"
 #include "python/byte_view.h"
 #include "python/register.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -11,6 +12,7 @@ void register_crc32c(py::module_& module) {
       "crc32c",
       [](py::handle data, std::uint32_t value) {
         const ByteView bytes(data);
+        const WithoutGil without_gil;
         return crc32c(bytes.data(), bytes.size(), value);
       },
       py::arg("data"), py::arg("value") = 0,

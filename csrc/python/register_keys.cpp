@@ -7,16 +7,19 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
-#include "core/keys/key_file.h"
 #include "core/keys/key_hash.h"
+#include "core/keys/key_table.h"
 #include "core/keys/record_content.h"
 #include "core/keys/record_key.h"
 #include "core/read/batch_space.h"
+#include "core/storage/local/sidecar.h"
+#include "core/storage/stored_file.h"
 #include "python/arrays.h"
 #include "python/byte_view.h"
 #include "python/classes.h"
@@ -31,8 +34,10 @@ namespace {
 
 using KeyBytes = Numbers<std::uint8_t>;
 using KeyInts = Numbers<std::int64_t>;
+using Hashes = Numbers<std::uint64_t>;
 
 constexpr std::size_t kPartKeys = 4096;
+constexpr std::size_t kAhead = 16;  // a search's memory is prefetched this many searches ahead
 
 py::array hash_strings(const KeyBytes& data, const KeyInts& offsets) {
   const ByteStrings keys("Key", data, offsets);
@@ -90,85 +95,75 @@ py::tuple compare_features(const RecordBatch& ours, const RecordBatch& theirs) {
   return py::make_tuple(all, unnamed);
 }
 
-// An open key file of a reader's data.
-class PythonKeyFile {
- public:
-  PythonKeyFile(const std::string& path, const PythonReader& reader)
-      : file_([&] {
-          const std::shared_ptr<const Reader> data = reader.frames();
-          const WithoutGil without_gil;
-          return KeyFile::open(path, data->shards());
-        }()) {}
+// Returns the bytes of a key file, which nobody else can change.
+py::array read_key_file(const std::string& path, const PythonReader& reader) {
+  const std::shared_ptr<const Reader> data = reader.frames();
+  const std::shared_ptr<const StoredFile> file = [&] {
+    const WithoutGil without_gil;
+    std::shared_ptr<const StoredFile> opened = open_sidecar(path);
+    data->shards().refuse_unless_believed(
+        *opened, "The key file",
+        "Remove it, or keep your own elsewhere: tfr.build_keys(..., folder=...).");
+    return opened;
+  }();
+  const auto bytes = static_cast<std::size_t>(file->bytes());
+  return filled_array<std::uint8_t>(bytes, [&](std::uint8_t* out) { file->read(0, out, bytes); });
+}
 
-  const KeyFile& file() const noexcept { return *file_; }
+// The entries of a key file. Their numbers are those of existing records.
+class PythonKeyTable {
+ public:
+  // `numbers` has a row of bytes for each hash. Nobody changes the arrays.
+  PythonKeyTable(std::string feature, Hashes hashes, KeyBytes numbers)
+      : feature_(std::move(feature)),
+        hashes_(std::move(hashes)),
+        numbers_(std::move(numbers)),
+        table_(span_of(hashes_), numbers_.data(), static_cast<unsigned>(numbers_.shape(1))) {
+    if (numbers_.ndim() != 2 || numbers_.shape(0) != hashes_.size() || numbers_.shape(1) > 8) {
+      throw Error(ErrorKind::invalid, "There must be one number for each hash.");
+    }
+  }
 
   // Returns the record with this key, which is bytes or an int. None if no record has the key.
   py::object item(const PythonReader& reader, const py::object& key) const {
-    if (PyBytes_Check(key.ptr())) {
-      return record_of(reader, hash_of_key(bytes_of(key)), bytes_of(key));
-    }
-    const std::int64_t number = key.cast<std::int64_t>();
-    return record_of(reader, hash_of_key(number), number);
+    if (PyBytes_Check(key.ptr())) return record_of(reader, bytes_of(key));
+    return record_of(reader, key.cast<std::int64_t>());
   }
 
   // For each hash, returns the number of the first record with that hash, or -1.
-  py::array find(const Numbers<std::uint64_t>& hashes) const {
+  py::array find(const Hashes& hashes) const {
     const std::span<const std::uint64_t> wanted = span_of(hashes);
-    return filled_array<std::int64_t>(wanted.size(),
-                                      [&](std::int64_t* out) { file_->find(wanted, out); });
+    const std::size_t count = wanted.size();
+    return filled_array<std::int64_t>(count, [&](std::int64_t* numbers) {
+      parallel_for(count / kPartKeys + 1, count < 4 * kPartKeys ? 1 : usable_processors(),
+                   [&](std::size_t part) {
+                     const std::size_t end = std::min(count, (part + 1) * kPartKeys);
+                     for (std::size_t i = part * kPartKeys; i < end; ++i) {
+                       if (i + kAhead < end) table_.prefetch(wanted[i + kAhead]);
+                       const std::size_t entry = table_.first_entry(wanted[i]);
+                       numbers[i] = table_.has(entry, wanted[i]) ? table_.number(entry) : -1;
+                     }
+                   });
+    });
   }
 
   // The numbers of all records whose key has this hash, ascending.
-  std::vector<std::uint64_t> numbers(std::uint64_t hash) const {
-    std::vector<std::uint64_t> all;
-    for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
-      all.push_back(*found.number);
+  py::array numbers(std::uint64_t hash) const {
+    std::vector<std::int64_t> all;
+    for (std::size_t i = table_.first_entry(hash); table_.has(i, hash); ++i) {
+      all.push_back(table_.number(i));
     }
-    file_->refuse_if_changed();
-    return all;
-  }
-
-  // The hashes of all entries, ascending.
-  py::array hashes() const {
-    const std::size_t count = file_->entry_count();
-    return filled_array<std::uint64_t>(
-        count, [&](std::uint64_t* out) { file_->copy_entries(0, {out, count}, nullptr); });
-  }
-
-  // Returns the hashes of at most `count` entries, from the entry `first` on, and the numbers of
-  // their records.
-  py::tuple entries(std::size_t first, std::size_t count) const {
-    first = std::min(first, file_->entry_count());
-    count = std::min(count, file_->entry_count() - first);
-    py::array_t<std::uint64_t> hashes(static_cast<py::ssize_t>(count));
-    py::array_t<std::int64_t> numbers(static_cast<py::ssize_t>(count));
-    const std::span<std::uint64_t> out(hashes.mutable_data(), count);
-    std::int64_t* const number = numbers.mutable_data();
-    {
-      const WithoutGil without_gil;
-      file_->copy_entries(first, out, number);
-    }
-    return py::make_tuple(hashes, numbers);
-  }
-
-  // Returns for each record whether it has its key.
-  py::array check_strings(const RecordBatch& records, const KeyBytes& data,
-                          const KeyInts& offsets) const {
-    const ByteStrings keys("Key", data, offsets);
-    return check(records, keys.size(), [&](std::size_t i) { return keys[i]; });
-  }
-  py::array check_ints(const RecordBatch& records, const KeyInts& keys) const {
-    const std::span<const std::int64_t> wanted = span_of(keys);
-    return check(records, wanted.size(), [=](std::size_t i) { return wanted[i]; });
+    return to_array(all);
   }
 
  private:
   template <class Key>
-  py::object record_of(const PythonReader& open, std::uint64_t hash, const Key& key) const {
+  py::object record_of(const PythonReader& open, const Key& key) const {
     // Another thread may close the reader meanwhile.
     const std::shared_ptr<const Reader> reader = open.frames();
-    for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
-      const Row row = locate_one(*reader, *found.number);
+    const std::uint64_t hash = hash_of_key(key);
+    for (std::size_t i = table_.first_entry(hash); table_.has(i, hash); ++i) {
+      const Row row = locate_one(*reader, static_cast<std::uint64_t>(table_.number(i)));
       check_space(row);
       const auto size = static_cast<py::ssize_t>(row.frame.payload_bytes);
       auto record = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, size));
@@ -177,31 +172,45 @@ class PythonKeyFile {
       const bool has_key = [&] {
         const WithoutGil without_gil;
         reader->read_into(row, out);
-        return record_has_key({out, row.frame.payload_bytes}, file_->feature(), key);
+        return record_has_key({out, row.frame.payload_bytes}, feature_, key);
       }();
       if (has_key) return record;
     }
-    file_->refuse_if_changed();
     return py::none();
   }
 
-  template <class KeyAt>
-  py::array check(const RecordBatch& records, std::size_t count, const KeyAt& key_at) const {
-    if (records.size() != count) {
-      throw Error(ErrorKind::invalid, "There must be one record for each key.");
-    }
-    return filled_array<bool>(count, [&](bool* out) {
-      parallel_for(count / kPartKeys + 1, usable_processors(), [&](std::size_t part) {
-        const std::size_t end = std::min(count, (part + 1) * kPartKeys);
-        for (std::size_t i = part * kPartKeys; i < end; ++i) {
-          out[i] = record_has_key(records[i], file_->feature(), key_at(i));
-        }
-      });
-    });
-  }
-
-  const std::shared_ptr<const KeyFile> file_;
+  const std::string feature_;
+  const Hashes hashes_;
+  const KeyBytes numbers_;
+  const KeyTable table_;
 };
+
+template <class KeyAt>
+py::array check(const RecordBatch& records, std::string_view feature, std::size_t count,
+                const KeyAt& key_at) {
+  if (records.size() != count) {
+    throw Error(ErrorKind::invalid, "There must be one record for each key.");
+  }
+  return filled_array<bool>(count, [&](bool* out) {
+    parallel_for(count / kPartKeys + 1, usable_processors(), [&](std::size_t part) {
+      const std::size_t end = std::min(count, (part + 1) * kPartKeys);
+      for (std::size_t i = part * kPartKeys; i < end; ++i) {
+        out[i] = record_has_key(records[i], feature, key_at(i));
+      }
+    });
+  });
+}
+
+// Return for each record whether its feature is its key.
+py::array check_strings(const RecordBatch& records, std::string_view feature, const KeyBytes& data,
+                        const KeyInts& offsets) {
+  const ByteStrings keys("Key", data, offsets);
+  return check(records, feature, keys.size(), [&](std::size_t i) { return keys[i]; });
+}
+py::array check_ints(const RecordBatch& records, std::string_view feature, const KeyInts& keys) {
+  const std::span<const std::int64_t> wanted = span_of(keys);
+  return check(records, feature, wanted.size(), [=](std::size_t i) { return wanted[i]; });
+}
 
 }  // namespace
 
@@ -210,30 +219,16 @@ void register_keys(py::module_& module) {
   module.def("hash_ints", &hash_ints, py::arg("keys"));
   module.def("hash_records", &hash_records, py::arg("records"), py::arg("feature"));
   module.def("compare_features", &compare_features, py::arg("ours"), py::arg("theirs"));
-  py::class_<PythonKeyFile>(module, "KeyFile")
-      .def(constructor<PythonKeyFile, const std::string&, const PythonReader&>(), py::arg("path"),
-           py::arg("reader"))
-      .def_property_readonly("feature",
-                             [](const PythonKeyFile& keys) { return keys.file().feature(); })
-      .def_property_readonly("has_ints",
-                             [](const PythonKeyFile& keys) { return keys.file().has_ints(); })
-      .def_property_readonly("num_records",
-                             [](const PythonKeyFile& keys) { return keys.file().record_count(); })
-      .def_property_readonly("num_entries",
-                             [](const PythonKeyFile& keys) { return keys.file().entry_count(); })
-      .def_property_readonly("num_distinct",
-                             [](const PythonKeyFile& keys) { return keys.file().distinct_count(); })
-      .def_property_readonly("fingerprint",
-                             [](const PythonKeyFile& keys) { return keys.file().fingerprint(); })
-      .def_property_readonly("stamp", [](const PythonKeyFile& keys) { return keys.file().stamp(); })
-      .def("hashes", &PythonKeyFile::hashes)
-      .def("entries", &PythonKeyFile::entries, py::arg("first"), py::arg("count"))
-      .def("item", &PythonKeyFile::item, py::arg("reader"), py::arg("key"))
-      .def("find", &PythonKeyFile::find, py::arg("hashes"))
-      .def("numbers", &PythonKeyFile::numbers, py::arg("hash"))
-      .def("check_strings", &PythonKeyFile::check_strings, py::arg("records"), py::arg("data"),
-           py::arg("offsets"))
-      .def("check_ints", &PythonKeyFile::check_ints, py::arg("records"), py::arg("keys"));
+  module.def("read_key_file", &read_key_file, py::arg("path"), py::arg("reader"));
+  py::class_<PythonKeyTable>(module, "KeyTable")
+      .def(constructor<PythonKeyTable, std::string, Hashes, KeyBytes>(), py::arg("feature"),
+           py::arg("hashes"), py::arg("numbers"))
+      .def("item", &PythonKeyTable::item, py::arg("reader"), py::arg("key"))
+      .def("find", &PythonKeyTable::find, py::arg("hashes"))
+      .def("numbers", &PythonKeyTable::numbers, py::arg("hash"));
+  module.def("check_strings", &check_strings, py::arg("records"), py::arg("feature"),
+             py::arg("data"), py::arg("offsets"));
+  module.def("check_ints", &check_ints, py::arg("records"), py::arg("feature"), py::arg("keys"));
 }
 
 }  // namespace tfrfast::python

@@ -1,4 +1,4 @@
-"""Key files: their names and bytes, which docs/keys.md specifies."""
+"""Key files: their names, and their bytes, which docs/keys.md specifies."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import hashlib
 import os
 import struct
 from collections.abc import Iterable
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._native import KeyFile, Reader, crc32c
+from tfrfast._native import KeyTable, Reader, crc32c, read_key_file
+from tfrfast.base.arguments import Int64Array
 from tfrfast.base.sizes import said_of_append
-from tfrfast.errors import RecordError, StaleIndexError
+from tfrfast.errors import CorruptRecordError, RecordError, StaleIndexError
 from tfrfast.storage.schemes import is_url
 
 __all__ = [
     "MAX_RECORDS",
+    "KeyFile",
     "KeyHeader",
     "KeyedData",
     "is_of",
@@ -62,6 +64,86 @@ class KeyHeader(NamedTuple):
     stamp: int
 
 
+class KeyFile:
+    """The sorted hashes of keys, each with a record number, as they were when the file was opened.
+
+    Raises FileNotFoundError, StaleIndexError if the file is not to be believed about the reader's
+    data, and CorruptRecordError.
+    """
+
+    def __init__(self, path: str, core: Reader) -> None:
+        self._path = path
+        content = read_key_file(os.fsencode(path), core).data
+        if len(content) < _HEADER_BYTES:
+            self._refuse("it is shorter than its header")
+        magic, version, kind, *counts, width, name_bytes, hashes_crc, numbers_crc, _ = (
+            _HEADER.unpack_from(content)
+        )
+        hashes_at = _HEADER_BYTES + (name_bytes + 7) // 8 * 8
+        if magic != _MAGIC:
+            self._refuse("it does not begin like a key file")
+        if version != _VERSION:
+            self._refuse(f"it has version {version}, and this tfrfast reads {_VERSION}")
+        if hashes_at > len(content):
+            self._refuse("it is shorter than the name of its feature")
+        name = content[_HEADER_BYTES:hashes_at]
+        (header_crc,) = _CRC.unpack_from(content, _HEADER.size)
+        if crc32c(name, crc32c(content[: _HEADER.size])) != header_crc:
+            self._refuse("the checksum of its header does not match")
+        self.num_records: int
+        self.num_entries: int
+        self.num_distinct: int
+        self.num_records, self.num_entries, self.num_distinct, self.fingerprint, self.stamp = counts
+        if (
+            kind not in _KINDS.values()
+            or not 1 <= width <= 4
+            or not self.num_distinct <= self.num_entries <= self.num_records <= MAX_RECORDS
+        ):
+            self._refuse("its header makes no sense")
+        numbers_at = hashes_at + self.num_entries * 8
+        end = numbers_at + self.num_entries * width
+        if len(content) != end:
+            self._refuse(f"it has {len(content)} bytes instead of {end}")
+        crcs = crc32c(content[hashes_at:numbers_at]), crc32c(content[numbers_at:])
+        if crcs != (hashes_crc, numbers_crc):
+            self._refuse("its checksums do not match")
+        try:
+            self.feature = str(name[:name_bytes], "utf-8")
+        except UnicodeDecodeError:
+            self._refuse("its header makes no sense")
+        self.has_ints = kind == _KINDS["int64"]
+        #: Ascending.
+        self.hashes: npt.NDArray[np.uint64] = np.ndarray(
+            self.num_entries, "<u8", content, hashes_at
+        )
+        # Each value holds four bytes of the file, the last of which are the number.
+        self._numbers = np.ndarray(
+            self.num_entries, "<u4", content, numbers_at + width - 4, (width,)
+        )
+        self._shift = np.uint32(32 - 8 * width)
+        if self.num_entries and self._numbers.max() >> self._shift >= self.num_records:
+            self._refuse("it has the number of a record that does not exist")
+        numbers = np.ndarray((self.num_entries, width), np.uint8, content, numbers_at)
+        table = KeyTable(self.feature, self.hashes, numbers)
+        #: Returns the first record that has a key, or None.
+        self.item = table.item
+        #: Returns for each hash the number of the first record with that hash, or -1.
+        self.find = table.find
+        #: Returns the numbers of all records whose key has a hash, ascending.
+        self.numbers = table.numbers
+
+    def numbers_of(self, entries: npt.NDArray[np.int64] | slice) -> Int64Array:
+        """Returns the numbers of the entries' records."""
+        numbers: Int64Array = (self._numbers[entries] >> self._shift).astype(np.int64)
+        return numbers
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise CorruptRecordError(
+            f"{self._path!r} is not an intact key file: {why}. Run tfr.build_keys again.",
+            path=self._path,
+        )
+
+
 def key_path(data: KeyedData, feature: str, folder: str) -> str:
     """Returns the path of these shards' keys in that folder."""
     paths = [shard.path for shard in data.shards]
@@ -85,7 +167,7 @@ def stamp_of(shards: Iterable[Any]) -> int:
 def open_key_file(path: str, data: KeyedData, core: Reader, feature: str) -> KeyFile:
     """Opens the key file. Raises if it belongs to other data."""
     try:
-        file = KeyFile(os.fsencode(path), core)
+        file = KeyFile(path, core)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no key file {path!r}. {_said_of_old_keys(path, data, core, feature)}"
@@ -117,7 +199,7 @@ def _said_of_old_keys(path: str, data: KeyedData, core: Reader, feature: str) ->
     for number, shard in enumerate(paths[:-1]):
         names.update(os.fsencode("\0" + os.path.basename(shard)))
         with contextlib.suppress(OSError, RecordError):
-            old = KeyFile(os.fsencode(f"{start}{names.hexdigest()[:16]}.keys"), core)
+            old = KeyFile(f"{start}{names.hexdigest()[:16]}.keys", core)
             said = said_of_append(old.num_records, len(data), paths[number + 1]) + " "
     return said
 

@@ -15,6 +15,7 @@ from tfrfast.columns.strings import Bytes
 from tfrfast.features import FixedLen
 from tfrfast.features.compiling import compile_features
 from tfrfast.keys.entries import hashes_of
+from tfrfast.keys.key_file import KeyFile
 
 __all__ = ["Keyed"]
 
@@ -33,9 +34,7 @@ class Keyed:
     a record. Many threads may use one Keyed.
     """
 
-    def __init__(
-        self, core: _native.Reader, path: str, file: _native.KeyFile, piece_size: int
-    ) -> None:
+    def __init__(self, core: _native.Reader, path: str, file: KeyFile, piece_size: int) -> None:
         self._core = core
         self._piece_size = piece_size  # the number of records that `join` holds at a time
         self._path = path
@@ -101,8 +100,9 @@ class Keyed:
     def all(self, key: Key) -> _native.RecordBatch:
         """Returns all records with this key, in record order; no records for an unknown key."""
         column, fits = self._column([key])
-        numbers = self._file.numbers(int(hashes_of(column)[0])) if fits[0] else []
-        records = self._core.read(np.array(numbers, np.int64))
+        hash = int(hashes_of(column)[0])
+        numbers = self._file.numbers(hash) if fits[0] else np.empty(0, np.int64)
+        records = self._core.read(numbers)
         return records[self._have(records, column[np.zeros(len(records), np.int64)])]
 
     @explains_arguments
@@ -125,7 +125,7 @@ class Keyed:
         if self._is_int != other._is_int:
             raise TypeError("Keys that are strings never equal keys that are integers.")
         few, many = sorted((self, other), key=lambda each: each._file.num_entries)
-        hashes = np.unique(few._file.hashes())
+        hashes = np.unique(few._file.hashes)
         common = hashes[many._file.find(hashes) >= 0]
         ours, theirs = self._file.find(common), other._file.find(common)
         equal = self._have_equal_keys(ours, other, theirs)
@@ -139,10 +139,10 @@ class Keyed:
 
         All these keys are read and compared. Damaged records that are left out are no duplicates.
         """
-        hashes, counts = np.unique(self._file.hashes(), return_counts=True)
-        groups = [self._file.numbers(int(each)) for each in hashes[counts > 1]]
-        repeated = np.array([n for group in groups for n in group[1:]], np.int64)
-        firsts = np.array([group[0] for group in groups for _ in group[1:]], np.int64)
+        hashes = self._file.hashes
+        later = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
+        repeated = self._file.numbers_of(later)
+        firsts = self._file.numbers_of(hashes.searchsorted(hashes[later]))
         equal = self._have_equal_keys(firsts, self, repeated)
         if not equal.all():  # different keys with one hash, or damage
             for first in np.unique(firsts[~equal]).tolist():
@@ -235,8 +235,8 @@ class Keyed:
     def _have(self, records: _native.RecordBatch, column: Any) -> npt.NDArray[np.bool_]:
         """Returns a mask of the records that have their keys."""
         if self._is_int:
-            return self._file.check_ints(records, column)
-        return self._file.check_strings(records, column.data, column.offsets)
+            return _native.check_ints(records, self.feature, column)
+        return _native.check_strings(records, self.feature, column.data, column.offsets)
 
     def _keys_of(self, records: _native.RecordBatch) -> Any:
         compiled = compile_features(

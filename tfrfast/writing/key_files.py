@@ -15,7 +15,7 @@ from tfrfast.errors import FeatureError, RecordError
 from tfrfast.example.parsing import parse_example
 from tfrfast.features import VarLen
 from tfrfast.keys.entries import Entries, entries_of, hashes_of, sorted_entries
-from tfrfast.keys.key_file import KeyHeader, is_of, key_path, stamp_of, write_keys
+from tfrfast.keys.key_file import KeyFile, KeyHeader, is_of, key_path, stamp_of, write_keys
 from tfrfast.reader import Reader
 from tfrfast.writing.publishing import publish_own
 from tfrfast.writing.work_folder import WorkFolder
@@ -41,21 +41,21 @@ def folders_of(paths: Sequence[str], chosen: str | None) -> list[str]:
     ]
 
 
-def keys_of(reader: Reader, folders: Iterable[str]) -> Iterator[tuple[str, _native.KeyFile]]:
+def keys_of(reader: Reader, folders: Iterable[str]) -> Iterator[tuple[str, KeyFile]]:
     """Yields the folder and each valid key file of these shards."""
     for folder in folders:
         for name in sorted(os.listdir(folder)):
             if name.endswith(".keys"):
                 path = os.path.join(folder, name)
                 with contextlib.suppress(OSError, RecordError):
-                    file = _native.KeyFile(os.fsencode(path), reader._core)
+                    file = KeyFile(path, reader._core)
                     if path == key_path(reader, file.feature, folder) and is_of(reader, file):
                         yield folder, file
 
 
 def derive_key_file(
     reader: Reader,
-    old: _native.KeyFile,
+    old: KeyFile,
     folder: str,
     moved: Callable[[Int64Array], Int64Array],
     new: range = range(0),
@@ -72,8 +72,8 @@ def derive_key_file(
     with WorkFolder(path) as work:
         entries = Entries(_MAX_MEMORY, work.path)
         for at in range(0, old.num_entries, _ENTRIES_AT_ONCE):
-            hashes, numbers = old.entries(at, _ENTRIES_AT_ONCE)
-            places = moved(numbers)
+            some = slice(at, at + _ENTRIES_AT_ONCE)
+            hashes, places = old.hashes[some], moved(old.numbers_of(some))
             entries.add(entries_of(hashes[places >= 0], places[places >= 0]))
         size = reader._records_within(_BYTES_AT_ONCE)
         for at in range(new.start, new.stop, size):

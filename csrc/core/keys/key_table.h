@@ -23,7 +23,6 @@ class KeyTable {
   bool has(std::size_t entry, std::uint64_t hash) const noexcept {
     return entry < hashes_.size() && hashes_[entry] == hash;
   }
-  std::uint64_t hash(std::size_t entry) const noexcept { return hashes_[entry]; }
   std::int64_t number(std::size_t entry) const noexcept {
     std::uint64_t number = 0;
     std::memcpy(&number, numbers_ + entry * number_bytes_, number_bytes_);

@@ -26,6 +26,7 @@ from tfrfast.jobs.copying import Copied, WriteShard
 from tfrfast.jobs.deleting.deletion import FOLDER, Deletion, ShardLosses, version_of
 from tfrfast.jobs.deleting.stale_files import remove_stale_files
 from tfrfast.jobs.running import Advance, Workers
+from tfrfast.keys.key_file import KeyFile
 from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.disk_cache import DiskCache, forget_objects
 from tfrfast.storage.journal import Journal
@@ -407,7 +408,7 @@ class _KeyFiles:
         self._options = options
         self.folders = folders_of(deletion.paths, deletion.index_folder)
         self._removed = False
-        self._old: list[tuple[str, _native.KeyFile]] = []
+        self._old: list[tuple[str, KeyFile]] = []
         if not deletion.replaced and deletion.features:
             with Reader(deletion.paths, **options) as reader:
                 self._old = list(keys_of(reader, self.folders))
