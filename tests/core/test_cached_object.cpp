@@ -472,6 +472,14 @@ TEST_CASE("cached object: a folder that was put in the place of an open one is n
   REQUIRE(object != nullptr);
 }
 
+TEST_CASE("cached object: counts of older versions in its file make no difference") {
+  Cache cache;
+  cache.fetch(*cache.open(), 0, cache.bytes.size());
+  cache.flip(kPage - 1);
+  const auto object = cache.open();
+  CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+}
+
 TEST_CASE("cached object: whatever is wrong in its file, what is read is right, and comes again") {
   const Cache cache;
   std::shared_ptr<CachedObject> object;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, SupportsIndex
 
@@ -85,10 +84,6 @@ class KeptObject(NamedTuple):
     last_opened: float
     """The last opening of the object's data set."""
     in_use: bool
-    served_bytes: int
-    """Bytes that were read from the cache, as far as processes have reported them."""
-    fetched_bytes: int
-    """Bytes that were fetched from the network, or inflated."""
     path: str
     """The file that holds the kept bytes."""
 
@@ -109,15 +104,12 @@ def kept_objects(folder: str) -> Iterator[KeptObject]:
             if not page.startswith(b"tfrfast cache 3\0") or len(page) < 4096:
                 continue
             _, url, _, size, *_ = page.split(b"\0")
-            served, fetched = struct.unpack("=QQ", page[-16:])
             yield KeptObject(
                 os.fsdecode(url),
                 int(size),
                 kept_bytes,
                 opened,
                 in_use,
-                served,
-                fetched,
                 os.path.join(path, name),
             )
 

@@ -262,10 +262,6 @@ bool InflatedFile::mend(const FileRange& range) const noexcept {
   }
 }
 
-void InflatedFile::count_mapped(std::uint64_t bytes) const noexcept {
-  kept()->count_served(bytes);
-}
-
 bool InflatedFile::is_cached(std::uint64_t offset) const noexcept {
   if (mapping() != nullptr) return kept()->is_in_memory(offset);
   const std::size_t number = points_->find(offset);

@@ -51,8 +51,6 @@ class InflatedFile final : public StoredFile {
   const StorageOptions& options() const noexcept override { return file_->options(); }
   bool mend(const FileRange& range) const noexcept override;
   bool is_cached(std::uint64_t offset) const noexcept override;
-  bool is_copy() const noexcept override { return mapping() != nullptr; }
-  void count_mapped(std::uint64_t bytes) const noexcept override;
   FileFacts facts_now() const override { return file_->facts_now(); }
   bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }
 

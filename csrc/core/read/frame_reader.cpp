@@ -254,21 +254,11 @@ class FrameReading {
     if (!take_mapped(piece, rows_.size() - first - count, destination(first), taken)) {
       return explain_fault(first, count);
     }
-    count_copied(piece);
     judge(first, count, taken);
   }
 
   Destination destination(std::size_t first) const {
     return {data_, offsets_ + first, verify_ == Verify::full, streams_};
-  }
-
-  // Counts all bytes of a piece for the first row's shard, which is right on average.
-  static void count_copied(std::span<const Row> piece) noexcept {
-    const StoredFile& file = *piece.front().shard->file;
-    if (!file.is_copy()) return;
-    std::uint64_t bytes = piece.size() * kFrameOverhead;
-    for (const Row& each : piece) bytes += each.frame.payload_bytes;
-    file.count_mapped(bytes);
   }
 
   void read_run(std::size_t first, std::size_t count) {

@@ -465,10 +465,6 @@ class StepReader::Reading {
       }
     });
     if (!could) throw_mapping_fault(file, ranges_.empty() ? 0 : ranges_.front().offset);
-    if (!file.is_copy()) return;
-    std::uint64_t bytes = 0;
-    for (const ReadRange& each : ranges_) bytes += each.bytes;
-    file.count_mapped(bytes);
   }
 
   std::optional<Wrong> first_wrong(const Plan::LaidOutStep& step) const {

@@ -105,11 +105,6 @@ class StoredFile {
   // Whether the byte is known to be available without waiting for a disk or a network.
   virtual bool is_cached(std::uint64_t offset) const noexcept { return (void)offset, false; }
 
-  // Whether the mapping is a local copy of a remote object. Readers of a copy count the bytes that
-  // they read, for statistics.
-  virtual bool is_copy() const noexcept { return false; }
-  virtual void count_mapped(std::uint64_t bytes) const noexcept { (void)bytes; }
-
  protected:
   // `traits` must outlive the file.
   StoredFile(std::string path, const FileFacts& facts, const StorageTraits& traits,

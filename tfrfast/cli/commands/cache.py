@@ -124,17 +124,13 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
     folder = os.path.abspath(options.disk)
     removed = _native.clear_disk_cache(os.fsencode(folder)) if options.clear else None
     sets = _data_sets(folder)
-    used, served, fetched = (
-        _sum(name, sets) for name in ("bytes", "served_bytes", "fetched_bytes")
-    )
+    used = _sum("bytes", sets)
     if options.json:
         print_json(
             {
                 "folder": folder,
                 "bytes": used,
                 "removed_bytes": removed,
-                "served_bytes": served,
-                "fetched_bytes": fetched,
                 "data_sets": sets,
             }
         )
@@ -142,18 +138,15 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
     if removed is not None:
         print(f"{format_bytes(removed)} removed" + (", the rest is in use" if sets else ""))
     print(f"{folder}: {format_bytes(used)}")
-    if served + fetched > 0:
-        print(f"{format_bytes(served)} read from it, {format_bytes(fetched)} fetched or inflated")
     if sets:
         print_table(
-            ["last used", "objects", "bytes", "kept", "read from it", "", "set"],
+            ["last used", "objects", "bytes", "kept", "", "set"],
             [
                 (
                     _date(each),
                     each["objects"],
                     each["object_bytes"],
                     each["bytes"],
-                    _hits(each),
                     "in use" * each["in_use"],
                     each["url"],
                 )
@@ -175,19 +168,6 @@ def _data_sets(folder: str) -> list[Facts]:
             "bytes": sum(each.kept_bytes for each in objects),
             "last_used": max(each.last_opened for each in objects),
             "in_use": any(each.in_use for each in objects),
-            "served_bytes": sum(each.served_bytes for each in objects),
-            "fetched_bytes": sum(each.fetched_bytes for each in objects),
         }
         for url, objects in groups.items()
     ]
-
-
-def _hits(facts: Facts) -> str:
-    """Returns the part of reads that the cache has served, as a bar and a number."""
-    width = 10
-    served = facts["served_bytes"]
-    read = served + facts["fetched_bytes"]
-    if read == 0:
-        return ""
-    bar = "#" * (width * served // read)
-    return f"{bar:.<{width}} {100 * served // read:3} %"

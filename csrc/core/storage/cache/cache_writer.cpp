@@ -21,7 +21,6 @@ CacheWriter& CacheWriter::instance() {
 
 void CacheWriter::add(std::shared_ptr<CachedObject> object, std::uint64_t offset,
                       std::shared_ptr<const std::uint8_t> bytes, std::uint64_t count) noexcept {
-  object->count_fetched(count);
   try {
     const std::lock_guard lock(mutex_);
     if (waiting_bytes_ + count > kMaxWaitingBytes && waiting_bytes_ > 0) return;

@@ -23,15 +23,8 @@ namespace tfrfast {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-// The bytes to count before the file's counts change.
-constexpr std::uint64_t kCountedAtOnce = std::uint64_t{64} << 20;
-
-// The end of a file's first page: the bytes that were read from the file, and fetched for it.
-struct Counts {
-  std::uint64_t served = 0;
-  std::uint64_t fetched = 0;
-};
-constexpr std::size_t kHeaderBytes = kPage - sizeof(Counts);
+// The end of the first page is zero, or held counts of older versions.
+constexpr std::size_t kHeaderBytes = kPage - 16;
 
 std::atomic<std::uint64_t> bytes_read{0};
 std::atomic<std::size_t> open_objects{0};
@@ -114,7 +107,6 @@ CachedObject::CachedObject(std::shared_ptr<const CacheSet> set, const std::strin
 CachedObject::~CachedObject() {
   SharedDescriptors::instance().forget(this);
   if (file_mapping_ != nullptr) {
-    write_counts();
     ::munmap(file_mapping_, static_cast<std::size_t>(bytes_begin_ + bytes_));
   }
   --open_objects;
@@ -267,7 +259,6 @@ std::size_t CachedObject::read(std::uint64_t offset, std::uint8_t* out,
     return 0;
   }
   bytes_read.fetch_add(found, std::memory_order_relaxed);
-  count_served(found);
   return found;
 }
 
@@ -357,7 +348,7 @@ bool CachedObject::write(std::uint64_t offset, const std::uint8_t* bytes, std::u
   return true;
 }
 
-// ---- readers of the mapping, and statistics ----
+// ---- readers of the mapping ----
 
 void CachedObject::announce(std::span<const FileRange> ranges) const noexcept {
   for (const FileRange& each : ranges) {
@@ -375,29 +366,6 @@ bool CachedObject::is_in_memory(std::uint64_t offset) const noexcept {
   } catch (const std::exception&) {
     return true;  // memory is short
   }
-}
-
-void CachedObject::count(std::uint64_t served, std::uint64_t fetched) const noexcept {
-  const std::uint64_t counted = served_.fetch_add(served, std::memory_order_relaxed) + served +
-                                fetched_.fetch_add(fetched, std::memory_order_relaxed) + fetched;
-  if (counted >= kCountedAtOnce) write_counts();
-}
-
-// Processes add to the counts in the file at the same time.
-void CachedObject::write_counts() const noexcept {
-  const Counts counted{served_.exchange(0), fetched_.exchange(0)};
-  if (counted.served + counted.fetched == 0 || !set_->folder().may_write()) return;
-  const FileDescriptor file(open_file(O_RDWR));
-  void* const page =
-      is_gone_ ? MAP_FAILED
-               : ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (page == MAP_FAILED) return;
-  auto* const counts = reinterpret_cast<Counts*>(static_cast<std::uint8_t*>(page) + kHeaderBytes);
-  run_guarded([=] {
-    std::atomic_ref(counts->served).fetch_add(counted.served);
-    std::atomic_ref(counts->fetched).fetch_add(counted.fetched);
-  });
-  ::munmap(page, kPage);
 }
 
 }  // namespace tfrfast

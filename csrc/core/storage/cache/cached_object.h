@@ -75,10 +75,6 @@ class CachedObject {
   void announce(std::span<const FileRange> ranges) const noexcept;
   bool is_in_memory(std::uint64_t offset) const noexcept;
 
-  // Counts bytes read from whole(), and bytes fetched from the network, for statistics.
-  void count_served(std::uint64_t bytes) const noexcept { count(bytes, 0); }
-  void count_fetched(std::uint64_t bytes) noexcept { count(0, bytes); }
-
  private:
   enum class BlockState : std::uint32_t {
     unknown = 0,  // in the file: absent
@@ -109,8 +105,6 @@ class CachedObject {
 
   bool write(std::uint64_t offset, const std::uint8_t* bytes, std::uint64_t count,
              bool anew) noexcept;
-  void count(std::uint64_t served, std::uint64_t fetched) const noexcept;
-  void write_counts() const noexcept;
 
   const std::shared_ptr<const CacheSet> set_;
   const std::string header_;  // empty if the names are too long
@@ -127,9 +121,6 @@ class CachedObject {
   mutable std::vector<std::atomic<Line>> lines_;
   mutable std::atomic<std::uint64_t> right_blocks_{0};
   std::atomic<bool> is_gone_{false};  // the file was removed, replaced or cut short
-  // Not yet in the file.
-  mutable std::atomic<std::uint64_t> served_{0};
-  mutable std::atomic<std::uint64_t> fetched_{0};
 };
 
 // An object that is opened at its first use. Safe from many threads, also across fork(): takes no

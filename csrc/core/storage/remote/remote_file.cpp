@@ -258,10 +258,6 @@ bool RemoteFile::mend(const FileRange& range) const noexcept {
   }
 }
 
-void RemoteFile::count_mapped(std::uint64_t bytes) const noexcept {
-  cache()->count_served(bytes);
-}
-
 bool RemoteFile::is_cached(std::uint64_t offset) const noexcept {
   if (mapping() == nullptr) return false;
   return cache()->is_in_memory(offset);

@@ -48,8 +48,6 @@ class RemoteFile final : public StoredFile {
                                          Reads reads) const noexcept override;
   bool mend(const FileRange& range) const noexcept override;
   bool is_cached(std::uint64_t offset) const noexcept override;
-  bool is_copy() const noexcept override { return mapping() != nullptr; }
-  void count_mapped(std::uint64_t bytes) const noexcept override;
 
  private:
   class Announced;
