@@ -583,13 +583,7 @@ class Shuffle(Order):
     def __init__(self, num_records: int) -> None: ...
 
 class InterleavedOrder(Order):
-    def __init__(
-        self,
-        file_records: Sequence[int],
-        slots: int,
-        block_records: int = 1,
-        shuffles_files: bool = False,
-    ) -> None: ...
+    def __init__(self, file_records: Sequence[int], slots: int, block_records: int) -> None: ...
 
 class BlockShuffle(Order):
     def __init__(

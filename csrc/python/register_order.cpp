@@ -246,10 +246,8 @@ void register_order(py::module_& module) {
   py::class_<Shuffle, Order, std::shared_ptr<Shuffle>>(module, "Shuffle")
       .def(constructor<Shuffle, std::int64_t>(), py::arg("num_records"));
   py::class_<InterleavedOrder, Order, std::shared_ptr<InterleavedOrder>>(module, "InterleavedOrder")
-      .def(constructor<InterleavedOrder, std::vector<std::int64_t>, std::int64_t, std::int64_t,
-                       bool>(),
-           py::arg("file_records"), py::arg("slots"), py::arg("block_records") = 1,
-           py::arg("shuffles_files") = false);
+      .def(constructor<InterleavedOrder, std::vector<std::int64_t>, std::int64_t, std::int64_t>(),
+           py::arg("file_records"), py::arg("slots"), py::arg("block_records"));
   py::class_<BlockShuffle, Order, std::shared_ptr<BlockShuffle>>(module, "BlockShuffle")
       .def(py::init(&make_block_shuffle), py::arg("num_records"), py::arg("block_records"),
            py::arg("window_blocks"), py::arg("streams"));

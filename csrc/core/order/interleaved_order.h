@@ -14,7 +14,7 @@ namespace tfrfast {
 // next block of its file. A file's last block may be short. A slot whose file has ended with a
 // whole block skips one lap. In the lap after the end, the slot gets the next file.
 //
-// The files come in their own order, or in a random order for each seed and epoch.
+// The files come in a random order for each seed and epoch.
 //
 // Holds about 100 bytes per file.
 class InterleavedOrder final : public Order {
@@ -24,7 +24,7 @@ class InterleavedOrder final : public Order {
   // Throws Error(invalid) for less than one slot, for blocks of less than one record, for a
   // negative number of records, and for more than kMaxPermutationSize records together.
   InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
-                   std::int64_t block_records = 1, bool shuffles_files = false);
+                   std::int64_t block_records = 1);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
@@ -35,21 +35,19 @@ class InterleavedOrder final : public Order {
   void encode(Encoder& encoder) const override;
 
  private:
-  class Laps;
+  class Turns;
   class Epoch;
 
-  std::shared_ptr<const Laps> shuffled_laps(std::uint64_t seed, std::uint64_t epoch) const;
+  std::shared_ptr<const Turns> turns_of(std::uint64_t seed, std::uint64_t epoch) const;
 
   std::vector<std::int64_t> file_records_;
   std::int64_t slots_;
   std::int64_t block_records_;
-  bool shuffles_files_;
-  std::shared_ptr<const Laps> laps_;  // of files in their own order; null if files are shuffled
 
-  // The last epoch's shuffled files. A step takes a microsecond, and making the laps takes longer.
+  // The last epoch's turns. A step takes a microsecond, and making the turns takes longer.
   struct Last {
     std::uint64_t seed = 0, epoch = 0;
-    std::shared_ptr<const Laps> laps;
+    std::shared_ptr<const Turns> turns;
   };
   mutable std::mutex mutex_;
   mutable Last last_;

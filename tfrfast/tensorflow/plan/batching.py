@@ -177,7 +177,7 @@ def _of_shuffled_files(pipeline: Pipeline) -> Pipeline:
     assert names.shuffle is not None
     assert source.turns is not None
     file_records = source.plan.file_records
-    turns = _native.InterleavedOrder(file_records, source.turns, source.block_records, True)
+    turns = _native.InterleavedOrder(file_records, source.turns, source.block_records)
     in_turns = replace(
         sequence,
         records=range(sum(file_records)),
