@@ -51,11 +51,11 @@ void plan_rows(benchmark::State& state) {
   options.batch_size = state.range(1);
   const Plan plan(options);
   const auto epoch = plan.of_epoch(0);
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(options.batch_size));
+  PlannedBatch batch;
   std::int64_t step = 0;
   for (auto _ : state) {
-    plan.rows(*epoch, step, rows.data(), nullptr);
-    benchmark::DoNotOptimize(rows.data());
+    plan.batch(*epoch, step, batch);
+    benchmark::DoNotOptimize(batch.records.data());
     benchmark::ClobberMemory();
     if (++step == plan.steps()) step = 0;
   }

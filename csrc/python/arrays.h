@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,7 +36,9 @@ std::vector<T> copy_of(const pybind11::array_t<T, Flags>& array) {
 
 template <class T>
 pybind11::array_t<T> to_array(const std::vector<T>& numbers) {
-  return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(numbers.size()), numbers.data());
+  pybind11::array_t<T> array(static_cast<pybind11::ssize_t>(numbers.size()));
+  std::copy(numbers.begin(), numbers.end(), array.mutable_data());
+  return array;
 }
 
 // An array of `count` numbers that fill(out) writes, without the GIL.

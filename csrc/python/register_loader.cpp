@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -141,14 +140,10 @@ py::tuple load_packed(const PythonReader& reader, const Plan& plan, std::uint64_
   LoadedBatch batch = [&] {
     const WithoutGil without_gil;
     static const std::atomic<bool> never{false};
-    const auto order = plan.of_epoch(epoch);
-    const Plan::PackedBatch packed = plan.packed(*order, step);
-    std::vector<std::int64_t> records(packed.records.size());
-    packed.write_records(records.data());
-    const auto valid = std::make_unique<bool[]>(records.size() + 1);
-    std::fill_n(valid.get(), records.size(), true);
-    const std::vector<std::uint64_t> draws = image_draws(plan, *order, epoch, step);
-    return BatchWork(source, features).load(records, valid.get(), never, epoch, draws, packed);
+    PlannedBatch planned;
+    plan.batch(*plan.of_epoch(epoch), step, planned);
+    const std::vector<std::uint64_t> draws = image_draws(plan, epoch, step, planned);
+    return BatchWork(source, features).load(planned, never, epoch, draws);
   }();
   return batch_to_python(std::move(batch), *features);
 }

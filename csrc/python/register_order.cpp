@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -176,24 +177,25 @@ py::bytes encode_sequence(const Three& records, std::shared_ptr<Order> order,
   return sequence.encode();
 }
 
+PlannedBatch planned(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
+  PlannedBatch batch;
+  const std::int64_t position_rows = std::max<std::int64_t>(plan.order().max_rows(), 1);
+  compute(static_cast<std::size_t>(plan.options().batch_size * position_rows),
+          [&] { plan.batch(*plan.of_epoch(epoch), step, batch); });
+  return batch;
+}
+
 py::tuple plan_rows(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
-  const auto order = plan.of_epoch(epoch);
-  const std::size_t count = plan.row_count(*order, step);
-  Int64Array indices(static_cast<py::ssize_t>(count));
-  py::array_t<bool> valid(static_cast<py::ssize_t>(count));
-  std::int64_t* out_indices = indices.mutable_data();
-  bool* out_valid = valid.mutable_data();
-  compute(count, [&] { plan.rows(*order, step, out_indices, out_valid); });
-  return py::make_tuple(indices, valid);
+  const PlannedBatch batch = planned(plan, epoch, step);
+  py::array_t<bool> valid(static_cast<py::ssize_t>(batch.records.size()));
+  bool* const out = valid.mutable_data();
+  std::fill_n(out, batch.records.size(), false);
+  std::fill_n(out, batch.real_rows, true);
+  return py::make_tuple(to_array(batch.records), valid);
 }
 
 Int64Array plan_indices(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
-  const auto order = plan.of_epoch(epoch);
-  const std::size_t count = plan.row_count(*order, step);
-  Int64Array indices(static_cast<py::ssize_t>(count));
-  std::int64_t* out = indices.mutable_data();
-  compute(count, [&] { plan.rows(*order, step, out, nullptr); });
-  return indices;
+  return to_array(planned(plan, epoch, step).records);
 }
 
 // Without padding, for all ranks. Positions are no batches.
@@ -214,8 +216,8 @@ Int64Array plan_records_at(const Plan& plan, std::uint64_t epoch, std::int64_t f
 
 // For each record of packs: (row, column in each budget, length in each budget, piece).
 Int64Array plan_packed(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
-  const auto order = plan.of_epoch(epoch);
-  const std::vector<PackedRecord> packed = plan.packed(*order, step).records;
+  const PlannedBatch batch = planned(plan, epoch, step);
+  const std::span<const PackedRecord> packed = batch.packed();
   const std::size_t budgets = plan.order().tokens().size();
   Int64Array result(
       {static_cast<py::ssize_t>(packed.size()), static_cast<py::ssize_t>(2 + 2 * budgets)});
@@ -230,7 +232,7 @@ Int64Array plan_packed(const Plan& plan, std::uint64_t epoch, std::int64_t step)
 }
 
 py::array_t<std::uint64_t> plan_draws(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
-  return to_array(image_draws(plan, *plan.of_epoch(epoch), epoch, step));
+  return to_array(image_draws(plan, epoch, step, planned(plan, epoch, step)));
 }
 
 }  // namespace

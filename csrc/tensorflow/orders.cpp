@@ -81,16 +81,15 @@ bool LoadingPlan::is_of(std::string_view plan, std::int64_t epoch,
 BatchRows LoadingPlan::rows(std::int64_t step, bool with_draws) const {
   const PlanRun::Step at = run_.at(static_cast<std::uint64_t>(step));
   const auto epoch = at.plan->of_epoch(at.epoch);
-  const std::size_t count = step < 0 ? 0 : at.plan->row_count(*epoch, at.step);
-  if (count == 0) throw Error(ErrorKind::invalid, "The plan has no such step.");
+  if (step < 0 || at.plan->row_count(at.step) == 0) {
+    throw Error(ErrorKind::invalid, "The plan has no such step.");
+  }
   BatchRows rows;
-  rows.records.resize(count);
-  rows.valid = std::make_unique<bool[]>(count);
+  at.plan->batch(*epoch, at.step, rows.planned);
+  const std::span<const std::int64_t> records = rows.planned.wanted();
+  rows.records.assign(records.begin(), records.end());
   rows.epoch = key_ == 0 ? at.epoch : siphash({static_cast<std::uint64_t>(key_), 1}, {at.epoch});
-  at.plan->rows(*epoch, at.step, rows.records.data(), rows.valid.get());
-  if (with_draws) rows.draws = image_draws(*at.plan, *epoch, at.epoch, at.step);
-  rows.packed = at.plan->packed(*epoch, at.step);
-  if (!rows.packed.tokens.empty()) rows.records.resize(rows.packed.records.size());
+  if (with_draws) rows.draws = image_draws(*at.plan, at.epoch, at.step, rows.planned);
   return rows;
 }
 

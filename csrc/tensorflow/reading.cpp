@@ -175,8 +175,8 @@ ReadBatch RowDecoder::decode(const BatchRows& batch) {
   ReadBatch read;
   batch_ = &batch;
   rows_.clear();
-  decoder_.begin(batch.size(), batch.packed.packs, batch.packed.tokens);
-  const bool is_packed = !batch.packed.tokens.empty();
+  decoder_.begin(batch.size(), batch.planned.packs, batch.planned.tokens);
+  const bool is_packed = !batch.planned.tokens.empty();
   const bool is_whole = is_one_piece(batch);
   const std::uint64_t batch_bytes = payload_bytes(batch.rows);
   for (std::size_t begin = 0; begin < batch.size();) {
@@ -226,14 +226,14 @@ void RowDecoder::decode_piece(const GoodRows& piece) {
     rows_.push_back(row);
     numbers_.push_back(number(row));
     if (!batch_->draws.empty()) draws_.push_back(draw(row));
-    if (!batch_->packed.tokens.empty()) places_.push_back(batch_->packed.records[row]);
+    if (!batch_->planned.tokens.empty()) places_.push_back(batch_->planned.rows[row]);
   }
   decoder_.decode(piece.payloads, numbers_, draws_, places_);
 }
 
 ReadBatch read_batch(const BatchRows& batch, const Decoders* decoders) {
   ReadBatch read;
-  if (batch.size() > 0 || batch.packed.packs > 0) {
+  if (batch.size() > 0 || batch.planned.packs > 0) {
     const Announcements announced = batch.rows.empty()
                                         ? batch.source->announce(batch.records, batch.epoch)
                                         : batch.source->announce(batch.rows);

@@ -24,10 +24,9 @@ struct BatchRows {
   std::shared_ptr<const Source> source;
   std::vector<Row> rows;              // none if the source makes its records
   std::vector<std::int64_t> records;  // the rows' numbers in the source; none in file order
-  std::unique_ptr<bool[]> valid;      // which rows are real; null: all
   std::vector<std::uint64_t> draws;   // a random number for each row, if images need them
   std::uint64_t epoch = 0;            // of draws that decide what a record holds
-  Plan::PackedBatch packed;           // if records are packed
+  PlannedBatch planned;               // empty unless a Loader's plan has the rows
   std::string error;                  // in place of the rows, or after them; "" for none
   std::vector<std::shared_ptr<const void>> files;  // keep the rows' files and their plan open
 

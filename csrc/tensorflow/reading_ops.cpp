@@ -281,14 +281,14 @@ void compute_load(ReadingKernel& kernel, KernelCall& call) {
       kernel.requests.find(call.string(0), call.string(1), place, {}, with_draws);
   BatchRows batch;
   ReadBatch read = read_or_tell(request, 0, decoders.get(), batch);
-  if (!read.rows.empty() && batch.valid == nullptr) {
+  if (!read.rows.empty() && batch.planned.records.empty()) {
     throw Error(ErrorKind::invalid, "A Loader's step needs the plan of a Loader.");
   }
   std::vector<std::int64_t> records;
   std::vector<char> valid;
   for (const std::size_t row : read.rows) {
     records.push_back(batch.records[row]);
-    valid.push_back(batch.valid[row]);
+    valid.push_back(row < batch.planned.real_rows);
   }
   if (!read.rows.empty()) {
     LoadCounts& counts = batch.source->counts_of(call.string(1));

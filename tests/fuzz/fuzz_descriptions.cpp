@@ -33,11 +33,10 @@ void check_plan(std::string_view bytes) {
   for (const std::int64_t step : {std::int64_t{0}, plan.steps() - 1}) {
     if (plan.row_count(step) > kMaxRows) continue;
     const auto epoch = plan.of_epoch(bytes.size());
-    const std::size_t rows = plan.row_count(*epoch, step);
-    require(rows <= plan.row_count(step));
-    std::vector<std::int64_t> records(rows);
-    require(plan.rows(*epoch, step, records.data(), nullptr) == rows);
-    for (const std::int64_t record : records)
+    PlannedBatch batch;
+    plan.batch(*epoch, step, batch);
+    require(batch.records.size() <= plan.row_count(step));
+    for (const std::int64_t record : batch.records)
       require(record >= 0 && record < plan.order().records());
   }
 }
@@ -65,18 +64,17 @@ void check_packs(std::string_view bytes) {
   require(Plan::decode(encoded).encode() == encoded);
   const auto epoch = plan.of_epoch(byte(3));
   for (std::int64_t step = 0; step < plan.steps(); ++step) {
-    const Plan::PackedBatch batch = plan.packed(*epoch, step);
-    std::vector<std::int64_t> numbers(plan.row_count(*epoch, step));
-    require(numbers.size() == batch.records.size());
-    plan.rows(*epoch, step, numbers.data(), nullptr);
+    PlannedBatch batch;
+    plan.batch(*epoch, step, batch);
+    require(batch.packed().size() == batch.records.size());
     PackedRecord expected;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const PackedRecord& record = batch.records[i];
+    for (std::size_t i = 0; i < batch.records.size(); ++i) {
+      const PackedRecord& record = batch.rows[i];
       if (record.row != expected.row) {
         require(record.row == expected.row + 1 && record.row < batch.packs);
         expected = {.row = record.row};
       }
-      require(record.record == numbers[i] && record.segment == ++expected.segment);
+      require(record.record == batch.records[i] && record.segment == ++expected.segment);
       require(record.columns == expected.columns);
       for (std::size_t b = 0; b < budgets; ++b) {
         std::uint32_t& length = left[b][static_cast<std::size_t>(record.record)];

@@ -108,9 +108,9 @@ Rows model_of(const PlanOptions& options, std::uint64_t epoch) {
   const Plan plan(options);
   Rows all;
   for (std::int64_t step = 0; step < plan.steps(); ++step) {
-    Rows rows(plan.row_count(step));
-    plan.rows(epoch, step, rows.data(), nullptr);
-    all.insert(all.end(), rows.begin(), rows.end());
+    PlannedBatch batch;
+    plan.batch(*plan.of_epoch(epoch), step, batch);
+    all.insert(all.end(), batch.records.begin(), batch.records.end());
   }
   return all;
 }
@@ -266,7 +266,7 @@ TEST_CASE("loading plan: padding is marked as not valid") {
   options.remainder = Remainder::pad;
   const BatchRows rows = LoadingPlan(Plan(options).encode(), 0, 0).rows(2);
   REQUIRE(rows.records.size() == 4);
-  const std::vector<bool> valid(rows.valid.get(), rows.valid.get() + 4);
+  const std::vector<bool> valid(rows.planned.valid.get(), rows.planned.valid.get() + 4);
   CHECK(valid == std::vector<bool>{true, true, false, false});
 }
 

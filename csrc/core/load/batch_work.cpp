@@ -44,15 +44,14 @@ BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
       std::make_unique<BatchDecoder>(std::move(features), origins_in(source_), tracks_presence);
 }
 
-LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,
-                            const std::atomic<bool>& cancelled, std::uint64_t epoch,
-                            std::span<const std::uint64_t> draws, const Plan::PackedBatch& packed) {
+LoadedBatch BatchWork::load(const PlannedBatch& planned, const std::atomic<bool>& cancelled,
+                            std::uint64_t epoch, std::span<const std::uint64_t> draws) {
   read_ns_ = 0;
-  if (decoder_ != nullptr) return decode(records, valid, cancelled, epoch, draws, packed);
+  if (decoder_ != nullptr) return decode(planned, cancelled, epoch, draws);
   LoadedBatch batch;
   // No other thread holds the batch yet, so the receiver may write into it.
-  batch.records =
-      std::const_pointer_cast<RecordBatch>(read({records, valid, 1, &cancelled, true, epoch}));
+  batch.records = std::const_pointer_cast<RecordBatch>(
+      read({planned.wanted(), planned.valid.get(), 1, &cancelled, true, epoch}));
   const bool* real = batch.records->valid();
   batch.rows = batch.records->size();
   batch.real_rows = static_cast<std::size_t>(std::count(real, real + batch.rows, true));
@@ -66,39 +65,39 @@ std::shared_ptr<const RecordBatch> BatchWork::read(const ReadRequest& request) {
   return records;
 }
 
-LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool* valid,
-                              const std::atomic<bool>& cancelled, std::uint64_t epoch,
-                              std::span<const std::uint64_t> draws,
-                              const Plan::PackedBatch& packed) {
+LoadedBatch BatchWork::decode(const PlannedBatch& planned, const std::atomic<bool>& cancelled,
+                              std::uint64_t epoch, std::span<const std::uint64_t> draws) {
+  const std::span<const std::int64_t> records = planned.wanted();
   LoadedBatch batch;
   batch.indices = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(std::int64_t));
   batch.valid = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(bool));
-  decoder_->begin(records.size(), packed.packs, packed.tokens);
+  decoder_->begin(records.size(), planned.packs, planned.tokens);
   const std::uint64_t batch_bytes = records.size() * source_->mean_record_bytes();
   // Rows of compressed shards are read in the order of their places, so larger pieces are better.
   const bool inflates = source_->inflates();
   const std::size_t piece_rows = inflates ? records.size() : piece_rows_;
   for (std::size_t first = 0; first < records.size();) {
     if (cancelled) throw ReadCancelled();
-    if (reads_in_place_ != nullptr && !inflates && packed.tokens.empty() &&
+    if (reads_in_place_ != nullptr && !inflates && planned.tokens.empty() &&
         decode_in_place(records[first], draws.empty() ? 0 : draws[first], batch_bytes,
                         batch.payload_bytes)) {
       batch.indices.as<std::int64_t>()[batch.rows] = records[first];
-      batch.valid.as<bool>()[batch.rows] = valid[first];
-      batch.real_rows += valid[first];
+      const bool is_real = first < planned.real_rows;
+      batch.valid.as<bool>()[batch.rows] = is_real;
+      batch.real_rows += is_real;
       ++batch.rows;
       ++first;
       continue;
     }
     const std::size_t count = std::min(piece_rows, records.size() - first);
-    const auto piece =
-        read({records.subspan(first, count), valid + first, 1, &cancelled, true, epoch});
+    const bool* const valid = planned.valid == nullptr ? nullptr : planned.valid.get() + first;
+    const auto piece = read({records.subspan(first, count), valid, 1, &cancelled, true, epoch});
     wires_.clear();
     for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
     const auto asked = records.subspan(first, count);
     decoder_->decode(wires_, {piece->indices(), piece->size()},
                      of_read(*piece, asked, draws, first, piece_draws_),
-                     of_read<PackedRecord>(*piece, asked, packed.records, first, piece_packed_));
+                     of_read(*piece, asked, planned.packed(), first, piece_packed_));
     std::memcpy(batch.indices.as<std::int64_t>() + batch.rows, piece->indices(),
                 piece->size() * sizeof(std::int64_t));
     std::memcpy(batch.valid.as<bool>() + batch.rows, piece->valid(), piece->size() * sizeof(bool));

@@ -34,12 +34,11 @@ class BatchWork {
   BatchWork(std::shared_ptr<const RecordSource> source,
             std::shared_ptr<const FeatureSchema> features, bool tracks_presence = false);
 
-  // The caller keeps the records' announcements alive. `draws` has a random number for each record
-  // if images are cropped or mirrored at random. Throws Error, or ReadCancelled soon after another
+  // The caller keeps the records' announcements alive. `draws` has a random number for each row if
+  // images are cropped or mirrored at random. Throws Error, or ReadCancelled soon after another
   // thread sets `cancelled`.
-  LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
-                   const std::atomic<bool>& cancelled, std::uint64_t epoch,
-                   std::span<const std::uint64_t> draws = {}, const Plan::PackedBatch& packed = {});
+  LoadedBatch load(const PlannedBatch& planned, const std::atomic<bool>& cancelled,
+                   std::uint64_t epoch, std::span<const std::uint64_t> draws);
 
   // The time that the last load() took to read, if it is to be measured.
   void time_reading(bool yes) noexcept { is_timed_ = yes; }
@@ -53,9 +52,8 @@ class BatchWork {
     if (is_timed_) read_ns_ += now_ns() - began;
   }
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request);
-  LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,
-                     const std::atomic<bool>& cancelled, std::uint64_t epoch,
-                     std::span<const std::uint64_t> draws, const Plan::PackedBatch& packed);
+  LoadedBatch decode(const PlannedBatch& planned, const std::atomic<bool>& cancelled,
+                     std::uint64_t epoch, std::span<const std::uint64_t> draws);
   bool decode_in_place(std::int64_t record, std::uint64_t draw, std::uint64_t batch_bytes,
                        std::uint64_t& payload_bytes);
 

@@ -10,13 +10,16 @@
 
 namespace tfrfast {
 
-// In the order of plan.rows().
-inline std::vector<std::uint64_t> image_draws(const Plan& plan, const EpochOrder& order,
-                                              std::uint64_t epoch, std::int64_t step) {
+inline std::vector<std::uint64_t> image_draws(const Plan& plan, std::uint64_t epoch,
+                                              std::int64_t step, const PlannedBatch& batch) {
+  const std::vector<std::int64_t> positions = plan.positions_of(step);
   std::vector<std::uint64_t> draws;
-  for (const Plan::RowPosition& row : plan.row_positions(order, step)) {
-    draws.push_back(image_draw(plan.options().seed, epoch, static_cast<std::uint64_t>(row.position),
-                               static_cast<std::uint64_t>(row.place)));
+  std::uint64_t place = 0;  // among the rows of a position
+  for (std::size_t i = 0; i < batch.records.size(); ++i) {
+    const std::size_t row = batch.rows.empty() ? i : batch.rows[i].row;
+    place = i > 0 && !batch.rows.empty() && row == batch.rows[i - 1].row ? place + 1 : 0;
+    draws.push_back(
+        image_draw(plan.options().seed, epoch, static_cast<std::uint64_t>(positions[row]), place));
   }
   return draws;
 }

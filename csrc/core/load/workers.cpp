@@ -25,44 +25,24 @@ std::uint64_t epoch_bytes(const RecordSource& source, const Plan& plan) noexcept
 
 }  // namespace
 
-// The record numbers of one batch. The memory is reused for the next batch.
-class Workers::RowNumbers {
+// Plans batches, one at a time. The order of an epoch and the memory are reused.
+class Workers::Planner {
  public:
-  // `draws` only if images are cropped or mirrored at random.
-  void fill(const PlanRun::Step& step, bool draws = false) {
+  const PlannedBatch& batch(const PlanRun::Step& step) {
     if (epoch_ == nullptr || plan_ != step.plan || epoch_number_ != step.epoch) {
       epoch_ = step.plan->of_epoch(step.epoch);
       plan_ = step.plan;
       epoch_number_ = step.epoch;
     }
-    packed_ = plan_->packed(*epoch_, step.step);
-    count_ = packed_.tokens.empty() ? plan_->row_count(*epoch_, step.step) : packed_.records.size();
-    const std::size_t bytes = count_ * (sizeof(std::int64_t) + sizeof(bool));
-    if (memory_.capacity() < bytes) memory_ = PooledBuffer(bytes);
-    if (packed_.tokens.empty()) {
-      plan_->rows(*epoch_, step.step, records(), valid());
-    } else {
-      packed_.write_records(records());
-      std::fill_n(valid(), count_, true);
-    }
-    draws_.clear();
-    if (draws) draws_ = image_draws(*plan_, *epoch_, step.epoch, step.step);
+    plan_->batch(*epoch_, step.step, batch_);
+    return batch_;
   }
-  const Plan::PackedBatch& packed() const { return packed_; }
-  std::span<const std::int64_t> numbers() const { return {records(), count_}; }
-  std::span<const std::uint64_t> draws() const { return draws_; }
-  bool* valid() const { return reinterpret_cast<bool*>(records() + count_); }
 
  private:
-  std::int64_t* records() const { return memory_.as<std::int64_t>(); }
-
   const Plan* plan_ = nullptr;
   std::uint64_t epoch_number_ = 0;
   std::unique_ptr<const EpochOrder> epoch_;
-  std::size_t count_ = 0;
-  PooledBuffer memory_;
-  std::vector<std::uint64_t> draws_;
-  Plan::PackedBatch packed_;
+  PlannedBatch batch_;
 };
 
 Workers::Workers(std::shared_ptr<const RecordSource> source,
@@ -169,8 +149,9 @@ class Workers::EndIfStopping final : public WaitCheck {
 
 void Workers::work(std::uint32_t worker) {
   const EndIfStopping end_if_stopping(stopping_);
-  RowNumbers rows;
-  RowNumbers ahead;
+  Planner planner;
+  Planner ahead;
+  const bool needs_draws = features_ != nullptr && features_->needs_draws();
   std::optional<BatchWork> batch_work;
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -195,9 +176,10 @@ void Workers::work(std::uint32_t worker) {
       batch_work->time_reading(is_timed);
       announce_after(number, ahead);
       const PlanRun::Step step = run_.at(number);
-      rows.fill(step, features_ != nullptr && features_->needs_draws());
-      result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_, step.epoch,
-                                      rows.draws(), rows.packed());
+      const PlannedBatch& batch = planner.batch(step);
+      std::vector<std::uint64_t> draws;
+      if (needs_draws) draws = image_draws(*step.plan, step.epoch, step.step, batch);
+      result.batch = batch_work->load(batch, stopping_, step.epoch, draws);
       if (is_timed) {
         times.read = batch_work->read_ns();
         times.end = now_ns();
@@ -218,11 +200,11 @@ void Workers::work(std::uint32_t worker) {
 void Workers::look_at_remote_ahead() {
   announced_ahead_ = outcomes_.size();
   if (!source_->is_remote() || run_.steps_left() == 0) return;
-  RowNumbers rows;
+  Planner planner;
   const RemoteAhead remote =
       remote_ahead(source_->mean_record_bytes(), run_.steps_left(), [&](std::uint64_t batch) {
-        rows.fill(run_.at(batch));
-        return std::vector(rows.numbers().begin(), rows.numbers().end());
+        const std::span<const std::int64_t> records = planner.batch(run_.at(batch)).wanted();
+        return std::vector(records.begin(), records.end());
       });
   announced_ahead_ = std::max(announced_ahead_, remote.batches);
   announced_together_ = remote.together;
@@ -230,7 +212,7 @@ void Workers::look_at_remote_ahead() {
 
 // The first ticket announces all batches up to the distance. Each later ticket announces one more
 // batch. If batches share requests, some tickets announce several batches at once.
-void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
+void Workers::announce_after(std::uint64_t number, Planner& ahead) {
   // Otherwise two workers could announce the same batch.
   std::unique_lock announcing(announcing_, std::defer_lock);
   if (source_->is_remote()) announcing.lock();
@@ -250,7 +232,7 @@ void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
   }
 }
 
-void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNumbers& ahead) {
+void Workers::announce_together(std::uint64_t first, std::uint64_t count, Planner& ahead) {
   std::vector<std::int64_t> numbers;
   std::uint64_t epoch = 0;  // of `numbers`
   const auto announce = [&](std::uint64_t end) {
@@ -265,10 +247,10 @@ void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNum
     const PlanRun::Step later = run_.at(next);
     if (!source_->is_remote()) read_ahead_.become_local();
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
-    ahead.fill(later);
+    const std::span<const std::int64_t> records = ahead.batch(later).wanted();
     if (later.epoch != epoch) announce(next);
     epoch = later.epoch;
-    numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());
+    numbers.insert(numbers.end(), records.begin(), records.end());
   }
   announce(first + count);
 }

@@ -60,7 +60,7 @@ class Workers {
 
  private:
   class EndIfStopping;
-  class RowNumbers;
+  class Planner;
   struct Outcome {
     LoadedBatch batch;
     std::exception_ptr error;
@@ -69,8 +69,8 @@ class Workers {
 
   void work(std::uint32_t worker);
   void look_at_remote_ahead();
-  void announce_after(std::uint64_t number, RowNumbers& ahead);
-  void announce_together(std::uint64_t first, std::uint64_t count, RowNumbers& ahead);
+  void announce_after(std::uint64_t number, Planner& ahead);
+  void announce_together(std::uint64_t first, std::uint64_t count, Planner& ahead);
   // The first ticket that may not be claimed.
   std::uint64_t limit() const noexcept {
     return goes_on_.load(std::memory_order_relaxed) ? ~std::uint64_t{0} : run_.steps_left();

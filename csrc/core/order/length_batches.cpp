@@ -45,13 +45,20 @@ class LengthEpoch final : public EpochOrder {
     }
   }
 
-  std::int64_t rows_at(std::int64_t position) const override { return batch_at(position).rows; }
-
-  void write_rows(std::int64_t position, std::int64_t* out) const override {
-    const BucketBatch batch = batch_at(position);
-    in_buckets_[batch.bucket].evaluate_range(batch.begin, static_cast<std::size_t>(batch.rows),
-                                             out);
-    for (std::int64_t i = 0; i < batch.rows; ++i) out[i] = member(batch.bucket, out[i]);
+  void add_rows(std::span<const std::int64_t> positions, std::uint32_t first_row,
+                std::vector<PackedRecord>& rows) const override {
+    std::vector<std::int64_t> numbers;
+    for (const std::int64_t position : positions) {
+      const BucketBatch batch = batch_at(position);
+      numbers.resize(static_cast<std::size_t>(batch.rows));
+      in_buckets_[batch.bucket].evaluate_range(batch.begin, numbers.size(), numbers.data());
+      const std::size_t begin = rows.size();
+      rows.resize(begin + numbers.size(), {.row = first_row});
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        rows[begin + i].record = member(batch.bucket, numbers[i]);
+      }
+      ++first_row;
+    }
   }
 
  private:

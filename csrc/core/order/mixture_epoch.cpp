@@ -207,28 +207,14 @@ MixtureEpoch::SourceBatch MixtureEpoch::batch_at(std::int64_t position) const {
   return {source, order_of(source, epoch), place.position % size};
 }
 
-std::int64_t MixtureEpoch::rows_at(std::int64_t position) const {
-  if (mixture_->max_rows() == 0) return 1;
-  const SourceBatch batch = batch_at(position);
-  return batch.order->rows_at(batch.position);
-}
-
-void MixtureEpoch::write_rows(std::int64_t position, std::int64_t* out) const {
-  if (mixture_->max_rows() == 0) return evaluate(&position, 1, out);
-  const SourceBatch batch = batch_at(position);
-  batch.order->write_rows(batch.position, out);
-  const std::int64_t rows = batch.order->rows_at(batch.position);
-  for (std::int64_t i = 0; i < rows; ++i) out[i] += mixture_->first_records_[batch.source];
-}
-
-void MixtureEpoch::add_packs(std::span<const std::int64_t> positions, std::uint32_t first_row,
-                             std::vector<PackedRecord>& records) const {
+void MixtureEpoch::add_rows(std::span<const std::int64_t> positions, std::uint32_t first_row,
+                            std::vector<PackedRecord>& rows) const {
   for (const std::int64_t position : positions) {
     const SourceBatch batch = batch_at(position);
-    std::size_t next = records.size();
-    batch.order->add_packs({&batch.position, 1}, first_row++, records);
-    for (; next < records.size(); ++next) {
-      records[next].record += mixture_->first_records_[batch.source];
+    std::size_t next = rows.size();
+    batch.order->add_rows({&batch.position, 1}, first_row++, rows);
+    for (; next < rows.size(); ++next) {
+      rows[next].record += mixture_->first_records_[batch.source];
     }
   }
 }

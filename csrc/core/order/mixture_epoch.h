@@ -17,10 +17,8 @@ class MixtureEpoch final : public EpochOrder {
   MixtureEpoch(const Mixture& mixture, std::uint64_t seed, std::uint64_t epoch);
 
   void evaluate(const std::int64_t* positions, std::size_t count, std::int64_t* out) const override;
-  std::int64_t rows_at(std::int64_t position) const override;
-  void write_rows(std::int64_t position, std::int64_t* out) const override;
-  void add_packs(std::span<const std::int64_t> positions, std::uint32_t first_row,
-                 std::vector<PackedRecord>& records) const override;
+  void add_rows(std::span<const std::int64_t> positions, std::uint32_t first_row,
+                std::vector<PackedRecord>& rows) const override;
 
  private:
   using Wide = Mixture::Wide;

@@ -20,11 +20,11 @@ inline constexpr std::uint32_t kOrderVersion = 1;
 inline constexpr std::size_t kMaxBudgets = 4;
 using Lengths = std::array<std::uint32_t, kMaxBudgets>;  // unused budgets are 0
 
-// A record, or a piece of a long record, in a batch of packs.
+// A record of a position that is a batch. In a pack: a record, or a piece of a long record.
 struct PackedRecord {
   std::int64_t record = 0;
   std::int64_t piece = 0;    // its number among the record's pieces
-  std::uint32_t row = 0;     // of the batch
+  std::uint32_t row = 0;     // the position's number in the batch of a step
   std::int32_t segment = 0;  // its number in the row, from 1 on
   Lengths columns{};         // where its tokens begin, in each budget
   Lengths lengths{};
@@ -44,16 +44,10 @@ class EpochOrder {
   virtual void evaluate(const std::int64_t* positions, std::size_t count,
                         std::int64_t* out) const = 0;
 
-  // If positions are batches: the number of rows of a batch, and the records of the rows.
-  virtual std::int64_t rows_at(std::int64_t) const { return 1; }
-  virtual void write_rows(std::int64_t position, std::int64_t* out) const {
-    evaluate(&position, 1, out);
-  }
-
-  // If positions are packs: appends the records of each pack, in the order of write_rows(). The
-  // packs become rows of a batch, from `first_row` on.
-  virtual void add_packs(std::span<const std::int64_t> /*positions*/, std::uint32_t /*first_row*/,
-                         std::vector<PackedRecord>&) const {}
+  // If positions are batches: appends the records of each. The first position is row `first_row`.
+  // Unless positions are packs, a record has no other members than its number and its row.
+  virtual void add_rows(std::span<const std::int64_t> /*positions*/, std::uint32_t /*first_row*/,
+                        std::vector<PackedRecord>&) const {}
 };
 
 // A pure function of seed, epoch and position. Immutable. Any number of threads.

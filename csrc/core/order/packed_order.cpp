@@ -220,22 +220,16 @@ class PackedEpoch final : public EpochOrder {
   // Writes the first record of each pack.
   void evaluate(const std::int64_t* positions, std::size_t count,
                 std::int64_t* out) const override {
-    for (std::size_t i = 0; i < count; ++i) out[i] = records_at(positions[i])[0].record;
+    std::vector<PackedRecord> records;
+    for (std::size_t i = 0; i < count; ++i) {
+      records.clear();
+      add_rows({positions + i, 1}, 0, records);
+      out[i] = records[0].record;
+    }
   }
 
-  std::int64_t rows_at(std::int64_t position) const override {
-    std::int64_t rows = 0;
-    PackShapes::Walk walk(drawn_->shapes, packs_.at(position));
-    while (!walk.at_end()) rows += walk.next().count;
-    return rows;
-  }
-
-  void write_rows(std::int64_t position, std::int64_t* out) const override {
-    for (const PackedRecord& each : records_at(position)) *out++ = each.record;
-  }
-
-  void add_packs(std::span<const std::int64_t> positions, std::uint32_t first_row,
-                 std::vector<PackedRecord>& records) const override {
+  void add_rows(std::span<const std::int64_t> positions, std::uint32_t first_row,
+                std::vector<PackedRecord>& records) const override {
     std::vector<std::int64_t> packs(positions.size());
     packs_.evaluate(positions.data(), positions.size(), packs.data());
     // Side by side, since the memory of each step of a walk is far away.
@@ -287,12 +281,6 @@ class PackedEpoch final : public EpochOrder {
     std::int64_t number = 0;
     std::int64_t record = 0;
   };
-
-  std::vector<PackedRecord> records_at(std::int64_t position) const {
-    std::vector<PackedRecord> records;
-    add_packs({&position, 1}, 0, records);
-    return records;
-  }
 
   // Permutes the places of each class.
   void find_members(std::span<Member> members) const noexcept {

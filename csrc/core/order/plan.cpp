@@ -104,11 +104,22 @@ Plan::Slice Plan::slice(std::int64_t step) const noexcept {
   return slice;
 }
 
+// The padding of all ranks together runs through the epoch from its beginning.
+void Plan::write_positions(const Slice& slice, std::int64_t* out) const noexcept {
+  if (slice.real_rows > 0) write_real_positions(slice, out);
+  if (slice.padding_rows == 0) return;
+  std::int64_t padding = slice.first_padding % positions();
+  for (std::int64_t i = 0; i < slice.padding_rows; ++i) {
+    out[slice.real_rows + i] = padding;
+    if (++padding == positions()) padding = 0;
+  }
+}
+
 // The ranks and the streams fall into gcd(world, streams) groups. Row i of the step belongs to
 // group i % groups, and every group has the same number of ranks and streams. Within a group the
 // rows are split evenly, stream by stream; a single rank takes all rows. Each rank gets as many
 // rows as a contiguous slice would have.
-void Plan::write_positions(const Slice& slice, std::int64_t* out) const noexcept {
+void Plan::write_real_positions(const Slice& slice, std::int64_t* out) const noexcept {
   const std::int64_t streams = order().streams();
   const std::int64_t groups = std::gcd(options_.world, streams);
   const std::int64_t group_ranks = options_.world / groups;
@@ -135,86 +146,45 @@ void Plan::write_positions(const Slice& slice, std::int64_t* out) const noexcept
   }
 }
 
-// The padding of all ranks together runs through the epoch from its beginning.
-void Plan::write_padding(const Slice& slice, std::int64_t* out) const noexcept {
-  std::int64_t padding = slice.first_padding % positions();
-  for (std::int64_t i = 0; i < slice.padding_rows; ++i) {
-    out[i] = padding;
-    if (++padding == positions()) padding = 0;
-  }
-}
-
 std::size_t Plan::row_count(std::int64_t step) const noexcept {
   const Slice at = slice(step);
   const std::int64_t rows = std::max<std::int64_t>(order().max_rows(), 1);
   return static_cast<std::size_t>((at.real_rows + at.padding_rows) * rows);
 }
 
-std::vector<std::int64_t> Plan::positions_of(const Slice& slice) const {
-  std::vector<std::int64_t> positions(
-      static_cast<std::size_t>(slice.real_rows + slice.padding_rows));
-  if (positions.empty()) return positions;
-  write_positions(slice, positions.data());
-  write_padding(slice, positions.data() + slice.real_rows);
+std::vector<std::int64_t> Plan::positions_of(std::int64_t step) const {
+  const Slice at = slice(step);
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(at.real_rows + at.padding_rows));
+  write_positions(at, positions.data());
   return positions;
 }
 
-std::size_t Plan::row_count(const EpochOrder& epoch, std::int64_t step) const {
-  if (order().max_rows() == 0) return row_count(step);
-  std::int64_t rows = 0;
-  for (const std::int64_t position : positions_of(slice(step))) rows += epoch.rows_at(position);
-  return static_cast<std::size_t>(rows);
-}
-
-std::size_t Plan::rows(const EpochOrder& epoch, std::int64_t step, std::int64_t* out_indices,
-                       bool* out_valid) const {
+void Plan::batch(const EpochOrder& epoch, std::int64_t step, PlannedBatch& batch) const {
   const Slice at = slice(step);
-  const auto real_rows = static_cast<std::size_t>(at.real_rows);
+  const auto real = static_cast<std::size_t>(at.real_rows);
   const auto count = static_cast<std::size_t>(at.real_rows + at.padding_rows);
-  if (count == 0) return 0;
-  if (order().max_rows() > 0) {
-    std::size_t rows = 0;
-    std::int64_t left = at.real_rows;
-    for (const std::int64_t position : positions_of(at)) {
-      const auto batch = static_cast<std::size_t>(epoch.rows_at(position));
-      epoch.write_rows(position, out_indices + rows);
-      if (out_valid != nullptr) std::fill_n(out_valid + rows, batch, left > 0);
-      rows += batch;
-      --left;
-    }
-    return rows;
-  }
-
-  write_positions(at, out_indices);
-  write_padding(at, out_indices + real_rows);
-  epoch.evaluate(out_indices, count, out_indices);
-  if (out_valid != nullptr) {
-    std::fill(out_valid, out_valid + real_rows, true);
-    std::fill(out_valid + real_rows, out_valid + count, false);
-  }
-  return count;
-}
-
-std::vector<Plan::RowPosition> Plan::row_positions(const EpochOrder& epoch,
-                                                   std::int64_t step) const {
-  std::vector<RowPosition> rows;
-  for (const std::int64_t position : positions_of(slice(step))) {
-    const std::int64_t count = order().max_rows() > 0 ? epoch.rows_at(position) : 1;
-    for (std::int64_t place = 0; place < count; ++place) rows.push_back({position, place});
-  }
-  return rows;
-}
-
-Plan::PackedBatch Plan::packed(const EpochOrder& epoch, std::int64_t step) const {
-  PackedBatch batch;
   batch.tokens = order().tokens();
-  if (batch.tokens.empty()) return batch;
-  const Slice at = slice(step);
-  batch.packs = static_cast<std::size_t>(at.real_rows + at.padding_rows);
-  std::vector<std::int64_t> positions = positions_of(at);
-  positions.resize(static_cast<std::size_t>(at.real_rows));
-  epoch.add_packs(positions, 0, batch.records);
-  return batch;
+  batch.packs = batch.tokens.empty() ? 0 : count;
+  batch.rows.clear();
+  if (order().max_rows() == 0) {
+    batch.real_rows = real;
+    batch.records.resize(count);
+    write_positions(at, batch.records.data());
+    epoch.evaluate(batch.records.data(), count, batch.records.data());
+  } else {
+    const std::vector<std::int64_t> positions = positions_of(step);
+    const auto all = std::span<const std::int64_t>(positions);
+    epoch.add_rows(all.first(real), 0, batch.rows);
+    batch.real_rows = batch.rows.size();
+    epoch.add_rows(all.subspan(real), static_cast<std::uint32_t>(real), batch.rows);
+    batch.records.resize(batch.rows.size());
+    std::transform(batch.rows.begin(), batch.rows.end(), batch.records.begin(),
+                   [](const PackedRecord& row) { return row.record; });
+  }
+  batch.valid = nullptr;
+  if (batch.real_rows == batch.records.size()) return;
+  batch.valid = std::make_unique<bool[]>(batch.records.size());
+  std::fill_n(batch.valid.get(), batch.real_rows, true);
 }
 
 std::int64_t Plan::position_after(std::int64_t step) const noexcept {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,25 @@ struct PlanOptions {
 inline constexpr std::int64_t kMaxBatchSize = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMaxWorld = (std::int64_t{1} << 31) - 1;
 
+// The batch of a step. Reused for the next batch, so that its memory is, too.
+struct PlannedBatch {
+  std::vector<std::int64_t> records;  // real rows come first, then padding
+  std::size_t real_rows = 0;
+  std::unique_ptr<bool[]> valid;         // which rows are real; null: all
+  std::vector<PackedRecord> rows;        // if positions are batches
+  std::span<const std::int64_t> tokens;  // of a pack, if positions are packs
+  std::size_t packs = 0;                 // with padding
+
+  // The records of the real packs.
+  std::span<const PackedRecord> packed() const noexcept {
+    return tokens.empty() ? std::span<const PackedRecord>() : std::span(rows).first(real_rows);
+  }
+  // The records that are read. Packs of padding stay empty.
+  std::span<const std::int64_t> wanted() const noexcept {
+    return tokens.empty() ? std::span(records) : std::span(records).first(real_rows);
+  }
+};
+
 // The order gives the record at each position of an epoch. A step takes the next world * batch_size
 // positions, and all ranks together take each position exactly once. So one number, the positions
 // consumed, is enough to continue on another world.
@@ -62,47 +82,22 @@ class Plan {
   // The rows of a batch, with padding. 0 if the step does not exist. If the order's positions are
   // batches, an upper bound; if they are packs, an estimate.
   std::size_t row_count(std::int64_t step) const noexcept;
-  // The exact rows of the batch in an epoch.
-  std::size_t row_count(const EpochOrder& epoch, std::int64_t step) const;
 
   // Make the order of an epoch once for many steps. The result does not own the plan's order.
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t epoch) const {
     return order().of_epoch(options_.seed, epoch);
   }
 
-  // Writes row_count(epoch, step) record numbers, and whether each row is real. Real rows come
-  // first. A padding row repeats a record from the beginning of the epoch. `out_valid` may be null.
-  std::size_t rows(const EpochOrder& epoch, std::int64_t step, std::int64_t* out_indices,
-                   bool* out_valid) const;
-  // Like rows() above, for a single step.
-  std::size_t rows(std::uint64_t epoch, std::int64_t step, std::int64_t* out_indices,
-                   bool* out_valid) const {
-    return rows(*of_epoch(epoch), step, out_indices, out_valid);
-  }
+  // Replaces `batch` with the batch of a step; without rows if the step does not exist. A row of
+  // padding repeats a record from the beginning of the epoch.
+  void batch(const EpochOrder& epoch, std::int64_t step, PlannedBatch& batch) const;
 
-  // A batch of packs. Packs of padding stay empty.
-  struct PackedBatch {
-    std::size_t packs = 0;
-    std::span<const std::int64_t> tokens;  // of a pack; empty if positions are not packs
-    std::vector<PackedRecord> records;
-
-    void write_records(std::int64_t* out) const noexcept {
-      for (const PackedRecord& each : records) *out++ = each.record;
-    }
-  };
-  PackedBatch packed(const EpochOrder& epoch, std::int64_t step) const;
+  // The positions of a batch, in the epoch: of its rows, or of the batches that it consists of.
+  std::vector<std::int64_t> positions_of(std::int64_t step) const;
 
   // The positions of the epoch consumed once every rank has taken batches 0 to `step`: the `start`
   // of a plan that continues there. -1 returns `start`.
   std::int64_t position_after(std::int64_t step) const noexcept;
-
-  // For each row that rows() writes: its position in the epoch, and its place among the rows there,
-  // which is 0 unless positions are batches.
-  struct RowPosition {
-    std::int64_t position;
-    std::int64_t place;
-  };
-  std::vector<RowPosition> row_positions(const EpochOrder& epoch, std::int64_t step) const;
 
   // A plan may continue any plan with the same text. World, rank, batch size and remainder may
   // differ.
@@ -119,8 +114,7 @@ class Plan {
   };
   Slice slice(std::int64_t step) const noexcept;
   void write_positions(const Slice& slice, std::int64_t* out) const noexcept;
-  std::vector<std::int64_t> positions_of(const Slice& slice) const;
-  void write_padding(const Slice& slice, std::int64_t* out) const noexcept;
+  void write_real_positions(const Slice& slice, std::int64_t* out) const noexcept;
 
   PlanOptions options_;
   std::int64_t global_batch_ = 0;
