@@ -3,83 +3,56 @@
 from __future__ import annotations
 
 import errno
-import signal
-import subprocess
-import sys
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tfrfast as tfr
+from killed_calls import killed_after
 from record_files import write_rows
-from tfrfast.writing.work_folder import WorkFolder
+from tfrfast.writing.work_folder import WorkFolder, hold
 
-# Stops in the middle of the job, says so, and waits to be killed.
-KILLED = """
-import sys, time
-import tfrfast as tfr
-from tfrfast.writing.work_folder import WorkFolder
-import {module}
-
-def wait(*_, **__):
-    print("working", flush=True)
-    time.sleep(60)
-
-{target} = wait
-{call}
-"""
-
-COPY = 'tfr.copy("data/a", slice(None), "out/new")'
-KEYS = 'tfr.build_keys("data/a", "id", folder="out")'
-EXPORT = 'tfr.export("data/a", "out/new.parquet")'
+JOBS: dict[str, Any] = {
+    "copy": lambda data, out: tfr.copy(data, slice(None), out / "new", overwrite=True),
+    "export": lambda data, out: tfr.export(data, out / "new.parquet", overwrite=True),
+    "build_keys": lambda data, out: tfr.build_keys(data, "id", folder=out),
+    "build_steps": lambda data, out: tfr.build_steps(data, along="s/", index_folder=out),
+}
 
 
-def folders(path: Path) -> list[str]:
-    return sorted(each.name for each in path.iterdir() if each.is_dir())
+def published(out: Path) -> dict[str, bytes]:
+    """The files. The index that reading needs is not one of them."""
+    return {path.name: path.read_bytes() for path in out.glob("[!.]*") if path.name != "index"}
 
 
-def start_and_wait(code: str) -> subprocess.Popen[str]:
-    job = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert job.stdout is not None
-    assert job.stdout.readline() == "working\n"
-    return job
-
-
-@pytest.mark.parametrize(
-    ("module", "target", "call"),
-    [
-        ("tfrfast.jobs.running", "tfrfast.jobs.running.run_tasks", COPY),
-        ("tfrfast.writing.key_files", "tfrfast.writing.key_files.write_keys", KEYS),
-        ("tfrfast.jobs.running", "tfrfast.jobs.running.run_tasks", EXPORT),
-    ],
-    ids=["copy", "build_keys", "export"],
-)
-def test_the_next_run_removes_what_a_killed_one_left(
-    module: str, target: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if call is EXPORT:
+@pytest.mark.parametrize("name", JOBS)
+def test_the_next_run_removes_what_a_killed_one_left(name: str, tmp_path: Path) -> None:
+    """Killed at each point. Its file is whole, or is not there."""
+    if name == "export":
         pytest.importorskip("pyarrow")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").mkdir()
-    write_rows("data/a", ({"id": number} for number in range(50)))
-    out = tmp_path / "out"
-    code = KILLED.format(module=module, target=target, call=call)
-    killed = start_and_wait(code)
-    assert len(folders(out)) == 1
-    with start_and_wait(code) as running, killed:
-        killed.send_signal(signal.SIGKILL)
-        killed.wait()
-        assert len(folders(out)) == 2, "a job removed what another one needs"
-        before = {path.name: path.stat().st_ino for path in out.iterdir()}
-        exec(call, {"tfr": tfr})
-        left = {path.name: path.stat().st_ino for path in out.iterdir() if path.is_dir()}
-        assert len(left) == 1
-        assert left.items() <= before.items(), "the folder of the job that runs is gone"
-        running.kill()
+    rows = ({"id": number, "s/n": [number] * 3} for number in range(50))
+    data = write_rows(tmp_path / "data", rows)
+    seen = []
+    for calls in itertools.count():
+        out = tmp_path / f"{calls}"
+        out.mkdir()
+        killed = killed_after(calls, lambda out=out: JOBS[name](data, out))
+        seen.append(published(out))
+        if not killed:
+            break
+        (left,) = out.glob(".*")
+        running = left.with_name(f"{left.name[:-20]}{0:012}.tfrfast")
+        with hold(str(running), wait=True):
+            JOBS[name](data, out)
+        assert [*out.glob(".*")] == [running], "only the folder of a job that runs stays"
+        assert len(published(out)) == 1
+    assert not [*out.glob(".*")]
+    assert len(seen[-1]) == 1
+    assert all(each in ({}, seen[-1]) for each in seen), "a file is not whole"
+    assert seen[0] == {}
+    assert seen[-2] == seen[-1], "it was not killed after it had published"
 
 
 def test_without_locks_no_folder_is_taken_from_a_job_that_may_run(

@@ -1,9 +1,7 @@
-"""A step file gets its name whole or not at all, even if its builder dies."""
+"""A step file gets its name whole or not at all."""
 
 import multiprocessing
 import os
-import resource
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from tfrfast.steps import building
+from file_limits import few_bytes_a_file
 
 FORK = multiprocessing.get_context("fork")
 
@@ -37,46 +35,11 @@ def files(path: str) -> list[str]:
     return sorted(os.listdir(f"{os.path.dirname(path)}.tfrfast"))
 
 
-def test_a_killed_builder_leaves_what_the_next_one_removes(path: str) -> None:
-    tfr.build_index(path)
-    before = files(path)
-
-    def build_and_die(when: str) -> None:
-        publish = building.publish_own
-
-        def die(*arguments: Any) -> None:
-            if when == "after":
-                publish(*arguments)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        building.publish_own = die
-        tfr.build_steps(path, along="s/", threads=1)
-
-    for when, finished in (("before", 0), ("after", 1)):
-        died = child(build_and_die, when)
-        died.join()
-        assert died.exitcode == -signal.SIGKILL
-        left = [each for each in files(path) if each not in before]
-        assert len([each for each in left if each.endswith(".steps")]) == finished
-        assert len([each for each in left if each.startswith(".")]) == 1
-    made = tfr.build_steps(path, along="s/")
-    assert files(path) == sorted([*before, os.path.basename(made)])
-    assert len(tfr.Steps(path, along="s/", index="require")) == 4000
-
-
 def test_a_full_disk_is_said_and_leaves_nothing(path: str) -> None:
     tfr.build_index(path)
     before = files(path)
-
-    def build() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-        with pytest.raises(OSError, match=r"File too large: .*\.steps'"):
-            tfr.build_steps(path, along="s/", threads=1)
-
-    failing = child(build)
-    failing.join()
-    assert failing.exitcode == 0
+    with few_bytes_a_file(2000), pytest.raises(OSError, match=r"File too large: .*\.steps'"):
+        tfr.build_steps(path, along="s/", threads=1)
     assert files(path) == before
 
 
