@@ -18,6 +18,7 @@ import pytest
 import tfrfast as tfr
 import wire_examples as wire
 from children import in_threads
+from file_limits import few_bytes_a_file
 from record_files import flip_payload_byte, write_rows, write_shard
 from reference_order import siphash24_of
 from tfrfast import _native
@@ -197,6 +198,16 @@ def test_entries_that_do_not_fit_into_memory_give_the_same_file(
     assert reader.by_key("image/id", folder=tmp_path / "b")[b"cat_5"] == example(5)
     with pytest.raises(FileNotFoundError, match="build_keys"):
         reader.by_key("image/id")
+
+
+@pytest.mark.parametrize("max_memory", [20_000, 1 << 20])
+def test_a_full_disk_is_said_with_the_file(
+    data: list[str], tmp_path: Path, max_memory: int
+) -> None:
+    reader = tfr.Reader(data)
+    with few_bytes_a_file(200), pytest.raises(OSError, match=r"File too large: .*\.keys'"):
+        tfr.build_keys(reader, "n", folder=tmp_path / "keys", max_memory=max_memory)
+    assert list((tmp_path / "keys").iterdir()) == []
 
 
 def test_the_file_is_small_and_as_specified(data: list[str]) -> None:

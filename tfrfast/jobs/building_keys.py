@@ -28,6 +28,7 @@ from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.scanning import scan
 from tfrfast.writing.key_files import publish_keys
+from tfrfast.writing.publishing import named_errors
 from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
 
 __all__ = ["build_keys"]
@@ -90,7 +91,7 @@ def build_key_file(
         kind = _kind_of(reader, feature)
         stamp = stamp_of(reader.shards)
         tasks = plan_keys(ShardSizes(reader), feature, kind, workers.count, memory)
-        with WorkFolder(path) as work:
+        with WorkFolder(path) as work, named_errors(path):
             entries = Entries(memory, work.path)
             damage: list[Skipped] = []
             for part, met in workers.run("Collecting keys", tasks, "records"):

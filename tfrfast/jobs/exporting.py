@@ -22,7 +22,7 @@ from tfrfast.reader import Reader, Skipped, all_damage
 from tfrfast.storage.paths import Paths, written_file
 from tfrfast.tables.scanning import Scan, scan
 from tfrfast.writing.options import FilePath
-from tfrfast.writing.publishing import numbered_set, publish, shard_name
+from tfrfast.writing.publishing import named_errors, numbered_set, publish, shard_name
 from tfrfast.writing.work_folder import WorkFolder
 
 __all__ = ["Exported", "export"]
@@ -135,7 +135,7 @@ class _WriteFile:
         arrow = pyarrow()
         path = os.path.join(self.folder, secrets.token_hex(8))
         rows = 0
-        with open(path, "xb") as file:
+        with named_errors(path), open(path, "xb") as file:
             with arrow.parquet.ParquetWriter(file, arrow.schema(self.scan)) as writer:
                 for batch in self.scan:
                     written = arrow.record_batch(batch)

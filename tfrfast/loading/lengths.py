@@ -19,7 +19,7 @@ from tfrfast.keys.key_file import key_path, stamp_of
 from tfrfast.order import Batching, Plan
 from tfrfast.order.counted import CountedBatching, KeptLengths, not_held
 from tfrfast.reader import Reader, warn_of_damage
-from tfrfast.writing.publishing import publish_own
+from tfrfast.writing.publishing import named_errors, publish_own
 from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
 
 __all__ = ["counted", "in_files", "kept_lengths"]
@@ -127,7 +127,7 @@ def _write(
 ) -> None:
     with no_empty_folders(os.path.dirname(path)), WorkFolder(path) as work:
         _native.check_sidecar_name(os.fsencode(path))
-        with open(work.inside("lengths"), "xb") as file:
+        with named_errors(path), open(work.inside("lengths"), "xb") as file:
             _write_to(file, feature, reader._fingerprint, stamp, lengths)
             publish_own(file, path)
 

@@ -25,7 +25,7 @@ from tfrfast.reader import Reader, Skipped, all_damage, warn_of_damage
 from tfrfast.steps.axis import Along, encoded_axis
 from tfrfast.storage.paths import Paths
 from tfrfast.storage.schemes import is_url
-from tfrfast.writing.publishing import publish_own
+from tfrfast.writing.publishing import named_errors, publish_own
 from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
 
 __all__ = ["build_step_file", "build_steps", "step_path"]
@@ -148,11 +148,9 @@ def build_step_file(
                 os.path.dirname(path),
             ) from None
         made, damage = _made(reader, axis, os.path.dirname(path), workers, renamed)
-        try:
+        with named_errors(path):
             _write(made, file)
             publish_own(file, path)
-        except OSError as error:  # an error about the temporary file names no file
-            raise OSError(error.errno, error.strerror, error.filename or path) from None
     return damage
 
 

@@ -17,7 +17,7 @@ from tfrfast.features import VarLen
 from tfrfast.keys.entries import Entries, entries_of, hashes_of, sorted_entries
 from tfrfast.keys.key_file import KeyFile, KeyHeader, is_of, key_path, stamp_of, write_keys
 from tfrfast.reader import Reader
-from tfrfast.writing.publishing import publish_own
+from tfrfast.writing.publishing import named_errors, publish_own
 from tfrfast.writing.work_folder import WorkFolder
 
 __all__ = [
@@ -69,7 +69,7 @@ def derive_key_file(
     path = key_path(reader, feature, folder)
     _native.check_sidecar_name(os.fsencode(path))
     stamp = stamp_of(reader.shards)
-    with WorkFolder(path) as work:
+    with WorkFolder(path) as work, named_errors(path):
         entries = Entries(_MAX_MEMORY, work.path)
         for at in range(0, old.num_entries, _ENTRIES_AT_ONCE):
             some = slice(at, at + _ENTRIES_AT_ONCE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from threading import Thread
 from typing import IO, NamedTuple
@@ -15,6 +15,7 @@ from tfrfast.storage.durable import flush_folder
 
 __all__ = [
     "Indexes",
+    "named_errors",
     "numbered_set",
     "publish",
     "publish_own",
@@ -121,6 +122,17 @@ def uninterrupted(call: Callable[..., None], *arguments: object) -> None:
         while not ended.cancel() and not ended.done():
             with contextlib.suppress(KeyboardInterrupt):
                 wait([ended])
+
+
+@contextlib.contextmanager
+def named_errors(path: str) -> Iterator[None]:
+    """Names the path in errors of writing, such as that of a full disk, which name no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def publish_own(file: IO[bytes], path: str) -> None:

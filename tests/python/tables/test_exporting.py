@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from file_limits import few_bytes_a_file
 from record_files import flip_payload_byte
 from twice import Twice
 
@@ -66,6 +67,12 @@ def test_an_error_leaves_nothing_and_keeps_what_was_there(
     )
     assert made.num_records == 1499
     assert [each.path for each in made.skipped] == [some[-1]]
+
+
+def test_a_full_disk_is_said_with_the_file(shards: list[str], tmp_path: Path) -> None:
+    with few_bytes_a_file(2000), pytest.raises(OSError, match="File too large: .*out"):
+        tfr.export(shards, tmp_path / "out")
+    assert os.listdir(tmp_path) == []
 
 
 def test_shards_without_any_records_are_left_out_damage(
