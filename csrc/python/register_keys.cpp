@@ -95,20 +95,31 @@ py::tuple compare_features(const RecordBatch& ours, const RecordBatch& theirs) {
   return py::make_tuple(all, unnamed);
 }
 
-// Returns the bytes of a key file, which nobody else can change.
-py::array read_key_file(const std::string& path, const PythonReader& reader) {
-  const std::shared_ptr<const Reader> data = reader.frames();
-  const std::shared_ptr<const StoredFile> file = [&] {
-    const WithoutGil without_gil;
-    std::shared_ptr<const StoredFile> opened = open_sidecar(path);
-    data->shards().refuse_unless_believed(
-        *opened, "The key file",
-        "Remove it, or keep your own elsewhere: tfr.build_keys(..., folder=...).");
-    return opened;
-  }();
-  const auto bytes = static_cast<std::size_t>(file->bytes());
-  return filled_array<std::uint8_t>(bytes, [&](std::uint8_t* out) { file->read(0, out, bytes); });
-}
+// An open key file. Any number of threads.
+class PythonKeyBytes {
+ public:
+  PythonKeyBytes(const std::string& path, const PythonReader& reader)
+      : file_([&] {
+          const std::shared_ptr<const Reader> data = reader.frames();
+          const WithoutGil without_gil;
+          std::shared_ptr<const StoredFile> opened = open_sidecar(path);
+          data->shards().refuse_unless_believed(
+              *opened, "The key file",
+              "Remove it, or keep your own elsewhere: tfr.build_keys(..., folder=...).");
+          return opened;
+        }()) {}
+
+  std::uint64_t size() const noexcept { return file_->bytes(); }
+
+  // Returns the first bytes of the file, which nobody else can change.
+  py::array read(std::size_t count) const {
+    return filled_array<std::uint8_t>(count,
+                                      [&](std::uint8_t* out) { file_->read(0, out, count); });
+  }
+
+ private:
+  const std::shared_ptr<const StoredFile> file_;
+};
 
 // The entries of a key file. Their numbers are those of existing records.
 class PythonKeyTable {
@@ -219,7 +230,11 @@ void register_keys(py::module_& module) {
   module.def("hash_ints", &hash_ints, py::arg("keys"));
   module.def("hash_records", &hash_records, py::arg("records"), py::arg("feature"));
   module.def("compare_features", &compare_features, py::arg("ours"), py::arg("theirs"));
-  module.def("read_key_file", &read_key_file, py::arg("path"), py::arg("reader"));
+  py::class_<PythonKeyBytes>(module, "KeyBytes")
+      .def(constructor<PythonKeyBytes, const std::string&, const PythonReader&>(), py::arg("path"),
+           py::arg("reader"))
+      .def("__len__", &PythonKeyBytes::size)
+      .def("read", &PythonKeyBytes::read, py::arg("count"));
   py::class_<PythonKeyTable>(module, "KeyTable")
       .def(constructor<PythonKeyTable, std::string, Hashes, KeyBytes>(), py::arg("feature"),
            py::arg("hashes"), py::arg("numbers"))

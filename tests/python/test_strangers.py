@@ -112,6 +112,14 @@ def test_a_key_file_with_numbers_of_no_records_is_refused(data: str) -> None:
         tfr.Reader(data).by_key("id")
 
 
+def test_of_a_file_that_is_no_key_file_no_more_than_the_beginning_is_read(data: str) -> None:
+    path = tfr.build_keys(data, "id")
+    os.truncate(path, 1 << 42)  # more than the memory, and without blocks on the disk
+    with pytest.raises(tfr.CorruptRecordError, match="it has 4398046511104 bytes instead of"):
+        tfr.Reader(data).by_key("id")
+    assert len(tfr.delete(data, records=[0]).shards) == 1
+
+
 def test_a_pipe_in_place_of_a_file_of_ours_keeps_nobody_waiting(data: str) -> None:
     path = tfr.build_keys(data, "id")
     os.unlink(path)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._native import KeyTable, Reader, crc32c, read_key_file
+from tfrfast._native import KeyBytes, KeyTable, Reader, crc32c
 from tfrfast.base.arguments import Int64Array
 from tfrfast.base.sizes import said_of_append
 from tfrfast.errors import CorruptRecordError, RecordError, StaleIndexError
@@ -73,22 +73,26 @@ class KeyFile:
 
     def __init__(self, path: str, core: Reader) -> None:
         self._path = path
-        content = read_key_file(os.fsencode(path), core).data
-        if len(content) < _HEADER_BYTES:
+        # No more is read than an intact file has: any large file may have the name.
+        file = KeyBytes(os.fsencode(path), core)
+        size = len(file)
+        if size < _HEADER_BYTES:
             self._refuse("it is shorter than its header")
+        head = file.read(_HEADER_BYTES).data
         magic, version, kind, *counts, width, name_bytes, hashes_crc, numbers_crc, _ = (
-            _HEADER.unpack_from(content)
+            _HEADER.unpack_from(head)
         )
         hashes_at = _HEADER_BYTES + (name_bytes + 7) // 8 * 8
         if magic != _MAGIC:
             self._refuse("it does not begin like a key file")
         if version != _VERSION:
             self._refuse(f"it has version {version}, and this tfrfast reads {_VERSION}")
-        if hashes_at > len(content):
+        if hashes_at > size:
             self._refuse("it is shorter than the name of its feature")
-        name = content[_HEADER_BYTES:hashes_at]
-        (header_crc,) = _CRC.unpack_from(content, _HEADER.size)
-        if crc32c(name, crc32c(content[: _HEADER.size])) != header_crc:
+        head = file.read(hashes_at).data
+        name = head[_HEADER_BYTES:]
+        (header_crc,) = _CRC.unpack_from(head, _HEADER.size)
+        if crc32c(name, crc32c(head[: _HEADER.size])) != header_crc:
             self._refuse("the checksum of its header does not match")
         self.num_records: int
         self.num_entries: int
@@ -102,8 +106,9 @@ class KeyFile:
             self._refuse("its header makes no sense")
         numbers_at = hashes_at + self.num_entries * 8
         end = numbers_at + self.num_entries * width
-        if len(content) != end:
-            self._refuse(f"it has {len(content)} bytes instead of {end}")
+        if size != end:
+            self._refuse(f"it has {size} bytes instead of {end}")
+        content = file.read(end).data
         crcs = crc32c(content[hashes_at:numbers_at]), crc32c(content[numbers_at:])
         if crcs != (hashes_crc, numbers_crc):
             self._refuse("its checksums do not match")
