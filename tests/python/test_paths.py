@@ -463,9 +463,11 @@ def test_a_name_that_cannot_be_looked_up_is_an_error(
     def fail(_: str) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output error"):
+    said = r"Looking for 'folder/s1' by the pattern 'f\*/s1' failed: Input/output error\. It may be"
+    with monkeypatch.context() as patch, pytest.raises(OSError, match=said) as raised:
         patch.setattr(os, "lstat", fail)
         tfr.Reader("f*/s1")
+    assert (raised.value.errno, raised.value.filename) == (errno.EIO, os.path.join("folder", "s1"))
 
 
 def test_a_pattern_finds_what_glob_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,7 +276,8 @@ def _matches(pattern: str, are_folders: bool = False) -> list[str]:
     folders = _matches(above, are_folders=True) if glob.has_magic(above) else [above]
     if not glob.has_magic(last):
         names = [os.path.join(folder, last) for folder in folders if not _is_index(folder, last)]
-        return [each for each in names if _is_there(each) and os.path.isdir(each) == are_folders]
+        found = [each for each in names if _is_there(each, pattern)]
+        return [each for each in found if os.path.isdir(each) == are_folders]
     if last == "**":
         for folder in folders:  # which grows
             folders += _entries(folder, "*", True, pattern)
@@ -310,11 +311,18 @@ def _entries(folder: str, last: str, are_folders: bool, pattern: str) -> list[st
         ) from None
 
 
-def _is_there(name: str) -> bool:
+def _is_there(name: str, pattern: str) -> bool:
     try:
         os.lstat(name)  # os.path.lexists also answers no when the disk fails
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            f"Looking for {name!r} by the pattern {pattern!r} failed: {error.strerror}. It may be "
+            "a shard, or a folder of some",
+            name,
+        ) from None
     return True
 
 
