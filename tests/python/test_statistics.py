@@ -6,6 +6,7 @@ import math
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -243,6 +244,20 @@ def test_quantiles_take_time_by_the_number_of_positions() -> None:
     at_least_once(check)
 
 
+def test_a_thousand_quantiles_take_little_more_time_than_a_few() -> None:
+    pieces = [RNG.normal(size=(1, 1_000_000)).astype(np.float32)]
+
+    def seconds(count: int) -> float:
+        start = time.process_time()
+        quantiles_module.quantiles_of(KeptNumbers(0), pieces, 1, np.linspace(0, 1, count).tolist())
+        return time.process_time() - start
+
+    def check() -> None:
+        assert seconds(1001) < 10 * seconds(16)
+
+    at_least_once(check)
+
+
 @pytest.mark.parametrize(
     "numbers",
     [
@@ -254,10 +269,31 @@ def test_quantiles_take_time_by_the_number_of_positions() -> None:
         RNG.integers(0, 2, 99_991) * 2**62,
     ],
 )
-def test_quantiles_of_many_numbers_do_not_depend_on_a_sample(numbers: np.ndarray) -> None:
-    wanted = [real_quantile(numbers.astype(np.float64), each) for each in QUANTILES]
-    found = quantiles_module.quantiles_of(KeptNumbers(0), [numbers[None]], 1, QUANTILES)
+@pytest.mark.parametrize("quantiles", [QUANTILES, np.linspace(0, 1, 101).tolist()])
+def test_quantiles_of_many_numbers_do_not_depend_on_a_sample(
+    numbers: np.ndarray, quantiles: Sequence[float]
+) -> None:
+    wanted = [real_quantile(numbers.astype(np.float64), each) for each in quantiles]
+    found = quantiles_module.quantiles_of(KeptNumbers(0), [numbers[None]], 1, quantiles)
     assert found[:, 0].tolist() == wanted
+
+
+def test_tasks_of_large_data_hold_few_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"x": np.ones(1 << 15, np.int64)}  # each of one byte in a record
+    write_rows(tmp_path / "a", [row] * 80)
+    monkeypatch.setattr(statistics_module, "_KEPT_PART_BYTES", 1 << 20)
+    held = []
+
+    def keep(_: KeptNumbers, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        held.append(sum(each.nbytes for each in arrays))
+        return []
+
+    monkeypatch.setattr(KeptNumbers, "keep", keep)
+    tfr.statistics(str(tmp_path / "a"), quantiles=(0.5,), features=["x"], threads=1)
+    assert sum(held) == 80 * row["x"].nbytes
+    assert max(held) < 10 << 20
 
 
 def test_a_full_disk_of_temporary_files_is_one_error(

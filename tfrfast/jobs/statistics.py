@@ -34,6 +34,9 @@ __all__ = ["NumberStats", "statistics"]
 _BYTES_AT_ONCE = 4 << 20
 # Numbers that are kept in memory for quantiles. More numbers are kept in a file.
 _KEPT_BYTES = 1 << 30
+# A task's records if their numbers are kept: the numbers of several tasks are in memory besides,
+# and an integer of one byte in a record has eight there.
+_KEPT_PART_BYTES = 32 << 20
 
 
 @explains_arguments
@@ -90,9 +93,10 @@ def statistics(
     with KeptNumbers(_KEPT_BYTES) as kept:
         for data in every:
             shards = ShardSizes(data.reader)
+            size = part_bytes(sum(shards.sizes), workers.count)
             tasks = [
                 _Sum(ChosenRecords(shards, numbers), data.asked, bool(wanted))
-                for numbers in cut_rows(shards, part_bytes(sum(shards.sizes), workers.count))
+                for numbers in cut_rows(shards, min(size, _KEPT_PART_BYTES) if wanted else size)
             ]
             for part in workers.run("Adding numbers", tasks, "records"):
                 data.add(part, kept)
