@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -296,18 +297,25 @@ def test_tasks_of_large_data_hold_few_numbers(
     assert max(held) < 10 << 20
 
 
-def test_a_full_disk_of_temporary_files_is_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EIO])
+def test_a_disk_of_temporary_files_that_fails_is_one_error(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_rows(tmp_path / "a", ({"x": [number]} for number in range(1000)))
     monkeypatch.setattr(statistics_module, "_KEPT_BYTES", 0)
-    full = open("/dev/full", "r+b", buffering=0)  # noqa: SIM115
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
-    with pytest.raises(OSError, match="The disk of temporary files is full") as caught:
+
+    class Failing(FileIO):
+        def write(self, _: object) -> int:
+            raise OSError(number, os.strerror(number))
+
+    file = Failing(tmp_path / "numbers", "w+")
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: file)
+    said = f"Keeping numbers in a temporary file failed: {os.strerror(number)}. Quantiles"
+    with pytest.raises(OSError, match=said) as caught:
         tfr.statistics(str(tmp_path / "a"), quantiles=(0.5,))
-    assert caught.value.errno == errno.ENOSPC
+    assert (caught.value.errno, caught.value.filename) == (number, tempfile.gettempdir())
     assert caught.value.__cause__ is None
-    assert full.closed
+    assert file.closed
 
 
 def real_quantile(numbers: np.ndarray, quantile: float) -> float:

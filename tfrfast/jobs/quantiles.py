@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import tempfile
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ _SAMPLED = 1 << 14
 _NEAR = 400
 # To sort all numbers takes no longer than so many quantiles.
 _SORTING = 20
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _InFile(NamedTuple):
@@ -58,13 +56,11 @@ class KeptNumbers:
             # The numbers of one position together, so that later reads are long.
             return [self._written(np.ascontiguousarray(np.concatenate(arrays, axis=1)))]
         except OSError as error:
-            if error.errno not in _FULL:
-                raise
-            raise OSError(
+            raise type(error)(
                 error.errno,
-                "The disk of temporary files is full. Quantiles keep all numbers beyond a gibibyte "
-                "there, with 4 or 8 bytes each. Let TMPDIR name a folder on a larger disk, or ask "
-                "for fewer features",
+                f"Keeping numbers in a temporary file failed: {error.strerror}. Quantiles keep all "
+                "numbers beyond a gibibyte there, with 4 or 8 bytes each. Let TMPDIR name a folder "
+                "on a larger disk, or ask for fewer features",
                 tempfile.gettempdir(),
             ) from None
 
