@@ -19,7 +19,6 @@ class KeyTable {
            unsigned number_bytes) noexcept
       : hashes_(hashes), numbers_(numbers), number_bytes_(number_bytes) {}
 
-  std::size_t size() const noexcept { return hashes_.size(); }
   bool has(std::size_t entry, std::uint64_t hash) const noexcept {
     return entry < hashes_.size() && hashes_[entry] == hash;
   }
