@@ -470,6 +470,33 @@ def test_a_name_that_cannot_be_looked_up_is_an_error(
     assert (raised.value.errno, raised.value.filename) == (errno.EIO, os.path.join("folder", "s1"))
 
 
+def test_a_link_that_cannot_be_followed_is_an_error(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("f1", "f2", "elsewhere"):
+        (here / folder).mkdir()
+    (here / "f1" / "more").mkdir()
+    write_shard(here / "f1" / "more" / "s1", [b"record"])
+    write_shard(here / "elsewhere" / "s1", [b"record"])
+    (here / "f2" / "more").symlink_to(here / "elsewhere")
+    assert len(tfr.Reader("f*/more/s*")) == 2
+    follow, link = os.stat, os.path.join("f2", "more")
+
+    def fail(name: Any, **options: Any) -> os.stat_result:
+        if name == link:
+            raise OSError(errno.EIO, "Input/output error")
+        return follow(name, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Looking for 'f2/more' by"):
+        patch.setattr(os, "stat", fail)
+        tfr.Reader("f*/more/s*")
+    os.remove(link)
+    for target in ("nothing", "more", os.path.join(os.pardir, "f1", "more", "s1", "below")):
+        os.symlink(target, link)
+        assert len(tfr.Reader("f*/more/s*")) == 1
+        os.remove(link)
+
+
 def test_a_pattern_finds_what_glob_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     here = tmp_path / "here"

@@ -7,6 +7,7 @@ import fnmatch
 import glob
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,6 +30,8 @@ Paths = PathLike | Iterable[PathLike]
 # The most listings of a folder that changes all the time.
 _LISTINGS = 10
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+# Of a link to itself, or into a closed folder.
+_OUT_OF_REACH = (errno.ELOOP, errno.EACCES)
 
 
 def expand_paths(paths: Paths, storage: Storage | None = None) -> list[str]:
@@ -276,8 +279,7 @@ def _matches(pattern: str, are_folders: bool = False) -> list[str]:
     folders = _matches(above, are_folders=True) if glob.has_magic(above) else [above]
     if not glob.has_magic(last):
         names = [os.path.join(folder, last) for folder in folders if not _is_index(folder, last)]
-        found = [each for each in names if _is_there(each, pattern)]
-        return [each for each in found if os.path.isdir(each) == are_folders]
+        return [each for each in names if _is_there(each, are_folders, pattern)]
     if last == "**":
         for folder in folders:  # which grows
             folders += _entries(folder, "*", True, pattern)
@@ -311,9 +313,14 @@ def _entries(folder: str, last: str, are_folders: bool, pattern: str) -> list[st
         ) from None
 
 
-def _is_there(name: str, pattern: str) -> bool:
+def _is_there(name: str, as_folder: bool, pattern: str) -> bool:
+    """Returns whether the name is that of a folder, or of anything else.
+
+    os.path.lexists and os.path.isdir also answer no when the disk fails.
+    """
     try:
-        os.lstat(name)  # os.path.lexists also answers no when the disk fails
+        is_link = stat.S_ISLNK((found := os.lstat(name)).st_mode)
+        is_folder = _leads_to_folder(name) if is_link else stat.S_ISDIR(found.st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
@@ -323,14 +330,23 @@ def _is_there(name: str, pattern: str) -> bool:
             "a shard, or a folder of some",
             name,
         ) from None
-    return True
+    return is_folder == as_folder
+
+
+def _leads_to_folder(link: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(link).st_mode)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, *_OUT_OF_REACH):
+            return False
+        raise
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EACCES):  # a link to itself, or out of reach
+        if error.errno in _OUT_OF_REACH:
             return False
         raise
 
