@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from reference_order import MASK64, Network, ReferencePermutation, derive_key, siphash24
+from reference_order import Network, ReferencePermutation, derive_key, exchange, siphash24
 
 Segment = tuple[int, int, list[int]]  # epoch, position, weights
 Draw = tuple[int, int]  # source, number of its draw since the beginning of the run
@@ -50,14 +50,8 @@ def shuffled(key: tuple[int, int], begin: int, period: int, size: int, whole: in
     if whole > 256:
         network = Network(size, key, 24, tweak)
         return [network.at(position) for position in range(size)]
-    slots: list[int] = []
-    for i in range(size):
-        z = (tweak + (i + 1) * 0x9E3779B97F4A7C15) & MASK64
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK64
-        place = ((z ^ (z >> 31)) >> 32) * (i + 1) >> 32
-        slots.append(slots[place] if place < i else i)
-        slots[place] = i
+    slots = list(range(size))
+    exchange(slots, tweak)
     return slots
 
 

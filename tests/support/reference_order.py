@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 MASK32 = 2**32 - 1
 MASK64 = 2**64 - 1
 VERSION = 1
@@ -57,6 +59,16 @@ def derive_key(purpose: int, seed: int, epoch: int) -> tuple[int, int]:
         siphash24(FORMAT_KEY, [head, seed, epoch, 0]),
         siphash24(FORMAT_KEY, [head, seed, epoch, 1]),
     )
+
+
+def exchange(items: list[Any], tweak: int) -> None:
+    """Shuffles in place: a mixture's small period, or the records of a pack."""
+    for i in range(len(items)):
+        z = (tweak + (i + 1) * 0x9E3779B97F4A7C15) & MASK64
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK64
+        j = (((z ^ (z >> 31)) >> 32) * (i + 1)) >> 32
+        items[i], items[j] = items[j], items[i]
 
 
 class Network:

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference_order import MASK64, Network, ReferencePermutation, derive_key, siphash24
+from reference_order import Network, ReferencePermutation, derive_key, exchange, siphash24
 
 FIXED = 2**63
-
-
-def exchange(items: list[Any], tweak: int) -> None:
-    """The shuffle of a mixture's small period."""
-    for i in range(len(items)):
-        z = (tweak + (i + 1) * 0x9E3779B97F4A7C15) & MASK64
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK64
-        j = (((z ^ (z >> 31)) >> 32) * (i + 1)) >> 32
-        items[i], items[j] = items[j], items[i]
 
 
 class ReferencePacking:
