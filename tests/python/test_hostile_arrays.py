@@ -5,7 +5,6 @@ meanwhile, only the batch's own bytes are read or published.
 import contextlib
 import copy
 import pickle
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import pytest
 
 import tfrfast as tfr
 import wire_examples as wire
+from changing_bytes import changing
 
 ROWS = 20_000
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -196,25 +196,6 @@ def test_numbers_that_are_not_aligned(dtype: str) -> None:
         expected = [tfr.encode_example({"x": numbers[i].item()}) for i in range(7)]
         assert tfr.encode_examples({"x": numbers}).tolist() == expected
         assert tfr.encode_example({"x": numbers}) == tfr.encode_example({"x": numbers.tolist()})
-
-
-@contextlib.contextmanager
-def changing(array: Any, *values: Any) -> Iterator[None]:
-    """Another thread writes one of `values` after the other into the array."""
-    done = threading.Event()
-
-    def change() -> None:
-        while not done.is_set():
-            for value in values:
-                array[...] = value
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def outcomes(make: Callable[[], Any], tries: int = 200) -> Iterator[Any]:

@@ -1,25 +1,27 @@
-"""Bytes that another thread changes while they are written, hashed or encoded."""
+"""Memory that another thread changes while it is written, hashed, parsed or encoded."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 
 @contextlib.contextmanager
-def changing(array: np.ndarray, total: int) -> Iterator[None]:
-    """Changes each number of an array to `total` less the number, again and again.
+def changing(array: Any, *values: Any) -> Iterator[None]:
+    """Writes one of `values` after the other into the array, again and again.
 
-    NumPy changes them without Python's lock, so they also change inside of calls.
+    NumPy writes numbers without Python's lock, so they also change inside of calls.
     """
     stop = threading.Event()
 
     def change() -> None:
         while not stop.is_set():
-            np.subtract(np.uint8(total), array, out=array)
+            for value in values:
+                array[...] = value
 
     thread = threading.Thread(target=change)
     thread.start()
@@ -34,5 +36,5 @@ def changing(array: np.ndarray, total: int) -> Iterator[None]:
 def changing_bytes(count: int) -> Iterator[np.ndarray]:
     """Yields `count` bytes that are all alike before and after each change."""
     array = np.zeros(count, np.uint8)
-    with changing(array, 1):
+    with changing(array, 1, 0):
         yield array

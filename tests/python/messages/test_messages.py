@@ -286,6 +286,7 @@ def test_keys_that_change_while_a_map_is_read() -> None:
     data = np.frombuffer(b"".join(b"\x0a" + varint(len(p)) + p for p in parts), np.uint8).copy()
     features = {"key": map_in_map()["m.key"], "x": map_in_map()["m.value.x"]}
     records = SimpleNamespace(data=data, offsets=np.array([0, len(data)]))
-    with changing(data[len(data) // 7 - 1 :: len(data) // 7], 200):  # turns their order
+    last = data[len(data) // 7 - 1 :: len(data) // 7]
+    with changing(last, 200 - last, last.copy()):  # turns their order
         for _ in range(500):
             assert len(tfr.parse_example(records, features)["x"].tolist()[0]) <= 7
