@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,21 +58,3 @@ def rows_of(batch: Any) -> dict[int, Row]:
         )
         for row in range(len(batch["number"]))
     }
-
-
-def epoch_of(batches: Iterable[Any]) -> dict[int, Row]:
-    """The pixels of each record of all batches."""
-    rows: dict[int, Row] = {}
-    for batch in batches:
-        rows |= rows_of(batch)
-    assert len(rows) == COUNT
-    return rows
-
-
-def windows_of(batches: Iterable[Any]) -> list[Row]:
-    """The windows of all batches, which are the same for both features."""
-    found = []
-    for batch in batches:
-        found += windows(batch.crops["sized"])
-        assert windows(batch.crops["own"]) == windows(batch.crops["sized"])
-    return found

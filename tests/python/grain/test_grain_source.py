@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import image_records
 import tfrfast as tfr
+from mixed_files import mixture_of, write_sets
+from tfrfast import _native
 from torch_data import FEATURES, NUM_RECORDS, example
 
 grain = pytest.importorskip("grain")
@@ -134,3 +137,21 @@ def test_damaged_records_are_none_or_an_error(damaged: list[str], features: Any)
 def test_options_of_a_reader_belong_to_paths(shards: list[str]) -> None:
     with pytest.raises(TypeError, match="verify: options of a Reader"):
         tg.Source(tfr.Reader(shards), verify="header")
+
+
+def test_a_source_of_a_mixture_has_its_epochs(tmp_path: Path) -> None:
+    mixture = mixture_of(write_sets(tmp_path))
+    source = tg.Source(mixture, features={"id": FEATURES["id"]}, epochs=2)
+    assert len(source) == 400
+    assert source[-1] == source[399]
+    with pytest.raises(IndexError, match="Item 400 does not exist"):
+        source[400]
+    assert "mixture=permuted" in repr(source)
+    with pytest.raises(TypeError, match="needs an order: give order="):
+        tg.Source(mixture.reader, epochs=2)
+
+
+@pytest.mark.skipif(not _native.DECODES_IMAGES, reason="tfrfast was built without image codecs")
+def test_images_that_are_drawn_need_an_order(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="give order=tfr.Shuffle"):
+        tg.Source(image_records.write_images(tmp_path), features=image_records.FEATURES)

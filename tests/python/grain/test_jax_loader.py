@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from counted import assert_counted
 from data_service import free_ports
+from image_records import loader_of, write_images
+from mixed_files import mixture_of, write_sets
+from packed_files import ALL, IDS, pieces_in, write_tokens
 from patience import PATIENCE_S
 from record_files import write_shard
+from tfrfast import _native
 from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
 
 jax = pytest.importorskip("jax")
@@ -34,28 +38,6 @@ def rows_over_devices() -> Any:
     devices = jax.devices("cpu")
     assert len(devices) == 4, "tests/python/grain/conftest.py asks for four"
     return NamedSharding(Mesh(np.array(devices), ("rows",)), PartitionSpec("rows"))
-
-
-@pytest.mark.parametrize("ahead", [0, 1, 5, 100])
-def test_epochs_are_the_loaders(shards: list[str], ahead: int) -> None:
-    plain, ours = columns(shards), tj.Loader(columns(shards), ahead=ahead)
-    for epoch in range(3):
-        assert ours.epoch == epoch
-        assert ids(ours) == ids(plain)
-        assert ours.state_dict() == plain.state_dict()
-
-
-@pytest.mark.parametrize("ahead", [0, 1, 100])
-def test_a_state_counts_what_was_delivered(shards: list[str], ahead: int) -> None:
-    plain, ours = columns(shards), tj.Loader(columns(shards), ahead=ahead)
-    for expected, batch in zip(plain, ours, strict=True):
-        assert batch.indices.tolist() == expected.indices.tolist()
-        state = json.loads(json.dumps(ours.state_dict()))
-        assert state == plain.state_dict()
-        resumed, rest = tj.Loader(columns(shards), ahead=ahead), columns(shards)
-        resumed.load_state_dict(state)
-        rest.load_state_dict(state)
-        assert ids(resumed) == ids(rest)
 
 
 def test_a_pickle_gives_the_rest_of_the_epoch_on_devices(shards: list[str]) -> None:
@@ -126,14 +108,6 @@ def test_what_cannot_be_sharded_is_an_error(shards: list[str]) -> None:
     ragged = columns(shards, features={"numbers": FEATURES["numbers"]}, remainder="drop")
     with pytest.raises(ValueError, match="Feature 'numbers': rows of any length"):
         next(iter(tj.Loader(ragged, rows)))
-
-
-def test_an_error_comes_at_its_place_each_time(damaged: list[str]) -> None:
-    iterator = iter(tj.Loader(columns(damaged, shuffle=False), ahead=5))
-    assert [next(iterator).indices[0].item() for _ in range(2)] == [0, 8]
-    for _ in range(2):
-        with pytest.raises(tfr.RecordError):
-            next(iterator)
 
 
 def test_a_batch_that_lost_rows_is_not_sharded(damaged: list[str]) -> None:
@@ -228,9 +202,58 @@ def test_an_error_names_the_argument() -> None:
         tj.Loader(5)
 
 
-def test_an_epoch_counts_in_both_loaders(shards: list[str]) -> None:
-    given = columns(shards)
-    ours = tj.Loader(given)
-    batches = len(ids(ours))
-    assert_counted(given.stats(), NUM_RECORDS, batches)
-    assert ours.stats() == given.stats()
+# ---- images, mixtures and packed rows
+
+
+@pytest.mark.skipif(not _native.DECODES_IMAGES, reason="tfrfast was built without image codecs")
+def test_crops_are_arrays_on_devices_and_pictures_of_any_size_stay_on_the_host(
+    tmp_path: Path,
+) -> None:
+    batch = next(iter(tj.Loader(loader_of(write_images(tmp_path)))))
+    assert isinstance(batch.crops["sized"]["top"], jax.Array)
+    assert isinstance(batch["own"][0], np.ndarray)
+    doubled = jax.jit(lambda batch: batch.crops["sized"]["top"] * 2)(batch)
+    assert np.array_equal(doubled, np.asarray(batch.crops["sized"]["top"]) * 2)
+    assert jax.tree.map(lambda each: each, batch)[1:3].crops["own"]["left"].shape == (2,)
+
+
+def test_sources_of_a_mixture_may_be_traced(tmp_path: Path) -> None:
+    given = tfr.Loader(mixture_of(write_sets(tmp_path)), 16, features=ID, remainder="drop")
+    batch, expected = next(iter(tj.Loader(given))), next(iter(given))
+    traced = jax.jit(lambda batch: batch.sources)
+    assert np.asarray(traced(batch)).tolist() == expected.sources.tolist()
+    again = jax.tree.map(lambda leaf: leaf, batch)
+    assert again.source_starts.tolist() == expected.source_starts.tolist() == [0, 50, 80]
+
+
+PACKS = tfr.Packed(64, rows=3, lengths="ids")
+LENGTHS = np.random.default_rng(2).integers(0, 30, 200)
+
+
+def test_a_packed_batch_is_no_pytree_but_its_dict_is(tmp_path: Path) -> None:
+    loader = tfr.Loader(write_tokens(tmp_path / "a", LENGTHS), PACKS, features=IDS)
+    batch = next(iter(loader))
+    with pytest.raises(TypeError, match=r"take batch\.as_dict\(\)"):
+        jax.tree.map(np.copy, batch)
+    assert jax.tree.map(np.copy, batch.as_dict()).keys() == {
+        "ids",
+        "ids_segment_ids",
+        "ids_positions",
+    }
+
+
+def test_packed_rows_are_sharded(tmp_path: Path) -> None:
+    path = write_tokens(tmp_path / "a", LENGTHS)
+    sharding = rows_over_devices()
+    packs = tfr.Packed(64, rows=8, lengths="ids")
+    loader = tfr.Loader(path, packs, features=IDS, remainder="pad")
+    found: Counter[Any] = Counter()
+    for batch in tj.Loader(loader, sharding):
+        assert all(
+            each.sharding == sharding and each.shape == (packs.rows, 64) for each in batch.values()
+        )
+        found += pieces_in(batch)
+    assert found == Counter({(i, 0, n): 1 for i, n in enumerate(LENGTHS.tolist()) if n})
+    others = tfr.Loader(path, packs, features=ALL, remainder="pad")
+    with pytest.raises(ValueError, match="'name' has values for each record"):
+        tj.Loader(others, sharding)

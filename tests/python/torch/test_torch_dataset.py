@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+import image_records
 import tfrfast as tfr
+from mixed_files import mixture_of, write_sets
 from record_files import flip_payload_byte
+from tfrfast import _native
 from torch_data import FEATURES, ID, NUM_RECORDS, asks_for_too_much, example, flat, ids
 
 torch = pytest.importorskip("torch")
@@ -184,32 +187,6 @@ def test_a_stop_iteration_of_a_transform_does_not_end_the_epoch(
 # ---- the sampler
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
-def test_a_data_loader_delivers_a_loaders_batches(
-    shards: list[str], workers: int, remainder: Any
-) -> None:
-    sampler = tt.BatchSampler(NUM_RECORDS, 10, seed=3, remainder=remainder)
-    dataset = tt.Dataset(shards, features=FEATURES)
-    loader = in_data_loader(dataset, sampler, workers, persistent_workers=workers > 0)
-    ours = tt.Loader(shards, 10, features=FEATURES, seed=3, remainder=remainder)
-    for _ in range(2):
-        assert len(loader) == len(ours)
-        for one, other in zip(loader, ours, strict=True):
-            assert torch.equal(one.indices, other.indices)
-            assert torch.equal(one.valid, other.valid)
-            assert torch.equal(one["dense"], other["dense"])
-            assert torch.equal(one["numbers"].values, other["numbers"].values)
-            assert one["words"].values == other["words"].values
-
-
-def test_spawned_workers_deliver_the_same(shards: list[str]) -> None:
-    sampler = tt.BatchSampler(NUM_RECORDS, 10, seed=3, remainder="pad")
-    dataset = tt.Dataset(shards, features=ID)
-    loader = in_data_loader(dataset, sampler, 1, multiprocessing_context="spawn")
-    assert ids(loader) == ids(tt.Loader(shards, 10, features=ID, seed=3, remainder="pad"))
-
-
 def test_a_sampler_takes_a_plan(shards: list[str]) -> None:
     plan = tfr.Plan(
         tfr.Shuffle(5, indices=range(50)), 7, num_records=100, rank=1, world=2, remainder="drop"
@@ -289,3 +266,38 @@ def test_a_state_goes_on_with_other_ranks_and_batches() -> None:
         each.load_state_dict(state)
     assert sorted(came + [n for each in others for batch in each for n in batch]) == [*range(100)]
     assert len(list(others[0])) == len(others[0]) == 9  # the next epoch is whole
+
+
+# ---- images and mixtures
+
+
+@pytest.mark.skipif(not _native.DECODES_IMAGES, reason="tfrfast was built without image codecs")
+def test_a_dataset_without_a_sampler_that_knows_the_epoch_refuses(tmp_path: Path) -> None:
+    dataset = tt.Dataset(image_records.write_images(tmp_path), features=image_records.FEATURES)
+    for batches in (DataLoader(dataset, collate_fn=tt.collate), dataset):
+        with pytest.raises(ValueError, match="batch_sampler=tfrfast.torch.BatchSampler"):
+            next(iter(batches))
+    plain = tt.Dataset(dataset.reader, features={"own": tfr.Image()})
+    assert plain[3]["own"].shape == (36, 52, 3)
+
+
+def test_a_sampler_of_all_records_would_drop_the_weights(tmp_path: Path) -> None:
+    mixture = mixture_of(write_sets(tmp_path))
+    dataset = tt.Dataset(mixture, features=ID)
+    with pytest.raises(TypeError, match=r"drop the weights .*BatchSampler\(mixture, 256\)"):
+        tt.BatchSampler(len(dataset), 16)
+    with pytest.raises(TypeError, match="drop the weights"):
+        DataLoader(dataset, batch_size=16, shuffle=True)
+
+
+@pytest.mark.parametrize("given", [{"seed": 0}, {"shuffle": True}, {"order": tfr.Shuffle()}])
+def test_a_mixture_brings_its_own_order(tmp_path: Path, given: Any) -> None:
+    mixture = mixture_of(write_sets(tmp_path))
+    with pytest.raises(TypeError, match="a Mixture"):
+        tt.Loader(mixture, 16, features=ID, **given)
+    with pytest.raises(TypeError, match="a Mixture"):
+        tt.IterableDataset(mixture, 16, features=ID, **given)
+    with pytest.raises(TypeError, match="a Mixture"):
+        tt.BatchSampler(mixture, 16, **given)
+    with pytest.raises(TypeError, match="give nothing beside it"):
+        tt.BatchSampler(tfr.Plan(mixture, 16), **given)

@@ -15,16 +15,12 @@ import pytest
 
 import tfrfast as tfr
 from children import in_threads
-from counted import assert_counted
-from record_files import flip_payload_byte
 from torch_data import (
     ID,
     NUM_RECORDS,
     asks_for_too_much,
-    example,
     flat,
     ids,
-    until_an_error,
     write_examples,
 )
 
@@ -48,26 +44,6 @@ def an_epoch(shards: list[str], epoch: int, **options: Any) -> list[list[int]]:
     loader = tt.Loader(shards, 7, features=ID, seed=3, **options)
     loader.set_epoch(epoch)
     return ids(loader)
-
-
-@pytest.mark.parametrize("workers", [0, 3])
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_ranks_and_workers_together_deliver_each_record_once(
-    shards: list[str], ranks: int, workers: int
-) -> None:
-    loaders = [loaded(dataset(shards, rank=rank, world=ranks), workers) for rank in range(ranks)]
-    for epoch in range(3):
-        batches = [ids(loader) for loader in loaders]
-        assert sorted(flat(flat(batches))) == list(range(NUM_RECORDS))
-        assert batches[0] == an_epoch(shards, epoch, rank=0, world=ranks)
-        assert {len(each) for each in batches} == {len(loaders[0])}
-
-
-@pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
-def test_the_order_is_a_loaders_on_any_number_of_workers(shards: list[str], remainder: Any) -> None:
-    source = dataset(shards, remainder=remainder)
-    for epoch, workers in enumerate([0, 2, 5, 1]):
-        assert ids(loaded(source, workers)) == an_epoch(shards, epoch, remainder=remainder)
 
 
 def slow_to_begin(worker: int) -> None:
@@ -166,41 +142,12 @@ def test_an_error_names_the_argument_before_any_file_is_opened(shards: list[str]
         dataset(shards, features=3.5)
 
 
-def test_an_error_comes_at_its_batch(tmp_path: Path) -> None:
-    records = [tfr.encode_example(example(number)) for number in range(40)]
-    path = tmp_path / "damaged"
-    with tfr.Writer(path) as writer:
-        writer.write_batch(records)
-    flip_payload_byte(str(path), records, 23)
-    for workers, threads in ((0, 1), (0, 3), (2, None)):
-        source = tt.IterableDataset(path, 5, features=ID, shuffle=False, threads=threads)
-        batches = until_an_error(loaded(source, workers))
-        assert ids(next(batches) for _ in range(4)) == [
-            [*range(5 * i, 5 * i + 5)] for i in range(4)
-        ]
-        with pytest.raises(tfr.CorruptRecordError):
-            next(batches)
-
-
 def test_without_features_batches_are_records(shards: list[str]) -> None:
     source = tt.IterableDataset(shards, 7, features=None, shuffle=False)
     with tfr.Reader(shards) as reader:
         for workers in (0, 2):
             assert flat(batch.tolist() for batch in loaded(source, workers)) == list(reader)
             source.set_epoch(0)
-
-
-@pytest.mark.parametrize(("workers", "method"), [(0, None), (2, "fork"), (2, "spawn")])
-def test_an_epoch_counts_in_all_processes(shards: list[str], workers: int, method: Any) -> None:
-    given = dataset(shards)
-    batches = len(ids(loaded(given, workers, multiprocessing_context=method)))
-    assert_counted(given.stats(), NUM_RECORDS, batches)
-
-
-def test_an_epoch_of_a_loader_counts(shards: list[str]) -> None:
-    loader = tt.Loader(shards, 7, features=ID)
-    batches = len(ids(loader))
-    assert_counted(loader.stats(), NUM_RECORDS, batches)
 
 
 # ---- workers that begin late, and threads
