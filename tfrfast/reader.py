@@ -398,7 +398,7 @@ class Reader:
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self._makes_records:
+        if self._parts is not None:
             return _join_again, (self._parts,)
         return _open, (self._absolute_paths(), self._options)
 

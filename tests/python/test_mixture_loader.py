@@ -63,6 +63,14 @@ def test_records_know_their_source_too(shards: dict[str, list[str]]) -> None:
     assert pickle.loads(pickle.dumps(parsed)).sources.tolist() == batch.sources.tolist()
 
 
+def test_a_pickled_loader_knows_the_source_of_each_record(shards: dict[str, list[str]]) -> None:
+    loader = tfr.Loader(mixture_of(shards), 50, features=ID)
+    again = pickle.loads(pickle.dumps(loader))
+    for batch, same in zip(loader, again, strict=True):
+        assert same.sources.tolist() == batch.sources.tolist()
+        assert same["name"].tolist() == [NAMES[source] for source in same.sources]
+
+
 def test_batches_of_one_data_set_have_one_source(shards: dict[str, list[str]]) -> None:
     for features in (None, ID):
         [batch] = tfr.Loader(shards["web"], 50, features=features)
