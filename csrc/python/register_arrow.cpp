@@ -207,7 +207,8 @@ class PythonScan {
     scan_.plan = plan.options();
     scan_.features = std::move(features);
     scan_.columns = scan_columns(columns);
-    scan_.loader = {threads, prefetch, true, true};
+    scan_.loader = {
+        .threads = threads, .prefetch = prefetch, .tracks_presence = true, .one_pass = true};
     scan_.check = [main_thread = MainThread()] { main_thread.check_signals(); };
   }
 
