@@ -64,9 +64,9 @@ def job(work: Callable[[Task], Done]) -> Callable[[Task], Opened]:
 
 
 def copy(task: Task) -> Done:
-    out = task.folder / "copy"
+    reader = tfr.Reader(task.paths, **task.options)  # copy(index=) is the new shards'
     made = tfr.copy(
-        task.paths, slice(None), out, num_shards=2, overwrite=True, progress=False, **task.options
+        reader, slice(None), task.folder / "copy", num_shards=2, overwrite=True, progress=False
     )
     return written(made.paths), bool(made.skipped)
 
