@@ -75,6 +75,14 @@ ATTACKS: list[Attack] = [
 KNOWN: dict[tuple[str, str], str] = {
     ("changes", "Steps"): "a shard with its old size and time looks as before to a step file, so a "
     "new run says that a step is corrupt, where the step file is of the old shard",
+    (
+        "exits",
+        "tfrfast copy",
+    ): "DuckDB ends a process that exits while a thread is in a query, also without tfrfast",
+    (
+        "limits",
+        "tfrfast copy",
+    ): "libraries of PyArrow and DuckDB end the process where they can start no thread",
 }
 
 Cell = tuple[Attack, Road]
