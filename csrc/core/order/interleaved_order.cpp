@@ -28,7 +28,7 @@ class InterleavedOrder::Turns {
  public:
   // From lap `lap` on, a slot gives `records` records of a file in each lap, or none. Lasts until
   // the slot's next turn.
-  struct Turn {
+  struct FileTurn {
     std::int64_t lap = 0;
     std::int64_t records = 0;
     std::int64_t first = 0;  // number of the first record
@@ -47,7 +47,7 @@ class InterleavedOrder::Turns {
   Turns(const std::vector<File>& files, std::int64_t slots, std::int64_t block_records);
 
   std::int64_t block_records() const noexcept { return block_records_; }
-  const std::vector<std::vector<Turn>>& slots() const noexcept { return slots_; }
+  const std::vector<std::vector<FileTurn>>& slots() const noexcept { return slots_; }
   // Ends with laps of no records, at the epoch's end.
   const std::vector<SameLaps>& same_laps() const noexcept { return same_laps_; }
 
@@ -55,7 +55,7 @@ class InterleavedOrder::Turns {
   void add_same_laps();
 
   std::int64_t block_records_;
-  std::vector<std::vector<Turn>> slots_;
+  std::vector<std::vector<FileTurn>> slots_;
   std::vector<SameLaps> same_laps_;
 };
 
@@ -80,9 +80,9 @@ InterleavedOrder::Turns::Turns(const std::vector<File>& files, std::int64_t slot
 
 void InterleavedOrder::Turns::add_same_laps() {
   std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // laps, and by how many records
-  for (const std::vector<Turn>& turns : slots_) {
+  for (const std::vector<FileTurn>& turns : slots_) {
     std::int64_t before = 0;
-    for (const Turn& turn : turns) {
+    for (const FileTurn& turn : turns) {
       changes.emplace_back(turn.lap, turn.records - before);
       before = turn.records;
     }
@@ -141,11 +141,11 @@ class InterleavedOrder::Epoch final : public EpochOrder {
   void find_blocks(std::int64_t lap, std::vector<Block>& blocks) const {
     blocks.clear();
     std::int64_t begin = 0;
-    for (const std::vector<Turns::Turn>& slot : turns_->slots()) {
+    for (const std::vector<Turns::FileTurn>& slot : turns_->slots()) {
       const auto after = std::upper_bound(
           slot.begin(), slot.end(), lap,
-          [](std::int64_t wanted, const Turns::Turn& turn) { return wanted < turn.lap; });
-      const Turns::Turn& turn = *(after - 1);
+          [](std::int64_t wanted, const Turns::FileTurn& turn) { return wanted < turn.lap; });
+      const Turns::FileTurn& turn = *(after - 1);
       if (turn.records == 0) continue;
       const std::int64_t first = turn.first + (lap - turn.lap) * turns_->block_records();
       blocks.push_back({begin + turn.records, first - begin});
