@@ -195,7 +195,15 @@ py::tuple plan_rows(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
 }
 
 Int64Array plan_indices(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
-  return to_array(planned(plan, epoch, step).records);
+  if (plan.order().max_rows() > 0) return to_array(planned(plan, epoch, step).records);
+  const std::size_t count = plan.row_count(step);
+  Int64Array indices(static_cast<py::ssize_t>(count));
+  std::int64_t* const out = indices.mutable_data();
+  compute(count, [&] {
+    plan.write_positions(step, out);
+    plan.of_epoch(epoch)->evaluate(out, count, out);
+  });
+  return indices;
 }
 
 // Without padding, for all ranks. Positions are no batches.

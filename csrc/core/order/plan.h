@@ -94,6 +94,10 @@ class Plan {
 
   // The positions of a batch, in the epoch: of its rows, or of the batches that it consists of.
   std::vector<std::int64_t> positions_of(std::int64_t step) const;
+  // Unless positions are batches, there are row_count(step).
+  void write_positions(std::int64_t step, std::int64_t* out) const noexcept {
+    write_positions(slice(step), out);
+  }
 
   // The positions of the epoch consumed once every rank has taken batches 0 to `step`: the `start`
   // of a plan that continues there. -1 returns `start`.
